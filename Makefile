@@ -1,0 +1,63 @@
+# Needs make and python3 (>= 3.11, with venv); everything else is installed into .venv on first use.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+# No numerical library may take both cores behind our back: tests run in parallel already.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: help demo test check format lint types bench vectors lock clean
+help: ## show these targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "relaxdp needs Python 3.11 or newer; call make PYTHON=/path/to/it")'
+	$(PYTHON) -m venv $(VENV)
+
+# Two steps, so that the demo does not wait for the developers' tools.
+$(VENV)/demo.stamp: requirements/demo.txt pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --require-hashes -r requirements/demo.txt
+	$(BIN)/pip install --quiet --no-deps -e .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/demo.stamp
+	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
+	@touch $@
+
+demo: $(VENV)/demo.stamp ## run the main job on example data
+	@$(BIN)/relaxdp demo
+
+test: $(VENV)/dev.stamp ## run all tests (two processes)
+	$(BIN)/pytest -n 2 --dist worksteal
+
+check: $(VENV)/dev.stamp ## formatting, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/dev.stamp ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+$(VENV)-bench/stamp: requirements/bench.txt pyproject.toml
+	@test -x $(VENV)-bench/bin/python || $(PYTHON) -m venv $(VENV)-bench
+	$(VENV)-bench/bin/pip install --quiet --require-hashes -r requirements/bench.txt
+	$(VENV)-bench/bin/pip install --quiet --no-deps -e .
+	@touch $@
+
+bench: $(VENV)-bench/stamp ## measure speed against peers and limits; writes docs/benchmarks.md
+	$(VENV)-bench/bin/python -m benchmarks
+
+vectors: $(VENV)/dev.stamp ## check that the frozen test vectors are what this code makes
+	$(BIN)/python -m tests.vectors.make --check
+
+UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11
+lock: $(VENV)/dev.stamp ## renew the lock files
+	$(UV_COMPILE) pyproject.toml --extra demo -o requirements/demo.txt
+	$(UV_COMPILE) pyproject.toml --extra demo --group dev -c requirements/demo.txt -o requirements/dev.txt
+	$(UV_COMPILE) pyproject.toml --extra demo requirements/bench.in -o requirements/bench.txt
+
+clean: ## remove what was built here
+	rm -rf $(VENV) $(VENV)-bench build dist .pytest_cache .mypy_cache .ruff_cache

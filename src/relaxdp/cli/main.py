@@ -1,0 +1,53 @@
+"""The `relaxdp` command: every mistake is one sentence and exit status 2."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from relaxdp import __version__
+from relaxdp.errors import RelaxdpError
+
+app = typer.Typer(
+    help="Local differential privacy whose budget is released gradually.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"relaxdp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Start very private, relax later, and pay only for the last level."""
+
+
+@app.command()
+def demo(
+    objects: Annotated[int, typer.Option(min=1000, max=10_000_000, help="How many simulated people.")] = 200_000,
+) -> None:
+    """Show one object relaxed through four levels, and a simulated population."""
+    from relaxdp.cli.demo import run  # noqa: PLC0415
+
+    run(objects)
+
+
+def main() -> None:
+    """Run the command line; an error of ours becomes one sentence."""
+    try:
+        app()
+    except RelaxdpError as problem:
+        sys.stderr.write(f"{problem.message}\n")
+        sys.exit(2)

@@ -1,0 +1,205 @@
+"""Bridges for arrays of objects: Algorithm 1, blur and bridge, with fresh randomness or keyed."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import tee
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaxdp.draw.blocks import RowCipher, Words
+from relaxdp.draw.bridge import draw_mixture
+from relaxdp.draw.entropy import Bytestream, Entropy
+from relaxdp.law.bridge import Mixture, bridge_mixture
+from relaxdp.law.threshold import ONE
+
+Codes = NDArray[np.unsignedinteger]
+Bytes = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
+
+# Objects at a time for fresh draws, so that the handful of bytes that each needs stay in the cache.
+FRESH_CHUNK = 1 << 17
+
+
+def fresh_bridges(
+    values: int,
+    lower: Fraction,
+    middle: Fraction,
+    upper: Fraction,
+    *,
+    lower_reports: Codes | None,
+    upper_reports: Codes,
+    entropy: Entropy,
+) -> Codes:
+    """Return a report at `middle` for every object, drawn exactly and once; it must be kept.
+
+    `lower_reports` is None where the lower level is noise: then the upper reports are blurred. With the truth as
+    the upper report (retention 1) this is the step of Algorithm 1.
+
+    Claim: each object has exactly the law of `bridge_law`; tests/exact/test_bridge_arrays.py feeds every byte.
+    """
+    lower_reports = upper_reports if lower_reports is None else lower_reports
+    agree = bridge_mixture(values, lower, middle, upper, agree=True)
+    differ = bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
+    draw = _FreshBridge(values, agree, differ or agree, entropy.keystream())
+    result = np.empty_like(upper_reports)
+    for start in range(0, len(result), FRESH_CHUNK):
+        part = slice(start, start + FRESH_CHUNK)
+        draw.into(result[part], lower_reports[part], upper_reports[part])
+    return result
+
+
+class _FreshBridge:
+    """One random byte decides most objects; the one in 256 whose byte ties with the boundary reads further words."""
+
+    def __init__(self, values: int, agree: Mixture, differ: Mixture, source: Bytestream) -> None:
+        self._values = values
+        self._source = source
+        # With two values a redraw is a flip half of the time, so one comparison settles everything.
+        self._flip = (agree.redraw / 2, differ.to_lower + differ.redraw / 2)
+        self._redraw = (agree.redraw, differ.redraw)
+        ends = differ.to_upper + differ.to_lower
+        self._to_upper = (Fraction(0), differ.to_upper / ends if ends else Fraction(0))
+
+    def into(self, result: Codes, lower: Codes, upper: Codes) -> None:
+        """Write the draws of one chunk into `result`."""
+        differ = (lower != upper).view(np.uint8)
+        if self._values == 2:
+            flip = self._chance(*self._flip, differ)
+            np.bitwise_xor(upper, flip.view(np.uint8), out=result)
+            return
+        _select(result, lower, upper, self._chance(*self._to_upper, differ))
+        redraw = self._chance(*self._redraw, differ)
+        if self._values <= 256:
+            _select(result, result, self._uniform_bytes(len(result)), redraw)
+        else:
+            rows = np.flatnonzero(redraw)
+            result[rows] = self._uniform_words(len(rows)).astype(result.dtype)
+
+    def _chance(self, agree: Fraction, differ: Fraction, differs: Bytes) -> Flags:
+        """Return independent flags, set with probability `agree` or `differ`, exactly."""
+        tops, rests = zip(*(_top_byte(chance) for chance in (agree, differ)), strict=True)
+        top = differs * np.uint8((tops[1] - tops[0]) % 256)
+        top += np.uint8(tops[0])
+        random = np.empty(len(differs), dtype=np.uint8)
+        self._source.fill(random)
+        flags: Flags = random < top
+        ties = np.flatnonzero(random == top)
+        kind = differs[ties]
+        for which in (0, 1):
+            tied = ties[kind == which]
+            flags[tied] = self._coins(rests[which], len(tied))
+        return flags
+
+    def _coins(self, chance: Fraction, count: int) -> Flags:
+        """Return `count` exact coins; a tie with a 64-bit digit (one in 2^64) reads the next digit."""
+        if chance in (0, 1) or count == 0:
+            return np.full(count, chance == 1)
+        digit, rest = divmod(chance * ONE, 1)
+        words = self._words(count)
+        coins: Flags = words < np.uint64(digit)
+        ties = np.flatnonzero(words == np.uint64(digit))
+        if ties.size:
+            coins[ties] = self._coins(rest, len(ties))
+        return coins
+
+    def _uniform_bytes(self, count: int) -> Bytes:
+        random = np.empty(count, dtype=np.uint8)
+        self._source.fill(random)
+        limit = 256 - 256 % self._values
+        if limit < 256:
+            rejected = np.flatnonzero(random >= np.uint8(limit))
+            while rejected.size:
+                again = np.empty(len(rejected), dtype=np.uint8)
+                self._source.fill(again)
+                random[rejected] = again
+                rejected = rejected[again >= np.uint8(limit)]
+        elif self._values == 256:
+            return random
+        divisor = np.uint8(self._values)
+        random -= random // divisor * divisor
+        return random
+
+    def _uniform_words(self, count: int) -> Words:
+        words = self._words(count)
+        limit = np.uint64(ONE - 1 - ONE % self._values)
+        rejected = np.flatnonzero(words > limit)
+        while rejected.size:
+            words[rejected] = self._words(len(rejected))
+            rejected = rejected[words[rejected] > limit]
+        return words % np.uint64(self._values)
+
+    def _words(self, count: int) -> Words:
+        words = np.empty(count, dtype=np.uint64)
+        self._source.fill(words.view(np.uint8))
+        return words
+
+
+def _select(result: Codes, otherwise: Codes, chosen: Codes, flags: Flags) -> None:
+    """Write `chosen` where the flag is set; with bit masks, which on bytes is far faster than `np.where`."""
+    mask = np.negative(flags.view(np.uint8).astype(result.dtype, copy=False))
+    mask &= otherwise ^ chosen
+    np.bitwise_xor(otherwise, mask, out=result)
+
+
+def _top_byte(chance: Fraction) -> tuple[int, Fraction]:
+    """Return the first byte of a chance's expansion and what is left of it; certainty is 255 and a rest of 1."""
+    top, rest = divmod(chance * 256, 1)
+    return (int(top), rest) if top < 256 else (255, Fraction(1))
+
+
+class KeyedBridges:
+    """Keyed bridges of one symbol of many objects: the same reports as `keyed_bridge` one at a time."""
+
+    def __init__(
+        self, derived: bytes, values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, symbol: int = 0
+    ) -> None:
+        self._cipher = RowCipher(derived)
+        self._values = values
+        self._symbol = symbol
+        agree = bridge_mixture(values, lower, middle, upper, agree=True)
+        self._mixtures = (agree, bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else agree)
+
+    def reports(self, blocks: Words, lower_reports: Words, upper_reports: Words) -> Words:
+        """Return the report of each object, at most CHUNK of them; zeros as lower reports where that is noise."""
+        ends = np.stack([upper_reports, lower_reports], axis=1)[:, None, :]
+        rows = self._cipher.last_block(
+            self._cipher.absorb(np.concatenate([blocks, ends], axis=1)), np.uint64(0), self._symbol
+        )
+        words = self._cipher.encrypt(rows).copy()
+        report = upper_reports.copy()
+        agree = lower_reports == upper_reports
+        for mixture, which in zip(self._mixtures, (agree, ~agree), strict=True):
+            self._draw(mixture, report, lower_reports, rows, words, np.flatnonzero(which))
+        return report
+
+    def _draw(
+        self, mixture: Mixture, report: Words, lower: Words, rows: Words, words: Words, chosen: NDArray[np.intp]
+    ) -> None:
+        """Draw the chosen objects; `report` holds their upper reports and is overwritten."""
+        position, value = words[chosen, 0], words[chosen, 1]
+        parts = np.zeros(len(chosen), dtype=np.uint8)
+        unclear = np.zeros(len(chosen), dtype=np.bool_)
+        for cut in (mixture.to_upper, mixture.to_upper + mixture.to_lower):
+            digit, rest = divmod(cut * ONE, 1)
+            if digit < ONE:
+                parts += position >= np.uint64(digit)
+                unclear |= (position == np.uint64(digit)) & bool(rest)
+        unclear |= value > np.uint64(ONE - 1 - ONE % self._values)
+        for row in chosen[unclear]:  # one in 2^64 or fewer: drawn alone, by the rule for one object
+            report[row] = self._draw_alone(mixture, rows[row], int(lower[row]), int(report[row]))
+        to_lower, redraw = (np.flatnonzero((parts == part) & ~unclear) for part in (1, 2))
+        report[chosen[to_lower]] = lower[chosen[to_lower]]
+        report[chosen[redraw]] = value[redraw] % np.uint64(self._values)
+
+    def _draw_alone(self, mixture: Mixture, row: Words, lower: int, upper: int) -> int:
+        first, second = tee(self._cipher.words_of(row))
+        return draw_mixture(
+            mixture,
+            self._values,
+            lower_report=lower,
+            upper_report=upper,
+            position_words=(position for position, _ in first),
+            value_words=(value for _, value in second),
+        )

@@ -1,0 +1,110 @@
+"""The exact bytes of ids, values and numbers in stream version 1 (docs/stream.md)."""
+
+from __future__ import annotations
+
+import math
+import struct
+import uuid
+import warnings
+from typing import Any
+from unicodedata import is_normalized
+
+import numpy as np
+
+INTEGER, INTEGER_UNSIGNED, TEXT, UUID, BYTES, NUMBER = 1, 2, 3, 4, 5, 6
+KINDS = {
+    INTEGER: "integer",
+    INTEGER_UNSIGNED: "integer",
+    TEXT: "text",
+    UUID: "uuid",
+    BYTES: "bytes",
+    NUMBER: "number",
+}
+BLOCK = 16
+HEADER = 8
+
+NOT_NFC = (
+    "some text is not in Unicode's composed form (NFC): letters that look alike may have other bytes, "
+    "and then they are other objects."
+)
+
+
+def length_prefixed(data: bytes) -> bytes:
+    """Return lp(data): its length in four bytes, then the data."""
+    return struct.pack("<I", len(data)) + data
+
+
+def kind_of(value: object) -> str | None:
+    """Return which kind of exact bytes a value has, or None for what has none (null, bool, anything else)."""
+    if isinstance(value, bool | np.bool_) or value is None:
+        return None
+    if isinstance(value, int | np.integer):
+        return "integer"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, uuid.UUID):
+        return "uuid"
+    if isinstance(value, bytes | bytearray):
+        return "bytes"
+    if isinstance(value, float):
+        return "number"
+    return None
+
+
+def canonical(value: Any) -> bytes:
+    """Return enc(value): a tag, the length and the payload, padded to whole AES blocks.
+
+    The messages of `ValueError` name the rule, never the value: it may be a truth.
+
+    >>> canonical(-7).hex()
+    '0100000008000000f9ffffffffffffff'
+    """
+    kind = kind_of(value)
+    if kind == "integer":
+        return _integer(int(value))
+    if kind == "text":
+        return _tagged(TEXT, utf8(value))
+    if kind == "uuid":
+        return _tagged(UUID, value.bytes)
+    if kind == "bytes":
+        return _tagged(BYTES, bytes(value))
+    if kind == "number":
+        return _number(float(value))
+    raise ValueError("only whole numbers, text, bytes, UUIDs and finite numbers have exact bytes")
+
+
+def canonical_number(value: float | int) -> bytes:
+    """Return enc of a number as binary64; a whole number counts only where it is exact."""
+    if isinstance(value, int) and int(float(value)) != value:
+        raise ValueError("this whole number is too large to be exact as a binary64 number")
+    return _number(float(value))
+
+
+def utf8(text: str) -> bytes:
+    """Return the UTF-8 bytes of text exactly as given: no normalisation, because its tables change."""
+    try:
+        encoded = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("the text has a lone surrogate, so it has no UTF-8 form") from None
+    if len(encoded) != len(text) and not is_normalized("NFC", text):
+        warnings.warn(NOT_NFC, UnicodeWarning, stacklevel=4)
+    return encoded
+
+
+def _integer(value: int) -> bytes:
+    if -(2**63) <= value < 2**63:
+        return _tagged(INTEGER, struct.pack("<q", value))
+    if value < 2**64 and value > 0:
+        return _tagged(INTEGER_UNSIGNED, struct.pack("<Q", value))
+    raise ValueError("whole numbers must lie in -2**63 .. 2**64 - 1")
+
+
+def _number(value: float) -> bytes:
+    if not math.isfinite(value):
+        raise ValueError("numbers must be finite")
+    return _tagged(NUMBER, struct.pack("<d", value + 0.0))  # adding 0.0 turns -0.0 into 0.0
+
+
+def _tagged(tag: int, payload: bytes) -> bytes:
+    data = struct.pack("<BxxxI", tag, len(payload)) + payload
+    return data + bytes(-len(data) % BLOCK)

@@ -1,0 +1,191 @@
+"""Columns of ids as canonical blocks: lists, NumPy, pyarrow, pandas and polars in, words for AES out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from relaxdp.draw.blocks import Words
+from relaxdp.draw.canonical import BYTES, INTEGER, NOT_NFC, TEXT, UUID, kind_of, utf8
+from relaxdp.errors import ObjectIdError
+
+Selection = slice | NDArray[np.intp]
+Groups = Iterator[tuple[Selection, Words]]
+
+_RULE = "an id must be a whole number, text, bytes or a UUID, and all ids of one kind. Nothing was released."
+_FLOAT = (
+    "ids must not be floating-point numbers: they have no exact identity "
+    "(in pandas, a column of whole numbers with gaps becomes one). Nothing was released."
+)
+_TOO_LARGE = "whole-number ids of one column must fit into 64 bits, signed or unsigned. Nothing was released."
+
+
+def column_slice(column: Any, start: int, stop: int) -> Any:
+    """Return rows [start, stop) of any kind of column. A pandas Series is cut by position, not by its labels."""
+    return column.iloc[start:stop] if hasattr(column, "iloc") else column[start:stop]
+
+
+def is_objects(part: Any) -> bool:
+    """Tell whether a column holds Python objects one by one."""
+    return isinstance(part, list | tuple) or (isinstance(part, np.ndarray) and part.dtype.kind in "OT")
+
+
+def as_arrow(part: Any) -> pa.Array:
+    """Return a part of a column as one Arrow array, with few types left to meet.
+
+    Text and bytes get 64-bit offsets and dictionaries are resolved.
+    """
+    if hasattr(part, "to_arrow"):  # polars
+        part = part.to_arrow()
+    if not isinstance(part, pa.Array | pa.ChunkedArray):
+        part = pa.array(part, from_pandas=hasattr(part, "iloc"))
+    if isinstance(part, pa.ChunkedArray):
+        part = part.combine_chunks()
+    if pa.types.is_dictionary(part.type):
+        part = part.dictionary_decode()
+    if pa.types.is_string(part.type) or pa.types.is_string_view(part.type):
+        return part.cast(pa.large_string())
+    if pa.types.is_binary(part.type) or pa.types.is_binary_view(part.type):
+        return part.cast(pa.large_binary())
+    return part
+
+
+def id_blocks(part: Any, first_row: int) -> tuple[str, Groups]:
+    """Return the kind of the ids and their canonical blocks, grouped by equal numbers of blocks.
+
+    Each group is (which of the objects, words of shape (objects, blocks, 2)). `first_row` is for messages.
+    """
+    if isinstance(part, np.ndarray) and part.ndim == 1 and part.dtype.kind in "iu":
+        return "integer", _integer_blocks(part)
+    if hasattr(part, "iloc") and part.dtype == object:
+        part = part.to_numpy()
+    if is_objects(part):
+        return _object_blocks(list(part), first_row)
+    try:
+        array = as_arrow(part)
+    except (pa.ArrowException, UnicodeError, TypeError):
+        raise ObjectIdError(_RULE) from None
+    return _arrow_blocks(array, first_row)
+
+
+def _object_blocks(items: Sequence[Any], first_row: int) -> tuple[str, Groups]:
+    examples = {type(item): item for item in items}.values()
+    kinds = {kind_of(item) for item in examples}
+    if len(kinds) != 1 or not kinds <= {"integer", "text", "bytes", "uuid"}:
+        raise _why_not_ids(items, first_row)
+    kind = str(kinds.pop())
+    if kind == "integer":
+        return kind, _integer_blocks(_integers(items))
+    if kind == "uuid":
+        return kind, _uuid_blocks(b"".join(item.bytes for item in items))
+    try:
+        encoded = [utf8(item) for item in items] if kind == "text" else [bytes(item) for item in items]
+    except ValueError as problem:
+        raise ObjectIdError(f"an id is not usable: {problem}. Nothing was released.") from None
+    return kind, _variable_blocks(pa.array(encoded, type=pa.large_binary()), TEXT if kind == "text" else BYTES)
+
+
+def _why_not_ids(items: Sequence[Any], first_row: int) -> ObjectIdError:
+    for row, item in enumerate(items, first_row + 1):
+        if item is None or type(item).__name__ in ("NAType", "NaTType") or item != item:  # noqa: PLR0124 (NaN)
+            return _missing(row)
+    return ObjectIdError(_FLOAT if any(kind_of(item) == "number" for item in items) else _RULE)
+
+
+def _missing(row: int) -> ObjectIdError:
+    return ObjectIdError(f"row {row:,}: the id is missing. Nothing was released.", row=row)
+
+
+def _integers(items: Sequence[Any]) -> NDArray[Any]:
+    numbers = [int(item) for item in items]
+    try:
+        return np.array(numbers, dtype=np.uint64 if max(numbers) >= 2**63 else np.int64)
+    except OverflowError:
+        raise ObjectIdError(_TOO_LARGE) from None
+
+
+def _arrow_blocks(array: pa.Array, first_row: int) -> tuple[str, Groups]:
+    if array.null_count:
+        raise _missing(first_row + 1 + pc.index(pc.is_null(array), True).as_py())
+    kind = array.type
+    if pa.types.is_integer(kind):
+        return "integer", _integer_blocks(array.to_numpy(zero_copy_only=False))
+    if pa.types.is_large_string(kind):
+        _warn_unless_composed(array)
+        return "text", _variable_blocks(array.cast(pa.large_binary()), TEXT)
+    if getattr(kind, "extension_name", None) == "arrow.uuid":
+        return "uuid", _uuid_blocks(b"".join(array.storage.to_pylist()))
+    if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return "bytes", _variable_blocks(array.cast(pa.large_binary()), BYTES)
+    raise ObjectIdError(_FLOAT if pa.types.is_floating(kind) else _RULE)
+
+
+def _warn_unless_composed(array: pa.Array) -> None:
+    if not pc.all(pc.string_is_ascii(array)).as_py() and not pc.utf8_normalize(array, "NFC").equals(array):
+        warnings.warn(NOT_NFC, UnicodeWarning, stacklevel=2)
+
+
+def _header(tag: int, length: int) -> np.uint64:
+    return np.uint64(tag | length << 32)
+
+
+def _integer_blocks(numbers: NDArray[Any]) -> Groups:
+    """Every integer dtype gives the same bytes; only 2^63 and more has a tag of its own."""
+    blocks = np.empty((len(numbers), 1, 2), dtype=np.uint64)
+    blocks[:, 0, 0] = _header(INTEGER, 8)
+    if numbers.dtype.kind == "u":
+        blocks[:, 0, 1] = numbers
+        blocks[:, 0, 0] += blocks[:, 0, 1] >> np.uint64(63)
+    else:
+        blocks[:, 0, 1] = numbers.astype(np.int64, copy=False).view(np.uint64)
+    yield slice(None), blocks
+
+
+def _uuid_blocks(payload: bytes) -> Groups:
+    words = np.frombuffer(payload, dtype="<u8").reshape(-1, 2)
+    blocks = np.zeros((len(words), 2, 2), dtype=np.uint64)
+    blocks[:, 0, 0] = _header(UUID, 16)
+    blocks[:, 0, 1] = words[:, 0]
+    blocks[:, 1, 0] = words[:, 1]
+    yield slice(None), blocks
+
+
+def _variable_blocks(array: pa.Array, tag: int) -> Groups:
+    """Pack text or bytes of any length, eight bytes at a time; objects with equally many blocks go together."""
+    if not len(array):
+        return
+    offsets = np.frombuffer(array.buffers()[1], dtype="<i8")[array.offset : array.offset + len(array) + 1]
+    first, last = int(offsets[0]), int(offsets[-1])
+    # Unaligned 8-byte windows over a padded copy: any payload word is then one `take`.
+    padded = np.zeros(last - first + 16, dtype=np.uint8)
+    if last > first:
+        padded[: last - first] = np.frombuffer(array.buffers()[2], dtype=np.uint8)[first:last]
+    windows = np.ndarray((len(padded) - 7,), dtype="<u8", buffer=padded, strides=(1,))
+    begins, lengths = offsets[:-1] - first, np.diff(offsets)
+    counts = (lengths + 23) // 16
+    for count in range(int(counts.min()), int(counts.max()) + 1):
+        chosen = np.flatnonzero(counts == count)
+        if len(chosen) == len(counts):
+            yield slice(None), _pack(windows, begins, lengths, count, tag)
+        elif chosen.size:
+            yield chosen, _pack(windows, begins[chosen], lengths[chosen], count, tag)
+
+
+def _pack(windows: Words, begins: NDArray[np.int64], lengths: NDArray[np.int64], count: int, tag: int) -> Words:
+    words = np.zeros((len(begins), 2 * count), dtype=np.uint64)
+    words[:, 0] = lengths.astype(np.uint64) << np.uint64(32) | np.uint64(tag)
+    shortest = int(lengths.min())
+    for position in range(2 * count - 1):
+        taken = windows.take(begins + 8 * position, mode="clip")
+        if shortest < 8 * (position + 1):
+            # Bytes past the end of a payload are zero. A shift by 64 is undefined, so shift twice by half.
+            spare = np.clip(8 * (position + 1) - lengths, 0, 8).astype(np.uint64) * np.uint64(4)
+            taken = taken << spare << spare >> spare >> spare
+        words[:, position + 1] = taken
+    return words.reshape(len(begins), count, 2)

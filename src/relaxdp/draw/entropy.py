@@ -1,0 +1,65 @@
+"""Fresh randomness, from the operating system: single words for one object, a keystream for arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+
+class Entropy(Protocol):
+    """A source of uniform words. Samplers take it as an argument, so that a test can feed every word."""
+
+    def words(self) -> Iterator[int]:
+        """Return an endless iterator of independent uniform 64-bit words."""
+        ...
+
+    def keystream(self) -> Bytestream:
+        """Return a source of many uniform bytes, for one call of an array sampler."""
+        ...
+
+
+class Bytestream(Protocol):
+    """A source of uniform bytes for arrays."""
+
+    def fill(self, buffer: NDArray[np.uint8]) -> None:
+        """Overwrite a contiguous array with independent uniform bytes."""
+        ...
+
+
+class Keystream:
+    """AES-256 in counter mode: uniform bytes as far as AES is pseudo-random, faster than any NumPy generator."""
+
+    # Counter mode over a constant array of zeros, a piece at a time, so that memory does not grow with the request.
+    _ZEROS = bytes(1 << 16)
+
+    def __init__(self, seed: bytes) -> None:
+        """Start the keystream of a 48-byte seed (32 bytes of key, 16 of counter)."""
+        self._encryptor = Cipher(algorithms.AES(seed[:32]), modes.CTR(seed[32:48])).encryptor()
+
+    def fill(self, buffer: NDArray[np.uint8]) -> None:
+        """Overwrite `buffer` with the next bytes of the keystream."""
+        target = buffer.data
+        for start in range(0, len(target), len(self._ZEROS)):
+            piece = target[start : start + len(self._ZEROS)]
+            self._encryptor.update_into(self._ZEROS[: len(piece)], piece)
+
+
+class SystemEntropy:
+    """The operating system's randomness. For arrays it seeds a keystream, anew for each call of a sampler.
+
+    Nothing is remembered between calls, so a fork or a restored snapshot of a process cannot repeat a draw.
+    """
+
+    def words(self) -> Iterator[int]:
+        """Return an endless iterator of words, each read from the operating system when it is asked for."""
+        while True:
+            yield int.from_bytes(os.urandom(8), "little")
+
+    def keystream(self) -> Keystream:
+        """Return a keystream with a seed of its own from the operating system."""
+        return Keystream(os.urandom(48))

@@ -1,0 +1,55 @@
+"""Repeated ids: two people under one id would show whether their answers are equal, so they are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from relaxdp.draw.columns import as_arrow, is_objects
+from relaxdp.errors import ObjectIdError
+
+_STRIDE = 1 << 16
+
+
+def refuse_repeats(column: Any) -> None:
+    """Raise an error where an id occurs twice. Integer ids in ascending order are checked without extra memory."""
+    if hasattr(column, "iloc"):
+        column = column.to_numpy()
+    row = _first_repeat(column)
+    if row is not None:
+        raise ObjectIdError(
+            f"row {row + 1:,}: the id stands in an earlier row already. One id is one object: two people under one id "
+            "would show whether their answers are equal. Nothing was released.",
+            row=row + 1,
+        )
+
+
+def _first_repeat(column: Any) -> int | None:
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+        return None if _ascending(column) else _first_repeat_in(column)
+    if is_objects(column):
+        seen: set[Any] = set()
+        for row, item in enumerate(column):
+            if item in seen:
+                return row
+            seen.add(item)
+        return None
+    array = as_arrow(column)
+    array = getattr(array, "storage", array)  # pyarrow counts the bytes of a UUID, not the UUID
+    if pc.count_distinct(array).as_py() == len(array):
+        return None
+    return _first_repeat_in(pc.dictionary_encode(array).indices.to_numpy())
+
+
+def _ascending(column: NDArray[Any]) -> bool:
+    starts = range(0, len(column) - 1, _STRIDE)
+    return all((column[a + 1 : a + 1 + _STRIDE] > column[a : a + _STRIDE][: len(column) - 1 - a]).all() for a in starts)
+
+
+def _first_repeat_in(column: NDArray[Any]) -> int | None:
+    order = np.argsort(column, kind="stable")
+    repeated = order[1:][column[order[1:]] == column[order[:-1]]]
+    return int(repeated.min()) if repeated.size else None

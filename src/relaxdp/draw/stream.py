@@ -1,0 +1,80 @@
+"""The version-1 stream: from (key, path, object, truth) to words. Frozen; docs/stream.md has every byte."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.cmac import CMAC
+
+from relaxdp.draw.canonical import length_prefixed, utf8
+from relaxdp.draw.key import Key
+
+Purpose = Literal["path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge"]
+
+
+@dataclass(frozen=True, slots=True)
+class PathName:
+    """What tells one path from another. All of it is bound into the key.
+
+    Two mechanisms that shared noise would betray the truth outright, so another release, attribute, value list,
+    encoding or parameter is another path, whose cost adds up.
+    """
+
+    release: str
+    attribute: str
+    encoding: str
+    alphabet: int
+    params: bytes
+
+    def info(self, purpose: Purpose) -> bytes:
+        """Return what HKDF binds into the key of one purpose."""
+        return (
+            length_prefixed(purpose.encode("ascii"))
+            + length_prefixed(utf8(self.release))
+            + length_prefixed(utf8(self.attribute))
+            + length_prefixed(utf8(self.encoding))
+            + struct.pack("<Q", self.alphabet)
+            + length_prefixed(self.params)
+        )
+
+
+def path_key(key: Key, name: PathName, purpose: Purpose = "path") -> bytes:
+    """Return K(purpose) of one path."""
+    return key.derive(name.info(purpose))
+
+
+def bridge_key(key: Key, name: PathName, lower: Fraction, middle: Fraction, upper: Fraction) -> bytes:
+    """Return the key of one bridge; a bridge from noise is a blur. The three retentions are bound into it.
+
+    So a level that is drawn between other neighbours is drawn with other noise.
+    """
+    levels = b"".join(
+        length_prefixed(number.to_bytes((number.bit_length() + 7) // 8, "little"))
+        for level in (lower, middle, upper)
+        for number in (level.numerator, level.denominator)
+    )
+    return key.derive(name.info("bridge" if lower else "blur") + length_prefixed(levels))
+
+
+def block(derived: bytes, message: bytes) -> bytes:
+    """Return the AES-256-CMAC of a message of whole blocks."""
+    code = CMAC(AES(derived))
+    code.update(message)
+    return code.finalize()
+
+
+def tail(index: int, symbol: int, j: int) -> bytes:
+    """Return the last block of a message: index of the truth (or 0), which symbol, which try."""
+    return struct.pack("<QII", index, symbol, j)
+
+
+def words(derived: bytes, prefix: bytes, *, index: int = 0, symbol: int = 0) -> Iterator[tuple[int, int]]:
+    """Return the pairs (position word, value word) of one symbol of one object; `prefix` is whole blocks."""
+    for j in range(2**32):
+        position, value = struct.unpack("<QQ", block(derived, prefix + tail(index, symbol, j)))
+        yield position, value

@@ -1,0 +1,1 @@
+"""How a value becomes symbols: one protocol, one registry, and the encodings that come with the package."""

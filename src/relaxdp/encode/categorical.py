@@ -1,0 +1,162 @@
+"""Categorical: one symbol, one of m declared values. The randomized response of the paper."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable, Sequence
+from decimal import Decimal
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from relaxdp.draw.blocks import Words
+from relaxdp.draw.canonical import canonical, kind_of
+from relaxdp.draw.columns import as_arrow, is_objects
+from relaxdp.encode.protocol import Codes, Encoding, Permanent, Truths
+from relaxdp.encode.registry import register
+from relaxdp.errors import UndeclaredValueError, ValuesError
+from relaxdp.law.debias import debias
+from relaxdp.law.threshold import release_threshold
+
+
+@register
+class CategoricalEncoding(Encoding):
+    """The truth is the index of a declared value, and so is the report."""
+
+    name = "categorical"
+    symbols = 1
+
+    def __init__(self, values: Sequence[Hashable]) -> None:
+        """Declare the values, in an order that is part of the path. They are public."""
+        if isinstance(values, str | bytes):
+            raise ValuesError("the values must be a list, not one text.")
+        self.values = tuple(_plain(value) for value in values)
+        self.kind, encoded = _check(self.values)
+        self.alphabet = len(self.values)
+        self._params = sha256(struct.pack("<Q", self.alphabet) + b"".join(encoded)).digest()
+        self._index = {value: index for index, value in enumerate(self.values)}
+        # 0, 1, 2, ... as values are their own indices: the common case of data that is coded already.
+        self._is_range = self.kind == "integer" and self.values == tuple(range(self.alphabet))
+
+    @property
+    def params(self) -> bytes:
+        """The digest of the ordered values."""
+        return self._params
+
+    def threshold(self, epsilon: Decimal) -> int:
+        """Return the threshold of the one symbol."""
+        return release_threshold(epsilon, self.alphabet)
+
+    def truths(self, column: Any, first_row: int = 0) -> Truths:
+        """Return the indices of the values in a column."""
+        return Truths(self._indices(column, first_row))
+
+    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+        """Return the index itself."""
+        return truths.index
+
+    def reports(self, codes: Codes) -> list[Hashable]:
+        """Return the declared values that the codes stand for."""
+        return [self.values[code] for code in codes[:, 0].tolist()]
+
+    def count(self, codes: Codes) -> NDArray[np.int64]:
+        """Return how often each value was reported."""
+        return np.bincount(codes[:, 0], minlength=self.alphabet)
+
+    def shares(self, counts: NDArray[np.int64], objects: int, keep: float) -> NDArray[np.float64]:
+        """Return the debiased share of each value."""
+        result: NDArray[np.float64] = debias(counts / objects, keep, self.alphabet)
+        return result
+
+    def _indices(self, column: Any, first_row: int) -> Words:
+        if self._is_range and isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+            outside = (column < 0) | (column >= self.alphabet)
+            if outside.any():
+                raise self._undeclared(first_row + int(np.argmax(outside)))
+            return column.astype(np.uint64)
+        if hasattr(column, "iloc") and column.dtype == object:
+            column = column.to_numpy()
+        if is_objects(column):
+            return self._indices_of_objects(list(column), first_row)
+        try:
+            if isinstance(column, pa.Array) and pa.types.is_dictionary(column.type):
+                found = pc.take(self._find(as_arrow(column.dictionary)), column.indices)
+            else:
+                found = self._find(as_arrow(column))
+        except (pa.ArrowException, UnicodeError, TypeError):
+            raise UndeclaredValueError(
+                f"the values cannot be compared with the {self.alphabet} declared ones, which are of kind "
+                f"{self.kind}. Nothing was released."
+            ) from None
+        if found.null_count:
+            raise self._undeclared(first_row + pc.index(pc.is_null(found), True).as_py())
+        return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.uint64)
+
+    def _find(self, array: pa.Array) -> pa.Array:
+        """Return the index of every element, null where it is not declared. A number is not its text."""
+        if not _arrow_kind_is(array.type, self.kind):
+            raise TypeError
+        if self.kind == "number":
+            array = pc.add(array.cast(pa.float64()), 0.0)  # -0.0 is 0.0
+        if self.kind == "integer":
+            if pa.types.is_uint64(array.type) or max(self.values) >= 2**63:
+                return pa.array([self._index.get(number) for number in array.to_pylist()], type=pa.int64())
+            array = array.cast(pa.int64())
+        return pc.index_in(array, value_set=pa.array(self.values, type=array.type))
+
+    def _indices_of_objects(self, items: list[Any], first_row: int) -> Words:
+        indices = np.empty(len(items), dtype=np.uint64)
+        for row, item in enumerate(items):
+            index = self._index.get(_plain(item)) if kind_of(item) == self.kind else None
+            if index is None:
+                raise self._undeclared(first_row + row)
+            indices[row] = index
+        return indices
+
+    def _undeclared(self, row: int) -> UndeclaredValueError:
+        return UndeclaredValueError(
+            f"row {row + 1:,}: the value is not one of the {self.alphabet} declared values. Nothing was released.",
+            row=row + 1,
+            values=self.alphabet,
+        )
+
+
+def _plain(value: Any) -> Any:
+    """Return NumPy's scalars as Python's and -0.0 as 0.0, so that equal values are one value."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value + 0.0 if isinstance(value, float) else value
+
+
+def _check(values: Sequence[Any]) -> tuple[str, list[bytes]]:
+    if len(values) < 2:
+        raise ValuesError(f"at least two values must be declared, not {len(values)}.", values=len(values))
+    kinds = {kind_of(value) for value in values}
+    if len(kinds) != 1 or None in kinds:
+        raise ValuesError(
+            "the declared values must be of one kind: whole numbers, text, bytes, UUIDs or numbers "
+            "(write true and false as 'yes' and 'no', or as 1 and 0)."
+        )
+    try:
+        encoded = [canonical(value) for value in values]
+    except ValueError as problem:
+        raise ValuesError(f"a declared value is not usable: {problem}.") from None
+    seen: dict[bytes, Any] = {}
+    for value, data in zip(values, encoded, strict=True):
+        if data in seen:
+            raise ValuesError(f"the value {value!r} is declared twice.", value=value)  # declared values are public
+        seen[data] = value
+    return str(kinds.pop()), encoded
+
+
+def _arrow_kind_is(kind: pa.DataType, wanted: str) -> bool:
+    tests = {
+        "integer": pa.types.is_integer,
+        "text": pa.types.is_large_string,
+        "bytes": lambda each: pa.types.is_large_binary(each) or pa.types.is_fixed_size_binary(each),
+        "number": pa.types.is_float64,
+    }
+    return wanted in tests and bool(tests[wanted](kind))

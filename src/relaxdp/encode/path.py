@@ -1,0 +1,87 @@
+"""One object's truth -> its report at every level, on the keyed path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from relaxdp.draw.canonical import canonical, kind_of
+from relaxdp.draw.key import Key
+from relaxdp.draw.path import Draw, accepted_draws, report_at
+from relaxdp.draw.stream import path_key, words
+from relaxdp.encode.protocol import Encoding
+from relaxdp.encode.release import KeyedPermanent, code_dtype
+from relaxdp.errors import ObjectIdError
+from relaxdp.law.epsilon import Epsilon, as_epsilon
+
+
+class Path:
+    """All reports of one object, past and future: a pure function of key, object, truth and epsilon.
+
+    Levels may be read in any order and any number of times. Everything read from one path costs the largest
+    epsilon read. The `repr` shows neither the truth nor the key.
+    """
+
+    def __init__(
+        self, encoding: Encoding, truth: Any, *, key: Key, object_id: object, release: str, attribute: str
+    ) -> None:
+        truths = encoding.truths([truth])
+        prefix = object_bytes(object_id) + (b"" if truths.suffix is None else truths.suffix.tobytes())
+        name = encoding.path_name(release, attribute)
+        derived, index = path_key(key, name), int(truths.index[0])
+        blocks = np.frombuffer(prefix, dtype="<u8").reshape(1, -1, 2)
+        permanent = KeyedPermanent(key, name, blocks, truths.index)
+        self._encoding = encoding
+        self._where = f"{attribute!r} in release {release!r}"
+        self._symbols = [
+            _SymbolPath(
+                int(encoding.symbol_truth(truths, symbol, permanent)[0]),
+                accepted_draws(words(derived, prefix, index=index, symbol=symbol), encoding.alphabet),
+            )
+            for symbol in range(encoding.symbols)
+        ]
+
+    def at(self, epsilon: Epsilon) -> Any:
+        """Return the report at this level: always the same one."""
+        codes = np.array([self.codes_at(as_epsilon(epsilon))], dtype=code_dtype(self._encoding.alphabet))
+        return self._encoding.reports(codes)[0]
+
+    def codes_at(self, epsilon: Decimal) -> list[int]:
+        """Return the report as the codes of its symbols."""
+        threshold = self._encoding.threshold(epsilon)
+        return [symbol.report(threshold) for symbol in self._symbols]
+
+    def __repr__(self) -> str:
+        return f"<relaxdp.Path of {self._where}>"
+
+
+class _SymbolPath:
+    """The draws of one symbol, made when they are first needed and kept."""
+
+    def __init__(self, truth: int, draws: Iterator[Draw]) -> None:
+        self._truth, self._draws = truth, draws
+        self._seen: list[Draw] = []
+
+    def report(self, threshold: int) -> int:
+        return report_at(self._replay(), threshold, truth=self._truth)
+
+    def _replay(self) -> Iterator[Draw]:
+        yield from self._seen
+        for draw in self._draws:
+            self._seen.append(draw)
+            yield draw
+
+
+def object_bytes(object_id: object) -> bytes:
+    """Return the canonical bytes of an id, or refuse what has no identity."""
+    kind = kind_of(object_id)
+    if kind in (None, "number"):
+        what = "missing" if object_id is None else "a floating-point number" if kind else "of another type"
+        raise ObjectIdError(f"an id must be a whole number, text, bytes or a UUID; this one is {what}.")
+    try:
+        return canonical(object_id)
+    except ValueError as problem:
+        raise ObjectIdError(f"the id is not usable: {problem}.") from None

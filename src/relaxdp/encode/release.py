@@ -1,0 +1,70 @@
+"""Arrays of truths -> arrays of reports on the keyed path. Tables, data frames and Spark all call this."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from relaxdp.draw.blocks import CHUNK, RowCipher, Words
+from relaxdp.draw.columns import column_slice, id_blocks
+from relaxdp.draw.key import Key
+from relaxdp.draw.path_arrays import ArrayPath
+from relaxdp.draw.stream import PathName, Purpose, path_key
+from relaxdp.encode.protocol import Codes, Encoding
+from relaxdp.errors import LengthError, ObjectIdError
+
+
+def release_codes(
+    encoding: Encoding, values: Any, object_ids: Any, *, key: Key, epsilon: Decimal, release: str, attribute: str
+) -> Codes:
+    """Return the reports of all objects as codes of shape (objects, symbols).
+
+    A pure function of its arguments: called again, in pieces, in another order or on another machine, it gives
+    every object the same report. That no id is repeated is the caller's to check.
+    """
+    if len(values) != len(object_ids):
+        raise LengthError(
+            f"there are {len(values):,} values and {len(object_ids):,} ids. Nothing was released.",
+            values=len(values),
+            object_ids=len(object_ids),
+        )
+    name = encoding.path_name(release, attribute)
+    derived, level = path_key(key, name), encoding.threshold(epsilon)
+    paths = [ArrayPath(derived, encoding.alphabet, level, symbol=symbol) for symbol in range(encoding.symbols)]
+    codes = np.empty((len(values), encoding.symbols), dtype=code_dtype(encoding.alphabet))
+    kinds = set()
+    for start in range(0, len(values), CHUNK):
+        stop = min(start + CHUNK, len(values))
+        truths = encoding.truths(column_slice(values, start, stop), start)
+        kind, groups = id_blocks(column_slice(object_ids, start, stop), start)
+        kinds.add(kind)
+        for chosen, blocks in groups:
+            part = truths[chosen]
+            prefix = blocks if part.suffix is None else np.concatenate([blocks, part.suffix], axis=1)
+            permanent = KeyedPermanent(key, name, prefix, part.index)
+            for symbol, path in enumerate(paths):
+                truth = encoding.symbol_truth(part, symbol, permanent)
+                codes[start:stop, symbol][chosen] = path.reports(prefix, truth, part.index)
+    if len(kinds) > 1:
+        raise ObjectIdError("all ids must be of one kind. Nothing was released.")
+    return codes
+
+
+class KeyedPermanent:
+    """The kept randomness of objects on the path: a keyed function of object and truth."""
+
+    def __init__(self, key: Key, name: PathName, prefix: Words, index: Words) -> None:
+        self._key, self._name, self._prefix, self._index = key, name, prefix, index
+
+    def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
+        """Return the first word of try 0."""
+        cipher = RowCipher(path_key(self._key, self._name, purpose))
+        rows = cipher.last_block(cipher.absorb(self._prefix), self._index, symbol)
+        return cipher.encrypt(rows)[:, 0].copy()
+
+
+def code_dtype(alphabet: int) -> np.dtype[np.unsignedinteger]:
+    """Return the smallest unsigned type that holds every code."""
+    return np.min_scalar_type(alphabet - 1)

@@ -1,0 +1,189 @@
+"""The front door: an encoding, the path and Algorithm 1 behind a few names that are a promise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaxdp.draw.blocks import Words
+from relaxdp.draw.bridge import fresh_step
+from relaxdp.draw.chain_file import FileStore, Link, MemoryStore
+from relaxdp.draw.entropy import Entropy, SystemEntropy
+from relaxdp.draw.key import Key
+from relaxdp.draw.repeats import refuse_repeats
+from relaxdp.draw.stream import Purpose
+from relaxdp.encode.categorical import CategoricalEncoding
+from relaxdp.encode.containers import like
+from relaxdp.encode.path import Path
+from relaxdp.encode.protocol import Encoding
+from relaxdp.encode.release import code_dtype, release_codes
+from relaxdp.errors import ChainFileError, LevelError
+from relaxdp.law.bridge import NOISE
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.threshold import retention
+
+
+class Mechanism:
+    """What every mechanism can do, whatever its encoding."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self.encoding = encoding
+
+    def path(self, truth: Any, *, key: Key, object_id: object, release: str, attribute: str) -> Path:
+        """Return the path of one object: its report at any level, in any order, always the same."""
+        return Path(self.encoding, truth, key=key, object_id=object_id, release=release, attribute=attribute)
+
+
+class Categorical(Mechanism):
+    """Answers out of a list of declared values: the randomized response of the paper, relaxed on the path.
+
+    >>> answers = Categorical(["flu", "covid", "none"])
+    >>> key = Key.from_bytes(bytes(range(32)))
+    >>> path = answers.path("covid", key=key, object_id="patient-17", release="survey-2026", attribute="diagnosis")
+    >>> path.at(0.1), path.at(0.5), path.at(2)
+    ('none', 'covid', 'covid')
+    >>> answers.release(
+    ...     ["covid", "flu"], ["patient-17", "patient-18"],
+    ...     key=key, epsilon=0.5, release="survey-2026", attribute="diagnosis",
+    ... )
+    ['covid', 'none']
+    """
+
+    encoding: CategoricalEncoding
+
+    def __init__(self, values: Sequence[Hashable]) -> None:
+        """Declare the values. They are public, and their order is part of every path."""
+        super().__init__(CategoricalEncoding(values))
+
+    @property
+    def values(self) -> tuple[Hashable, ...]:
+        """The declared values."""
+        return self.encoding.values
+
+    def release(self, values: Any, object_ids: Any, *, key: Key, epsilon: Epsilon, release: str, attribute: str) -> Any:
+        """Return the reports of many objects at one level, as the kind of column that `values` is.
+
+        Lists, NumPy arrays, pyarrow arrays, pandas and polars series. The same call again gives the same reports;
+        a call with a larger epsilon relaxes them. Nothing is remembered here: budgets are kept by a ledger.
+        """
+        codes = release_codes(
+            self.encoding,
+            values,
+            object_ids,
+            key=key,
+            epsilon=as_epsilon(epsilon),
+            release=release,
+            attribute=attribute,
+        )
+        refuse_repeats(object_ids)
+        return like(values, self.encoding.values, codes[:, 0])
+
+    def __repr__(self) -> str:
+        return (
+            f"Categorical({list(self.values)!r})" if len(self.values) <= 10 else f"<Categorical of {len(self.values)}>"
+        )
+
+
+class Relaxation:
+    """The paper's Algorithm 1 for one object: fresh randomness at each step, so the last report is kept.
+
+    `store` is a file: it is written before a report is returned, and holds the truth and the last report, so it
+    is as secret as a key. With None the chain lives in memory and must not go on after the process has ended.
+
+    >>> chain = Relaxation(Categorical(["flu", "covid", "none"]), truth="covid")
+    >>> chain.relax(epsilon=0.5) == chain.relax(epsilon=0.5)
+    True
+    >>> chain.relax(epsilon=0.1)
+    Traceback (most recent call last):
+    relaxdp.errors.LevelError: epsilon may only grow: the last report is at 0.5 and 0.1 was asked for. A report \
+cannot be taken back.
+    """
+
+    def __init__(self, mechanism: Mechanism, *, truth: Any, store: str | os.PathLike[str] | None = None) -> None:
+        self._encoding = mechanism.encoding
+        self._entropy: Entropy = SystemEntropy()
+        self._store = MemoryStore() if store is None else FileStore(store)
+        self._truths = self._encoding.truths([truth])
+        with self._store.locked():
+            self._kept()  # a file that belongs to something else is refused before anything is asked of it
+
+    def relax(self, *, epsilon: Epsilon) -> Any:
+        """Return the report at this level: a new one if the level is higher than the last, the last one if equal."""
+        exact = as_epsilon(epsilon)
+        level = self._encoding.threshold(exact)
+        with self._store.locked():
+            link = self._kept() or self._first()
+            last = as_epsilon(link.epsilon, zero=True)
+            if exact < last:
+                raise LevelError(
+                    f"epsilon may only grow: the last report is at {epsilon_text(last)} and {epsilon_text(exact)} was "
+                    "asked for. A report cannot be taken back.",
+                    last_epsilon=epsilon_text(last),
+                    epsilon=epsilon_text(exact),
+                )
+            if exact > last:
+                link = self._step(link, level, epsilon_text(exact))
+                self._store.write(link)
+        return self._encoding.reports(np.array([link.report], dtype=code_dtype(self._encoding.alphabet)))[0]
+
+    @property
+    def epsilon(self) -> str | None:
+        """The level of the last report: what the whole chain has cost so far."""
+        link = self._store.read()
+        return link.epsilon if link else None
+
+    def _step(self, link: Link, level: int, epsilon: str) -> Link:
+        # The old level is the stored report's own threshold, never a caller's claim.
+        old, new = retention(int(link.threshold)), retention(level)
+        report = tuple(
+            fresh_step(self._encoding.alphabet, old, new, truth=truth, last=last, entropy=self._entropy)
+            for truth, last in zip(link.symbols, link.report, strict=True)
+        )
+        return Link(link.encoding, link.params, link.truth, link.symbols, epsilon, str(level), report)
+
+    def _first(self) -> Link:
+        """Return the state before the first report: noise at level 0, whatever it shows."""
+        symbols = tuple(
+            int(self._encoding.symbol_truth(self._truths, symbol, _FreshPermanent(self._entropy))[0])
+            for symbol in range(self._encoding.symbols)
+        )
+        return Link(
+            self._encoding.name,
+            self._encoding.params.hex(),
+            self._truth_text(),
+            symbols,
+            "0",
+            str(NOISE),
+            (0,) * len(symbols),
+        )
+
+    def _kept(self) -> Link | None:
+        link = self._store.read()
+        if link and (link.encoding, link.params) != (self._encoding.name, self._encoding.params.hex()):
+            raise ChainFileError("the chain file belongs to another encoding or other values. Nothing was released.")
+        if link and link.truth != self._truth_text():
+            raise ChainFileError(
+                "the truth is not the one that this chain began with. That it changed would show: start another chain, "
+                "whose cost is added. Nothing was released."
+            )
+        return link
+
+    def _truth_text(self) -> str:
+        suffix = b"" if self._truths.suffix is None else self._truths.suffix.tobytes()
+        return f"{int(self._truths.index[0])}:{suffix.hex()}"
+
+    def __repr__(self) -> str:
+        return f"<relaxdp.Relaxation at {self.epsilon or 0}>"
+
+
+class _FreshPermanent:
+    """Kept randomness for Algorithm 1: fresh, and stored with the chain."""
+
+    def __init__(self, entropy: Entropy) -> None:
+        self._entropy = entropy
+
+    def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
+        return np.array([next(self._entropy.words())], dtype=np.uint64)

@@ -1,0 +1,83 @@
+"""What a whole transcript of reports gives away, beside what adding up its steps would claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from math import prod
+
+from relaxdp.errors import LevelError
+from relaxdp.law.bridge import NOISE, next_report_law
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.threshold import check_values, log_up, odds, release_threshold, retention
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyLoss:
+    """The privacy loss of one transcript, as logarithms rounded up."""
+
+    spent: Decimal
+    """The paper's definition: the largest log ratio of the transcript's probability under any two truths."""
+    guarantee: Decimal
+    """The most that any transcript of these levels can spend: the realised epsilon of the last level."""
+    basic_composition: Decimal
+    """What adding up the guarantees of the single steps would say."""
+
+
+def transcript_probability(values: int, levels: Sequence[Fraction], reports: Sequence[int], *, truth: int) -> Fraction:
+    """Return the probability of all `reports`, at retentions that do not fall, given the truth."""
+    probability = Fraction(1)
+    old, last = NOISE, 0  # a relaxation from pure noise is the first report, whatever the noise showed
+    for new, report in zip(levels, reports, strict=True):
+        probability *= next_report_law(values, old, new, truth=truth, last=last)[report]
+        old, last = new, report
+    return probability
+
+
+def step_odds(values: int, old: Fraction, new: Fraction) -> Fraction:
+    """Return e^eps_delta: the guarantee of one step looked at alone, as a query with the last report known.
+
+    It is the product of the odds of both levels (the paper's e^(eps_1 + eps_2)), more than the whole transcript
+    costs; and 1 where the level stays, because then the report is repeated whatever the truth is.
+
+    Claim: equals the greatest ratio of `next_report_law` under two truths, for every m; tests/exact/test_laws.py.
+
+    >>> step_odds(2, Fraction(1, 3), Fraction(1, 2))
+    Fraction(6, 1)
+    """
+    return Fraction(1) if old == new else odds(old, values) * odds(new, values)
+
+
+def privacy_loss(epsilons: Sequence[Epsilon], reports: Sequence[int], *, m: int) -> PrivacyLoss:
+    """Return what the reports `reports` (indices of values) at levels `epsilons` cost together.
+
+    >>> loss = privacy_loss([1, 2], [0, 1], m=2)
+    >>> round(loss.spent, 6), round(loss.guarantee, 6), round(loss.basic_composition, 6)
+    (Decimal('2.000000'), Decimal('2.000000'), Decimal('4.000000'))
+    """
+    check_values(m)
+    exact = [as_epsilon(epsilon) for epsilon in epsilons]
+    if not exact or len(exact) != len(reports):
+        raise LevelError("a transcript needs one report per level, and at least one.")
+    for earlier, later in pairwise(exact):
+        if later < earlier:
+            raise LevelError(
+                f"epsilon may only grow: {epsilon_text(later)} follows {epsilon_text(earlier)} in the transcript.",
+                old_epsilon=epsilon_text(earlier),
+                new_epsilon=epsilon_text(later),
+            )
+    levels = [retention(release_threshold(epsilon, m)) for epsilon in exact]
+    # Every truth that was never reported has the same probability by symmetry, so one of them stands for all.
+    truths = {*reports} | {next((value for value in range(m) if value not in reports), reports[-1])}
+    likelihoods = [transcript_probability(m, levels, reports, truth=truth) for truth in truths]
+    if not all(likelihoods):
+        raise LevelError("these reports cannot occur together: two different reports stand at one level.")
+    steps = [step_odds(m, old, new) for old, new in pairwise([NOISE, *levels])]
+    return PrivacyLoss(
+        spent=log_up(max(likelihoods) / min(likelihoods)),
+        guarantee=log_up(odds(levels[-1], m)),
+        basic_composition=log_up(prod(steps, start=Fraction(1))),
+    )

@@ -1,0 +1,164 @@
+"""Array bridges are exact: a source that holds every byte is fed, and ties read further digits."""
+
+from __future__ import annotations
+
+from fractions import Fraction as F
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from relaxdp.draw.bridge import keyed_bridge
+from relaxdp.draw.bridge_arrays import KeyedBridges, _FreshBridge, fresh_bridges
+from relaxdp.draw.columns import id_blocks
+from relaxdp.draw.entropy import Keystream, SystemEntropy
+from relaxdp.draw.key import Key
+from relaxdp.draw.stream import PathName, bridge_key
+from relaxdp.law.bridge import NOISE, TRUTH, Mixture, bridge_mixture
+from relaxdp.law.threshold import ONE
+
+
+class Feed:
+    """A source that hands out prepared bytes, call by call."""
+
+    def __init__(self, *buffers: NDArray[np.uint8]) -> None:
+        self.buffers = list(buffers)
+
+    def fill(self, buffer: NDArray[np.uint8]) -> None:
+        buffer[:] = self.buffers.pop(0)
+
+
+def every_byte(calls: int) -> list[NDArray[np.uint8]]:
+    numbers = np.arange(256**calls, dtype=np.uint32)
+    return [(numbers >> np.uint32(8 * call)).astype(np.uint8) for call in range(calls)]
+
+
+@pytest.mark.parametrize(("low", "high"), [(1, 1), (1, 3)])
+def test_every_triple_of_bytes(low: int, high: int) -> None:
+    """Four values: all 2^24 triples (to the upper end? redraw? which value?) are fed; counts are the law."""
+    agree, differ = Mixture(F(3, 4), F(0), F(1, 4)), Mixture(F(1, 4), F(1, 4), F(1, 2))
+    feed = every_byte(3)
+    size = len(feed[0])
+    lower, upper = (np.full(size, report, dtype=np.uint8) for report in (low, high))
+    result = np.empty(size, dtype=np.uint8)
+    _FreshBridge(4, agree, differ, Feed(*feed)).into(result, lower, upper)
+    law = (agree if low == high else differ).law(4, lower=low, upper=high)
+    assert [F(int(count), size) for count in np.bincount(result, minlength=4)] == law
+
+
+@pytest.mark.parametrize("agree", [True, False])
+def test_two_values_take_one_byte(agree: bool) -> None:
+    mixtures = Mixture(F(5, 8), F(0), F(3, 8)), Mixture(F(1, 8), F(1, 2), F(3, 8))
+    upper = np.ones(256, dtype=np.uint8)
+    lower = upper if agree else upper - np.uint8(1)
+    result = np.empty_like(upper)
+    _FreshBridge(2, *mixtures, Feed(*every_byte(1))).into(result, lower, upper)
+    law = mixtures[0 if agree else 1].law(2, lower=int(lower[0]), upper=1)
+    assert [F(int(count), 256) for count in np.bincount(result, minlength=2)] == law
+
+
+def test_a_tie_reads_further_digits_until_it_is_decided() -> None:
+    """A chance of 77/256 + 1/3 * 2^-8: byte 77 ties, then 64-bit digits of 1/3, and again."""
+    chance = F(77, 256) + F(1, 3 * 256)
+    digit = ONE // 3
+    rest = F(ONE, 3) - digit
+    for words, expected in [
+        ([digit - 1], True),
+        ([digit + 1], False),
+        ([digit, int(rest * ONE) - 1], True),
+        ([digit, int(rest * ONE) + 1], False),
+    ]:
+        feed = Feed(np.array([77], np.uint8), *(np.array([word], "<u8").view(np.uint8) for word in words))
+        draw = _FreshBridge(3, Mixture(1 - chance, F(0), chance), Mixture(1 - chance, F(0), chance), feed)
+        assert draw._chance(chance, chance, np.zeros(1, np.uint8)).tolist() == [expected]
+        assert not feed.buffers
+
+
+@pytest.mark.parametrize("values", [3, 5, 10, 100, 200, 255, 256])
+def test_uniform_bytes(values: int) -> None:
+    limit = 256 - 256 % values
+    again = [np.zeros(256 - limit, np.uint8)] if limit < 256 else []
+    draw = _FreshBridge(values, Mixture(F(0), F(0), F(1)), Mixture(F(0), F(0), F(1)), Feed(*every_byte(1), *again))
+    counts = np.bincount(draw._uniform_bytes(256), minlength=values)
+    counts[0] -= 256 - limit  # the rejected ones, which were fed a zero
+    assert set(counts.tolist()) == {256 // values}
+
+
+def test_certainty() -> None:
+    """Equal levels return the last report; a bridge to an end at its own level is that end."""
+    rng = np.random.default_rng(5)
+    upper, lower = rng.integers(0, 5, (2, 10_000)).astype(np.uint8)
+    level = F(2, 3)
+    for middle, expected in [(level, lower), (TRUTH, upper)]:
+        drawn = fresh_bridges(
+            5, level, middle, TRUTH, lower_reports=lower, upper_reports=upper, entropy=SystemEntropy()
+        )
+        assert np.array_equal(drawn, expected)
+    same = fresh_bridges(5, level, level, level, lower_reports=lower, upper_reports=lower, entropy=SystemEntropy())
+    assert np.array_equal(same, lower)
+
+
+def test_fresh_is_fresh_and_every_system_stream_has_its_own_seed() -> None:
+    truth = np.zeros(4096, np.uint8)
+    one, two = (
+        fresh_bridges(2, NOISE, F(1, 2), TRUTH, lower_reports=None, upper_reports=truth, entropy=SystemEntropy())
+        for _ in range(2)
+    )
+    assert not np.array_equal(one, two)
+
+
+def test_keystream_is_aes_ctr() -> None:
+    """NIST SP 800-38A, F.5.5 (CTR-AES256): the keystream is ciphertext XOR plaintext of the published vector."""
+    key = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
+    counter = bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
+    plain = bytes.fromhex("6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51")
+    cipher = bytes.fromhex("601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c5")
+    buffer = np.empty(32, np.uint8)
+    Keystream(key + counter).fill(buffer)
+    assert bytes(buffer) == bytes(a ^ b for a, b in zip(plain, cipher, strict=True))
+
+
+@pytest.mark.parametrize("values", [2, 3, 10, 300, 2**63 + 1])
+def test_keyed_arrays_equal_one_at_a_time(values: int) -> None:
+    """At 2^63 + 1 values about half of the value words are rejected, so that branch is met too."""
+    key, name = Key.from_bytes(bytes(range(32))), PathName("r", "a", "categorical", values, b"p")
+    rng = np.random.default_rng(values % 1000)
+    lower, upper = rng.integers(0, min(values, 2**63), (2, 300)).astype(np.uint64)
+    lower[::2] = upper[::2]
+    ids = rng.integers(-(2**63), 2**63, 300)
+    _, groups = id_blocks(ids, 0)
+    ((_, blocks),) = groups
+    for levels in [(F(1, 9), F(1, 3), F(1)), (NOISE, F(1, 3), F(4, 7)), (F(1, 3), F(1, 3), F(4, 7))]:
+        below = lower if levels[0] else np.zeros_like(lower)
+        together = KeyedBridges(bridge_key(key, name, *levels), values, *levels, symbol=3).reports(blocks, below, upper)
+        for row in range(300):
+            alone = keyed_bridge(
+                key, name, int(ids[row]), *levels,
+                lower_report=int(below[row]), upper_report=int(upper[row]), symbol=3,
+            )  # fmt: skip
+            assert alone == together[row]
+
+
+def test_keyed_arrays_resolve_a_tie_alone() -> None:
+    """A cut exactly at an object's word, with a rest: the array must hand the object to the exact rule."""
+    key, name = Key.from_bytes(bytes(32)), PathName("r", "a", "categorical", 3, b"")
+    levels = (F(1, 9), F(1, 3), F(1))
+    bridges = KeyedBridges(bridge_key(key, name, *levels), 3, *levels)
+    _, groups = id_blocks(np.arange(1), 0)
+    ((_, blocks),) = groups
+    lower, upper = np.zeros(1, np.uint64), np.full(1, 2, np.uint64)
+    ends = np.array([[[2, 0]]], np.uint64)
+    state = bridges._cipher.absorb(np.concatenate([blocks, ends], axis=1))
+    stream = bridges._cipher.words_of(bridges._cipher.last_block(state, np.uint64(0), 0)[0])
+    (first, _), (second, _) = next(stream), next(stream)
+    for rest, expected in [(F(second + 1, ONE), 2), (F(second, ONE), 0)]:
+        cut = (first + rest) / ONE
+        bridges._mixtures = (Mixture(cut, 1 - cut, F(0)),) * 2
+        assert bridges.reports(blocks, lower, upper).tolist() == [expected]
+
+
+def test_mixture_of_algorithm_1_is_what_arrays_draw() -> None:
+    agree = bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=True)
+    differ = bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=False)
+    draw = _FreshBridge(2, agree, differ, Feed())
+    assert draw._flip == (agree.law(2, lower=0, upper=0)[1], differ.law(2, lower=1, upper=0)[1])

@@ -1,0 +1,102 @@
+"""An encoding from outside plugs in: two bits per value and a kept coin, with nothing else touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import relaxdp as rx
+from relaxdp.draw.blocks import Words
+from relaxdp.encode import registry
+from relaxdp.encode.path import Path
+from relaxdp.encode.protocol import Codes, Encoding, Permanent, Truths
+from relaxdp.encode.registry import encoding_named, register
+from relaxdp.encode.release import release_codes
+from relaxdp.errors import EncodingError
+from relaxdp.front import Mechanism
+from relaxdp.law.debias import debias
+from relaxdp.law.threshold import release_threshold
+
+
+class Bits(Encoding):
+    """Symmetric unary over three letters, whose last bit is a kept coin (to exercise kept randomness)."""
+
+    name = "test-bits"
+    alphabet = 2
+    symbols = 4
+    params = b"three letters"
+    _letters = "xyz"
+
+    def threshold(self, epsilon: Decimal) -> int:
+        return release_threshold(epsilon / 2, 2)
+
+    def truths(self, column: Any, first_row: int = 0) -> Truths:
+        return Truths(np.array([self._letters.index(item) for item in column], dtype=np.uint64))
+
+    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+        if symbol == 3:
+            coin: Words = permanent.words("coin", truths.index) & np.uint64(1)
+            return coin
+        return (truths.index == symbol).astype(np.uint64)
+
+    def reports(self, codes: Codes) -> Sequence[Any]:
+        return ["".join(map(str, row)) for row in codes.tolist()]
+
+    def count(self, codes: Codes) -> NDArray[np.int64]:
+        return np.asarray(codes[:, :3].sum(axis=0), dtype=np.int64)
+
+    def shares(self, counts: NDArray[np.int64], objects: int, keep: float) -> NDArray[np.float64]:
+        result: NDArray[np.float64] = debias(counts / objects, keep, 2)
+        return result
+
+
+@pytest.fixture
+def bits(monkeypatch: pytest.MonkeyPatch) -> Bits:
+    monkeypatch.setattr(registry, "_members", dict(registry._members))
+    register(Bits)
+    return Bits()
+
+
+def test_path_arrays_and_algorithm_1(bits: Bits) -> None:
+    key, where = rx.Key.from_bytes(bytes(32)), {"release": "r", "attribute": "a"}
+    truth = ["xyz"[row % 3] for row in range(500)]
+    ids = [f"id {row * 7919}" * (1 + row % 3) for row in range(500)]
+    codes = release_codes(bits, truth, ids, key=key, epsilon=Decimal(2), **where)
+    for row in range(500):
+        path = Path(bits, truth[row], key=key, object_id=ids[row], **where)
+        assert path.codes_at(Decimal(2)) == codes[row].tolist()
+        assert Path(bits, truth[row], key=key, object_id=ids[row], **where).at(50)[:3] == "".join(
+            "1" if letter == truth[row] else "0" for letter in "xyz"
+        )
+    coins = release_codes(bits, truth, ids, key=key, epsilon=Decimal(80), **where)[:, 3]
+    assert 150 < coins.sum() < 350
+    chain = rx.Relaxation(Mechanism(bits), truth="y")
+    assert chain.relax(epsilon=100)[:3] == "010"
+
+
+def test_shares(bits: Bits) -> None:
+    truth = ["x"] * 60_000 + ["y"] * 40_000
+    codes = release_codes(
+        bits, truth, np.arange(100_000), key=rx.Key.from_bytes(bytes(32)), epsilon=Decimal(3), release="", attribute=""
+    )
+    keep = bits.threshold(Decimal(3)) / 2**64
+    shares = bits.shares(bits.count(codes), 100_000, keep)
+    assert np.abs(shares - [0.6, 0.4, 0.0]).max() < 0.02
+
+
+def test_registry(bits: Bits) -> None:
+    assert encoding_named("test-bits") is Bits
+    assert encoding_named("categorical").name == "categorical"
+    with pytest.raises(EncodingError, match="no encoding named 'nope'; known are: categorical"):
+        encoding_named("nope")
+
+    class Impostor(Bits):
+        pass
+
+    with pytest.raises(EncodingError, match="there is an encoding named 'test-bits' already"):
+        register(Impostor)

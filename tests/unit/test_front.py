@@ -1,0 +1,224 @@
+"""The front door: what it returns, and that bad input gets one sentence which never shows the truth."""
+
+from __future__ import annotations
+
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import relaxdp as rx
+from relaxdp.errors import (
+    EpsilonError,
+    LengthError,
+    LevelError,
+    ObjectIdError,
+    RelaxdpError,
+    UndeclaredValueError,
+    ValuesError,
+)
+
+KEY = rx.Key.from_bytes(bytes(32))
+WHERE = {"release": "r", "attribute": "a"}
+ANSWERS = rx.Categorical(["flu", "covid", "none"])
+
+
+def release(values: Any = ("flu", "covid"), ids: Any = (1, 2), epsilon: Any = 0.5) -> Any:
+    return ANSWERS.release(values, ids, key=KEY, epsilon=epsilon, **WHERE)
+
+
+def test_a_path_is_the_same_in_any_order() -> None:
+    levels: list[str | int] = ["0.1", "2", "0.5", "1", "0.1", "2.0", 2]
+    one = ANSWERS.path("covid", key=KEY, object_id="x", **WHERE)
+    two = ANSWERS.path("covid", key=KEY, object_id="x", **WHERE)
+    assert [one.at(level) for level in levels] == [two.at(level) for level in reversed(levels)][::-1]
+    assert one.at(0.1) == one.at("0.1") == one.at(Decimal("0.10"))
+    assert release(["covid"], ["x"], "0.1") == [one.at(0.1)]
+
+
+def test_huge_epsilon_is_still_not_the_bare_truth_by_definition() -> None:
+    assert ANSWERS.path("covid", key=KEY, object_id="x", **WHERE).at(1000) == "covid"
+    assert ANSWERS.encoding.threshold(Decimal(1000)) == 2**64 - 1
+
+
+def test_repr_shows_no_truth() -> None:
+    path = ANSWERS.path("covid", key=KEY, object_id="x", **WHERE)
+    chain = rx.Relaxation(ANSWERS, truth="covid")
+    truths = ANSWERS.encoding.truths(["covid"])
+    for thing in (path, chain, truths):
+        assert "covid" not in repr(thing)
+    assert repr(path) == "<relaxdp.Path of 'a' in release 'r'>"
+    assert repr(ANSWERS) == "Categorical(['flu', 'covid', 'none'])"
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, "nan", float("inf"), None, "x", np.float32(1), "1e-25"])
+def test_epsilon(epsilon: Any) -> None:
+    with pytest.raises(EpsilonError, match="epsilon"):
+        release(epsilon=epsilon)
+    with pytest.raises(EpsilonError, match="epsilon"):
+        ANSWERS.path("flu", key=KEY, object_id=1, **WHERE).at(epsilon)
+    with pytest.raises(EpsilonError, match="epsilon"):
+        rx.Relaxation(ANSWERS, truth="flu").relax(epsilon=epsilon)
+
+
+SECRET = "my-secret-illness"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["flu", SECRET],
+        ["flu", None],
+        np.array(["flu", SECRET]),
+        np.array(["flu", None], dtype=object),
+        pa.array(["flu", SECRET]),
+        pa.array(["flu", None]),
+        pa.array(["flu", SECRET]).dictionary_encode(),
+        pa.array(["flu", None]).dictionary_encode(),
+        pd.Series(["flu", SECRET]),
+        pd.Series(["flu", None], dtype="category"),
+        pl.Series(["flu", SECRET]),
+        ["flu", 7],
+    ],
+)
+def test_an_undeclared_value_names_the_row_and_not_the_value(values: Any) -> None:
+    with pytest.raises(UndeclaredValueError) as caught:
+        release(values)
+    message = "row 2: the value is not one of the 3 declared values. Nothing was released."
+    assert str(caught.value) == message
+    assert caught.value.fields == {"row": 2, "values": 3}
+    _no_secret(caught.value)
+
+
+@pytest.mark.parametrize("values", [pa.array([1, 2]), np.array([1.5, 2.5]), np.array([True, False])])
+def test_values_of_another_kind(values: Any) -> None:
+    with pytest.raises(
+        UndeclaredValueError, match="cannot be compared with the 3 declared ones, which are of kind text"
+    ):
+        release(values)
+
+
+def test_scalar_truth_is_not_shown() -> None:
+    for use in (
+        lambda: ANSWERS.path(SECRET, key=KEY, object_id=1, **WHERE),
+        lambda: rx.Relaxation(ANSWERS, truth=SECRET),
+    ):
+        with pytest.raises(UndeclaredValueError) as caught:
+            use()
+        _no_secret(caught.value)
+
+
+def _no_secret(problem: RelaxdpError) -> None:
+    while problem is not None:
+        assert SECRET not in str(problem)
+        assert SECRET not in repr(problem.fields)
+        problem = problem.__cause__ or (None if problem.__suppress_context__ else problem.__context__)  # type: ignore[assignment]
+
+
+def test_true_is_not_one() -> None:
+    with pytest.raises(UndeclaredValueError, match="row 1"):
+        rx.Categorical([0, 1]).release([True], [1], key=KEY, epsilon=1, **WHERE)
+    with pytest.raises(UndeclaredValueError, match="row 1"):
+        rx.Categorical([0, 1]).release([1.0], [1], key=KEY, epsilon=1, **WHERE)
+    for outside in (-1, 2):
+        with pytest.raises(UndeclaredValueError, match="row 2"):
+            rx.Categorical([0, 1]).release(np.array([0, outside]), [1, 2], key=KEY, epsilon=1, **WHERE)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ([], "at least two values must be declared, not 0"),
+        (["only"], "at least two values must be declared, not 1"),
+        (["a", "b", "a"], "the value 'a' is declared twice"),
+        ([0.0, -0.0], "the value 0.0 is declared twice"),
+        ([1, "1"], "must be of one kind"),
+        ([True, False], "write true and false as 'yes' and 'no'"),
+        (["a", None], "must be of one kind"),
+        ([1.0, float("nan")], "numbers must be finite"),
+        (["a", "\ud800"], "lone surrogate"),
+        ([1, 2**64], r"2\*\*64 - 1"),
+        ("ab", "must be a list"),
+    ],
+)
+def test_declared_values(values: Any, sentence: str) -> None:
+    with pytest.raises(ValuesError, match=sentence):
+        rx.Categorical(values)
+
+
+@pytest.mark.parametrize(
+    ("ids", "sentence"),
+    [
+        ([1, None], "row 2: the id is missing"),
+        ([1, float("nan")], "row 2: the id is missing"),
+        (["a", pd.NA], "row 2: the id is missing"),
+        (pa.array([None, 1]), "row 1: the id is missing"),
+        (pa.array(["a", None]), "row 2: the id is missing"),
+        (pd.Series([1, None], dtype="Int64"), "row 2: the id is missing"),
+        (pl.Series([1, None]), "row 2: the id is missing"),
+        ([1.0, 2.0], "must not be floating-point"),
+        (np.array([1.0, 2.0]), "must not be floating-point"),
+        (pd.Series([1, 2.5]), "must not be floating-point"),
+        ([True, False], "an id must be a whole number"),
+        (np.array([True, False]), "an id must be a whole number"),
+        ([1, "1"], "an id must be a whole number, text, bytes or a UUID, and all ids of one kind"),
+        ([1, True], "an id must be a whole number"),
+        (["a", "\ud800"], "lone surrogate"),
+        ([-1, 2**63], "must fit into 64 bits"),
+        ([0, 2**64], "must fit into 64 bits"),
+        (np.array(["2026-01-01", "2026-01-02"], "datetime64[D]"), "an id must be a whole number"),
+        (np.array([[1], [2]]), "an id must be a whole number"),
+        ([7, 7], "row 2: the id stands in an earlier row already"),
+        (np.array([7, 7]), "row 2: the id stands in an earlier row already"),
+        (["a", "a"], "row 2: the id stands in an earlier row"),
+        (pa.array(["a", "a"]), "row 2: the id stands in an earlier row"),
+        (pl.Series(["a", "a"]), "row 2: the id stands in an earlier row"),
+        (pd.Series(["a", "a"]), "row 2: the id stands in an earlier row"),
+        ([uuid.UUID(int=1)] * 2, "row 2: the id stands in an earlier row"),
+        (pa.array([bytes(16)] * 2, pa.uuid()), "row 2: the id stands in an earlier row"),
+    ],
+)
+def test_ids(ids: Any, sentence: str) -> None:
+    with pytest.raises(ObjectIdError, match=sentence):
+        release(ids=ids)
+
+
+def test_repeats_far_apart_and_unsorted() -> None:
+    for ids in (np.arange(200_000), np.arange(200_000)[::-1].copy(), np.arange(200_000).astype(np.uint32)):
+        values = np.array(["flu"] * len(ids))
+        release(values, ids)
+        ids[131_072] = ids[65_535]
+        with pytest.raises(ObjectIdError, match="row 131,073: the id stands"):
+            release(values, ids)
+
+
+@pytest.mark.parametrize("object_id", [None, 1.0, float("nan"), True, (1, 2), 2**64])
+def test_one_id(object_id: Any) -> None:
+    with pytest.raises(ObjectIdError, match="id"):
+        ANSWERS.path("flu", key=KEY, object_id=object_id, **WHERE)
+
+
+def test_lengths_and_mixed_chunks() -> None:
+    with pytest.raises(LengthError, match="there are 2 values and 3 ids"):
+        release(ids=[1, 2, 3])
+    many = [*range(40_000), *map(str, range(40_000))]
+    with pytest.raises(ObjectIdError, match="one kind"):
+        release(["flu"] * 80_000, many)
+
+
+def test_privacy_loss() -> None:
+    loss = rx.privacy_loss(["0.1", "0.5", "1"], [0, 2, 1], m=3)
+    assert round(loss.spent, 12) == round(loss.guarantee, 12) == 1
+    assert round(loss.basic_composition, 12) == Decimal("2.2")  # 0.1 + (0.1 + 0.5) + (0.5 + 1)
+    assert round(rx.privacy_loss([1, 1, 2], [1, 1, 1], m=2).basic_composition, 9) == 4
+    with pytest.raises(LevelError, match="cannot occur together"):
+        rx.privacy_loss([1, 1], [0, 1], m=2)
+    with pytest.raises(LevelError, match="may only grow"):
+        rx.privacy_loss([1, "0.5"], [0, 1], m=2)
+    with pytest.raises(LevelError, match="one report per level"):
+        rx.privacy_loss([1], [0, 1], m=2)

@@ -1,0 +1,101 @@
+"""Keys: saved for the owner only, loaded with suspicion, never shown."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from relaxdp import Key
+from relaxdp.errors import KeyFileError
+
+SECRET = bytes(range(32))
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    key = Key.generate()
+    key.save(tmp_path / "key")
+    assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
+    assert Key.load(tmp_path / "key") == key
+    assert Key.generate() != key
+
+
+def test_the_secret_is_never_shown() -> None:
+    key = Key.from_bytes(SECRET)
+    shown = f"{key!r} {key} {key.fingerprint} {hash(key)} {key.__class__.__slots__}"
+    assert SECRET.hex() not in shown
+    assert repr(SECRET) not in shown
+    assert not hasattr(key, "__dict__")
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(key)
+
+
+def test_fingerprint_is_frozen() -> None:
+    assert Key.from_bytes(SECRET).fingerprint == "404702b4a9c7e559"
+
+
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+    Key.generate().save(tmp_path / "key")
+    before = (tmp_path / "key").read_bytes()
+    with pytest.raises(KeyFileError, match="exists already"):
+        Key.generate().save(tmp_path / "key")
+    assert (tmp_path / "key").read_bytes() == before
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666, 0o610])
+def test_a_file_that_others_can_read(tmp_path: Path, mode: int) -> None:
+    Key.generate().save(tmp_path / "key")
+    (tmp_path / "key").chmod(mode)
+    with pytest.raises(KeyFileError, match=r"can be read by others .* chmod 600"):
+        Key.load(tmp_path / "key")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"not a key",
+        SECRET,
+        b"relaxdp key 1\n" + SECRET.hex().encode() + b"\n",
+        b"relaxdp key 1\n" + SECRET[:31].hex().encode() + b"\n404702b4a9c7e559\n",
+        b"relaxdp key 1\n" + SECRET[::-1].hex().encode() + b"\n404702b4a9c7e559\n",
+        b"relaxdp key 2\n" + SECRET.hex().encode() + b"\n404702b4a9c7e559\n",
+        b"relaxdp key 1\n" + SECRET.hex().encode() + b"\n\xff\xfe\n",
+        b"relaxdp key 1\nzz\n404702b4a9c7e559\n",
+    ],
+)
+def test_not_a_key_file(tmp_path: Path, content: bytes) -> None:
+    place = tmp_path / "key"
+    place.touch(mode=0o600)
+    place.write_bytes(content)
+    with pytest.raises(KeyFileError, match="is not a relaxdp key file, or it is damaged") as caught:
+        Key.load(place)
+    assert SECRET.hex() not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.code == "key_file_error"
+
+
+def test_missing_files_and_folders(tmp_path: Path) -> None:
+    with pytest.raises(KeyFileError, match="there is no key file"):
+        Key.load(tmp_path / "absent")
+    with pytest.raises(KeyFileError, match="cannot be read"):
+        Key.load(tmp_path)
+    with pytest.raises(KeyFileError, match="cannot be written"):
+        Key.generate().save(tmp_path / "absent" / "key")
+
+
+def test_a_full_disk_leaves_no_half_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(KeyFileError, match="No space left"):
+        Key.generate().save(tmp_path / "key")
+    assert not (tmp_path / "key").exists()
+
+
+@pytest.mark.parametrize("raw", [b"", bytes(31), bytes(33), "0" * 32, None])
+def test_wrong_length(raw: object) -> None:
+    with pytest.raises(KeyFileError, match="exactly 32 bytes"):
+        Key.from_bytes(raw)  # type: ignore[arg-type]
