@@ -10,8 +10,7 @@ import typer
 from tests.docs.help_page import PAGE, commands, help_page
 from typer.testing import CliRunner
 
-from relaxdp.cli import main as command
-from relaxdp.cli.main import app
+from relaxdp.cli.main import app, main
 from relaxdp.errors import EpsilonError
 
 RUNNER = CliRunner()
@@ -46,6 +45,6 @@ def test_a_mistake_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
     monkeypatch.setattr("relaxdp.cli.main.app", fail)
     with pytest.raises(SystemExit) as ended:
-        command()
+        main()
     assert ended.value.code == 2
     assert capsys.readouterr().err == "epsilon must be greater than 0, not -1.\n"

@@ -1,0 +1,75 @@
+"""The keyed path through the front door: our own curve, text ids against integer ids, and peers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+import relaxdp as rx
+from benchmarks import peers
+from benchmarks.naive import NAIVE, naive_contenders
+from benchmarks.results import Comparison
+from benchmarks.settings import Settings
+from benchmarks.timing import Contender, Race, race
+
+EPSILONS = ("0.1", "1", "3")
+LONGEST_ID = 24
+TARGETS = {2: 8.0, 10: 5.0}
+TEXT_TARGET = 0.5
+
+
+def _own(epsilon: str) -> str:
+    return f"relaxdp path, integer ids, epsilon {epsilon}"
+
+
+OWN = _own("1")
+TEXT = ("relaxdp path, text ids (pyarrow), epsilon 1", "relaxdp path, text ids (NumPy), epsilon 1")
+
+
+def path_race(values: int, settings: Settings, note: Callable[[str], None], leave_out: Callable[[str], None]) -> Race:
+    """Time releases of one column, beside one-shot randomized response by others."""
+    objects = settings.path_objects
+    truths = np.random.default_rng(1).integers(0, values, objects, dtype=np.uint8)
+    mechanism, key = rx.Categorical(range(values)), rx.Key.generate()
+
+    def release(name: str, object_ids: Any, epsilon: str) -> Contender:
+        def run() -> object:
+            return mechanism.release(
+                truths, object_ids, key=key, epsilon=epsilon, release="benchmark", attribute="answer"
+            )
+
+        return Contender(name, objects, run)
+
+    integers, texts = np.arange(objects), text_ids(objects)
+    contenders = [
+        *(release(_own(epsilon), integers, epsilon) for epsilon in EPSILONS),
+        release(TEXT[0], pa.array(texts), "1"),
+        release(TEXT[1], texts, "1"),
+        *peers.peers(values, settings, leave_out),
+        *naive_contenders(values, truths, peers.EPSILON),
+    ]
+    return race(f"path, m = {values}", contenders, settings.rounds, note)
+
+
+def text_ids(objects: int) -> NDArray[np.str_]:
+    """Return distinct ids of up to 24 characters, of mixed lengths: numbers behind random numbers of zeros."""
+    widths = np.random.default_rng(3).integers(1, LONGEST_ID + 1, objects)
+    return np.array([f"{number:0{width}}" for number, width in enumerate(widths.tolist())])
+
+
+def path_comparisons(values: int, result: Race) -> list[Comparison]:
+    """Return what the path is held to, and beside it what it is not held to."""
+
+    def compare(rival: str, target: float | None = None) -> Comparison:
+        return Comparison(f"path, m = {values}: {OWN} / {rival}", result.ratio(OWN, rival), target)
+
+    rows = [compare(peers.GRR, TARGETS[values])] if peers.GRR in result.names else []
+    others = (peers.GRR_COMPILED, peers.DIRECT, peers.OPENDP, peers.OPENDP_BITS, result.fastest(NAIVE))
+    rows += [compare(rival) for rival in others if rival in result.names]
+    return rows + [
+        Comparison(f"path, m = {values}: {text} / {OWN}", result.ratio(text, OWN), TEXT_TARGET) for text in TEXT
+    ]

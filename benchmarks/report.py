@@ -1,0 +1,149 @@
+"""The results as tables on the terminal and as docs/benchmarks.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.machine import machine
+from benchmarks.results import Comparison, MemoryComparison, Results
+from benchmarks.timing import Ratio
+
+Rows = list[tuple[str, ...]]
+
+RATIOS = ("comparison", "ratio", "lowest to highest", "target", "met")
+SPEEDS = ("race", "contender", "million objects/s")
+MEMORY = ("call", "objects", "resident", "allocated", "per further object", "target", "met")
+
+INTRODUCTION = """\
+# Benchmarks
+
+`make bench` wrote this page. It builds an environment of its own with the peers, takes a few minutes, and prints the
+same tables; `python -m benchmarks --quick` only shows that the suite works.
+
+Times differ from machine to machine and from minute to minute, so the figures to look at are ratios. All contenders of
+a race run in one process on one core and take turns, after a first turn that is not counted (compilers, caches); a
+ratio is taken within each round, and the table shows the median of {rounds} rounds and the extremes.
+"""
+
+WHAT = """\
+## What is measured
+
+**Path.** `Categorical(range(m)).release(...)`, the public call: {path_objects:,} values of one byte, ascending 64-bit
+integer ids, a key. It checks values and ids, looks for repeated ids and draws the exact keyed reports of
+version 1 of the stream. The smaller epsilon, the longer the path that an object walks. Text ids are of mixed
+lengths of up to 24 bytes, as a pyarrow array and as a NumPy array of text.
+
+**Peers.** One-shot randomized response at epsilon 1. None of them relaxes. Each is called in the fastest way it allows;
+what is called once per value gets fewer values, and objects per second are compared.
+
+- multi-freq-ldpy: its client takes one value per call. It is compiled by Numba, so it can also be called inside a loop
+  that the caller compiles, which saves most of the time of a call; both are shown. The target is about the client as
+  its documentation calls it, from Python. Its randomness is Numba's Mersenne Twister, not secure.
+- pure-ldp: one value per call, items count from 1 unless told otherwise, and importing it needs scikit-learn,
+  statsmodels and xxhash before version 4. Its randomness is Python's Mersenne Twister, not secure.
+- opendp: exact and secure, one value per call; a vector of answers exists for bits only.
+- NumPy one-liner: `np.where(rng.random(n) < keep, x, rng.integers(0, m, n, dtype=x.dtype))`. Neither secure nor exact,
+  and it needs 9 to 24 bytes of temporary memory per object. The faster of its two forms is compared with.
+
+**Step.** One step of Algorithm 1, from epsilon 0.5 to 1, for {step_objects:,} objects of one byte, with secure and exact
+draws. The limit is what the machine needs to make as many secure bytes (AES-256 in counter mode) and to copy as
+many, both into memory that is mapped already. The NumPy line reads no last report and does less than the step.
+
+**Memory.** One call in a fresh process, beyond its inputs and its result: what the process grew by at its peak as the
+operating system sees it (resident), and what Python and NumPy asked for at their peak (allocated). If it does
+not grow with the number of objects, both sizes show the same up to noise. This holds for ascending integer ids; to find
+a repeat among other ids they have to be remembered.
+"""
+
+
+def show(console: Console, results: Results) -> None:
+    """Print the tables."""
+    _print(console, "Raw speeds", SPEEDS, _speed_rows(results), left=2)
+    _print(console, "Memory beyond inputs and result", MEMORY, _memory_rows(results.memory), left=1)
+    _print(console, "Ratios", RATIOS, _ratio_rows(results.comparisons), left=1)
+    for line in results.left_out:
+        console.print(line)
+    if results.quick:
+        console.print("A quick run: it shows that the suite works, and its figures mean nothing.")
+
+
+def markdown(results: Results) -> str:
+    """Return the page of the documentation."""
+    settings = results.settings
+    parts = [
+        INTRODUCTION.format(rounds=settings.rounds),
+        "## Ratios and targets\n",
+        _table(RATIOS, _ratio_rows(results.comparisons), left=1),
+        "## Memory beyond inputs and result\n",
+        _table(MEMORY, _memory_rows(results.memory), left=1),
+        "## Raw speeds\n",
+        _table(SPEEDS, _speed_rows(results), left=2),
+        WHAT.format(path_objects=settings.path_objects, step_objects=settings.step_objects),
+        "## Machine\n",
+        _table(("what", "this run"), machine(), left=2),
+    ]
+    if results.left_out:
+        parts.insert(3, "\n".join(results.left_out) + "\n")
+    return "\n".join(parts)
+
+
+def _ratio_rows(comparisons: Sequence[Comparison]) -> Rows:
+    return [
+        (
+            row.what,
+            _ratio(row.ratio.median),
+            _extremes(row.ratio),
+            "" if row.target is None else f"at least {row.target:g}",
+            "" if row.met is None else _yes(row.met),
+        )
+        for row in comparisons
+    ]
+
+
+def _memory_rows(comparisons: Sequence[MemoryComparison]) -> Rows:
+    rows: Rows = []
+    for comparison in comparisons:
+        for size in (comparison.few, comparison.many):
+            resident = "unknown" if size.resident is None else _megabytes(size.resident)
+            rows.append((comparison.what, f"{size.objects:,}", resident, _megabytes(size.allocated), "", "", ""))
+        verdict = (f"{comparison.growth:.2f} bytes", f"at most {comparison.TOLERANCE:g}", _yes(comparison.met))
+        rows[-1] = rows[-1][:4] + verdict
+    return rows
+
+
+def _speed_rows(results: Results) -> Rows:
+    return [(race.title, name, f"{race.speed(name) / 1e6:,.4g}") for race in results.races for name in race.names]
+
+
+def _yes(met: bool) -> str:
+    return "yes" if met else "**no**"
+
+
+def _ratio(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _extremes(ratio: Ratio) -> str:
+    return f"{_ratio(ratio.lowest)} to {_ratio(ratio.highest)}"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
+
+
+def _print(console: Console, title: str, headings: Sequence[str], rows: Rows, *, left: int) -> None:
+    table = Table(title=title)
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if place < left else "right")
+    for row in rows:
+        table.add_row(*(cell.replace("**", "") for cell in row))
+    console.print(table)
+
+
+def _table(headings: Sequence[str], rows: Sequence[tuple[str, ...]], *, left: int) -> str:
+    marks = ["---" if place < left else "---:" for place in range(len(headings))]
+    lines = [" | ".join(cells) for cells in (headings, marks, *rows)]
+    return "".join(f"| {line} |\n" for line in lines)

@@ -1,0 +1,58 @@
+"""One step of Algorithm 1 for many objects, against the cheapest way to touch as many bytes securely."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.naive import NAIVE, naive_contenders
+from benchmarks.results import Comparison
+from benchmarks.settings import Settings
+from benchmarks.timing import Contender, Race, race
+from relaxdp.draw.entropy import Keystream
+from relaxdp.hazmat import relax_once
+from relaxdp.law.threshold import retention, threshold
+
+OLD, NEW = "0.5", "1"
+OWN = f"relaxdp step, epsilon {OLD} to {NEW}"
+KEYSTREAM = "keystream (AES-256-CTR)"
+COPY = "memcpy"
+LIMIT = "keystream, then memcpy"
+LIMIT_TARGETS = {2: 0.2}
+NAIVE_TARGETS = {2: 10.0, 10: 3.0}
+
+
+def step_race(values: int, settings: Settings, note: Callable[[str], None]) -> Race:
+    """Time the step, a keystream and a copy of as many bytes, and the naive line."""
+    objects = settings.step_objects
+    generator = np.random.default_rng(1)
+    truths = generator.integers(0, values, objects, dtype=np.uint8)
+    old, new = (retention(threshold(epsilon, values)) for epsilon in (OLD, NEW))
+    last = relax_once(values, retention(0), old, truth=truths, last=None)
+    # The limits write into memory that is mapped already, while the step and the line allocate what they return:
+    # the comparison with the limit is strict.
+    room, stream = np.ones(objects, dtype=np.uint8), Keystream(os.urandom(48))
+
+    def limit() -> None:
+        stream.fill(room)
+        np.copyto(room, truths)
+
+    contenders = [
+        Contender(OWN, objects, lambda: relax_once(values, old, new, truth=truths, last=last)),
+        Contender(KEYSTREAM, objects, lambda: stream.fill(room)),
+        Contender(COPY, objects, lambda: np.copyto(room, truths)),
+        Contender(LIMIT, objects, limit),
+        *naive_contenders(values, truths, float(NEW)),
+    ]
+    return race(f"step, m = {values}", contenders, settings.rounds, note)
+
+
+def step_comparisons(values: int, result: Race) -> list[Comparison]:
+    """Return what the step is held to."""
+    naive = result.fastest(NAIVE)
+    return [
+        Comparison(f"step, m = {values}: {OWN} / {rival}", result.ratio(OWN, rival), target)
+        for rival, target in ((LIMIT, LIMIT_TARGETS.get(values)), (naive, NAIVE_TARGETS[values]))
+    ]
