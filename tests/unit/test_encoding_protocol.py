@@ -40,9 +40,8 @@ class Bits(Encoding):
 
     def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
         if symbol == 3:
-            coin: Words = permanent.words("coin", truths.index) & np.uint64(1)
-            return coin
-        return (truths.index == symbol).astype(np.uint64)
+            return np.asarray(permanent.words("coin", truths.index) & np.uint64(1), dtype=np.uint64)
+        return np.asarray(truths.index == symbol, dtype=np.uint64)
 
     def reports(self, codes: Codes) -> Sequence[Any]:
         return ["".join(map(str, row)) for row in codes.tolist()]
