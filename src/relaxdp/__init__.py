@@ -2,6 +2,8 @@
 
 from relaxdp import errors
 from relaxdp.draw.key import Key
+from relaxdp.estimate.combined import difference
+from relaxdp.estimate.counts import Counts, highest_only
 from relaxdp.front import Categorical, Relaxation
 from relaxdp.law.relaxation import RelaxationLaw, relaxation_law
 from relaxdp.law.transcript import PrivacyLoss, privacy_loss
@@ -9,11 +11,14 @@ from relaxdp.law.transcript import PrivacyLoss, privacy_loss
 __version__ = "0.1.0.dev0"
 __all__ = [
     "Categorical",
+    "Counts",
     "Key",
     "PrivacyLoss",
     "Relaxation",
     "RelaxationLaw",
+    "difference",
     "errors",
+    "highest_only",
     "privacy_loss",
     "relaxation_law",
 ]

@@ -58,3 +58,11 @@ class ChainFileError(RelaxdpError):
 
 class EncodingError(RelaxdpError, ValueError):
     """An encoding is unknown, or its name is already taken."""
+
+
+class CountsError(RelaxdpError, ValueError):
+    """Counts are negative, empty or do not fit the declared values, or a question to an estimate makes no sense."""
+
+
+class MissingPartError(RelaxdpError, ImportError):
+    """Something optional is not installed; the sentence says how to install it."""

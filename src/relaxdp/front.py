@@ -21,6 +21,7 @@ from relaxdp.encode.path import Path
 from relaxdp.encode.protocol import Encoding
 from relaxdp.encode.release import code_dtype, release_codes
 from relaxdp.errors import ChainFileError, LevelError
+from relaxdp.estimate.counts import Counts
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.threshold import retention
@@ -35,6 +36,15 @@ class Mechanism:
     def path(self, truth: Any, *, key: Key, object_id: object, release: str, attribute: str) -> Path:
         """Return the path of one object: its report at any level, in any order, always the same."""
         return Path(self.encoding, truth, key=key, object_id=object_id, release=release, attribute=attribute)
+
+    def estimate(self, reports: Any, *, epsilon: Epsilon) -> Any:
+        """Return what reports at one level say: `.value`, `.std_error`, `.interval(0.95)`, `.to_frame()`, `.plot()`.
+
+        For objects at different levels, and for counts made elsewhere, there is `relaxdp.Counts`.
+        """
+        counts = Counts(self)
+        counts.add(reports, epsilon=epsilon)
+        return counts.estimate()
 
 
 class Categorical(Mechanism):

@@ -128,7 +128,7 @@ def test_every_kind_of_column_gives_the_same_reports_and_comes_back_as_it_was() 
     ]
     for (column, kind), id_column in zip(columns, [*ids, TEXT_IDS], strict=True):
         released = release(column, id_column)
-        assert isinstance(released, kind)
+        assert issubclass(type(released), kind)
         assert (released.to_pylist() if kind is pa.DictionaryArray else [*released]) == expected
     series = release(columns[5][0], TEXT_IDS)
     assert (series.name, list(series.index)) == ("d", list(range(7, 5007)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ from relaxdp.encode.registry import encoding_named, register
 from relaxdp.encode.release import release_codes
 from relaxdp.errors import EncodingError
 from relaxdp.front import Mechanism
-from relaxdp.law.debias import debias
-from relaxdp.law.threshold import release_threshold
+from relaxdp.law.support import Support
+from relaxdp.law.threshold import release_threshold, retention
 
 
 class Bits(Encoding):
@@ -49,9 +50,13 @@ class Bits(Encoding):
     def count(self, codes: Codes) -> NDArray[np.int64]:
         return np.asarray(codes[:, :3].sum(axis=0), dtype=np.int64)
 
-    def shares(self, counts: NDArray[np.int64], objects: int, keep: float) -> NDArray[np.float64]:
-        result: NDArray[np.float64] = debias(counts / objects, keep, 2)
-        return result
+    labels = tuple("xyz")
+
+    def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
+        return self.count(np.array([[int(bit) for bit in report] for report in column], np.uint8)), len(column)
+
+    def support(self, keep: Fraction) -> Support:
+        return Support(noise=(1 - keep) / 2, gain=keep)
 
 
 @pytest.fixture
@@ -83,8 +88,8 @@ def test_shares(bits: Bits) -> None:
     codes = release_codes(
         bits, truth, np.arange(100_000), key=rx.Key.from_bytes(bytes(32)), epsilon=Decimal(3), release="", attribute=""
     )
-    keep = bits.threshold(Decimal(3)) / 2**64
-    shares = bits.shares(bits.count(codes), 100_000, keep)
+    support = bits.support(retention(bits.threshold(Decimal(3))))
+    shares = support.debias(bits.count(codes) / 100_000)
     assert np.abs(shares - [0.6, 0.4, 0.0]).max() < 0.02
 
 

@@ -9,7 +9,6 @@ from rich.table import Table
 
 from relaxdp import Categorical, Key, privacy_loss
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.threshold import retention
 
 LEVELS = ("0.1", "0.5", "1", "2")
 TRUE_SHARES = {"flu": 0.15, "covid": 0.05, "none": 0.80}
@@ -49,9 +48,7 @@ def _population(console: Console, answers: Categorical, key: Key, objects: int) 
         released = answers.release(
             truths, np.arange(objects), key=key, epsilon=level, release=RELEASE, attribute=ATTRIBUTE
         )
-        counts = answers.encoding.count(released.indices.to_numpy()[:, None])
-        keep = retention(answers.encoding.threshold(as_epsilon(level)))
-        columns.append(answers.encoding.shares(counts, objects, float(keep)))
+        columns.append(answers.estimate(released, epsilon=level).value)
     table = Table(title=f"{objects:,} simulated people: estimated shares at each level")
     table.add_column("value")
     for heading in ("truth", *(f"eps {level}" for level in LEVELS)):

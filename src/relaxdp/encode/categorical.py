@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Hashable, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
@@ -15,12 +16,16 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.blocks import Words
 from relaxdp.draw.canonical import canonical, kind_of
-from relaxdp.draw.columns import as_arrow, is_objects
+from relaxdp.draw.columns import as_arrow, column_slice, is_objects
+from relaxdp.encode.histogram import histogram
 from relaxdp.encode.protocol import Codes, Encoding, Permanent, Truths
 from relaxdp.encode.registry import register
-from relaxdp.errors import UndeclaredValueError, ValuesError
-from relaxdp.law.debias import debias
+from relaxdp.errors import CountsError, UndeclaredValueError, ValuesError
+from relaxdp.law.support import Support
 from relaxdp.law.threshold import release_threshold
+
+_COUNT_CHUNK = 1 << 20
+_NOTHING = " Nothing was released."
 
 
 @register
@@ -41,6 +46,11 @@ class CategoricalEncoding(Encoding):
         self._index = {value: index for index, value in enumerate(self.values)}
         # 0, 1, 2, ... as values are their own indices: the common case of data that is coded already.
         self._is_range = self.kind == "integer" and self.values == tuple(range(self.alphabet))
+
+    @property
+    def labels(self) -> Sequence[Hashable]:
+        """The declared values."""
+        return self.values
 
     @property
     def params(self) -> bytes:
@@ -65,12 +75,39 @@ class CategoricalEncoding(Encoding):
 
     def count(self, codes: Codes) -> NDArray[np.int64]:
         """Return how often each value was reported."""
-        return np.bincount(codes[:, 0], minlength=self.alphabet)
+        return histogram(codes[:, 0], self.alphabet)
 
-    def shares(self, counts: NDArray[np.int64], objects: int, keep: float) -> NDArray[np.float64]:
-        """Return the debiased share of each value."""
-        result: NDArray[np.float64] = debias(counts / objects, keep, self.alphabet)
-        return result
+    def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
+        """Return how often each value was reported. Coded columns are counted as they are, without a copy."""
+        if isinstance(column, pa.ChunkedArray):
+            parts = [self.count_reports(chunk) for chunk in column.chunks]
+            return sum((part for part, _ in parts), np.zeros(self.alphabet, np.int64)), len(column)
+        try:
+            if self._is_range and isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+                return histogram(column, self.alphabet), len(column)
+            if isinstance(column, pa.DictionaryArray) and not column.null_count:
+                return self._count_dictionary(column), len(column)
+            counts = np.zeros(self.alphabet, np.int64)
+            for start in range(0, len(column), _COUNT_CHUNK):
+                indices = self._indices(column_slice(column, start, start + _COUNT_CHUNK), start)
+                counts += histogram(indices.astype(np.int64), self.alphabet)
+        except UndeclaredValueError as problem:
+            raise CountsError(problem.message.replace("the value", "the report").removesuffix(_NOTHING)) from None
+        except ValueError:
+            raise CountsError(f"a report is not one of the {self.alphabet} declared values.") from None
+        return counts, len(column)
+
+    def _count_dictionary(self, column: pa.DictionaryArray) -> NDArray[np.int64]:
+        """Count the entries of the dictionary, then give each entry to its value; unused entries may be anything."""
+        entries = histogram(column.indices.to_numpy(), len(column.dictionary))
+        used = np.flatnonzero(entries)
+        counts = np.zeros(self.alphabet, np.int64)
+        np.add.at(counts, self._indices(column.dictionary.take(pa.array(used)), 0), entries[used])
+        return counts
+
+    def support(self, keep: Fraction) -> Support:
+        """Return the chances that a report is a given value."""
+        return Support(noise=(1 - keep) / self.alphabet, gain=keep)
 
     def _indices(self, column: Any, first_row: int) -> Words:
         if self._is_range and isinstance(column, np.ndarray) and column.dtype.kind in "iu":
@@ -90,7 +127,7 @@ class CategoricalEncoding(Encoding):
         except (pa.ArrowException, UnicodeError, TypeError):
             raise UndeclaredValueError(
                 f"the values cannot be compared with the {self.alphabet} declared ones, which are of kind "
-                f"{self.kind}. Nothing was released."
+                f"{self.kind}.{_NOTHING}"
             ) from None
         if found.null_count:
             raise self._undeclared(first_row + pc.index(pc.is_null(found), True).as_py())
@@ -119,7 +156,7 @@ class CategoricalEncoding(Encoding):
 
     def _undeclared(self, row: int) -> UndeclaredValueError:
         return UndeclaredValueError(
-            f"row {row + 1:,}: the value is not one of the {self.alphabet} declared values. Nothing was released.",
+            f"row {row + 1:,}: the value is not one of the {self.alphabet} declared values.{_NOTHING}",
             row=row + 1,
             values=self.alphabet,
         )

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.blocks import Words
 from relaxdp.draw.stream import PathName, Purpose
+from relaxdp.law.support import Support
 
 Codes = NDArray[np.unsignedinteger]
 
@@ -49,7 +51,7 @@ class Permanent(Protocol):
 
 
 class Encoding(ABC):
-    """How a value becomes symbols, how epsilon becomes retention, and how counts become shares."""
+    """How a value becomes symbols, how epsilon becomes retention, and what a report tells of each value."""
 
     name: str
     """The name in the registry, in files and in the stream."""
@@ -79,13 +81,22 @@ class Encoding(ABC):
     def reports(self, codes: Codes) -> Sequence[Any]:
         """Return reports as people read them, from codes of shape (objects, symbols)."""
 
+    @property
+    @abstractmethod
+    def labels(self) -> Sequence[Any]:
+        """The values that are estimated, as people read them."""
+
     @abstractmethod
     def count(self, codes: Codes) -> NDArray[np.int64]:
         """Return how many objects support each value; counts of disjoint objects may be added."""
 
     @abstractmethod
-    def shares(self, counts: NDArray[np.int64], objects: int, keep: float) -> NDArray[np.float64]:
-        """Return the unbiased share of each value from counts of reports with retention `keep`."""
+    def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
+        """Return the same from a column of reports as people read them, and how many reports there are."""
+
+    @abstractmethod
+    def support(self, keep: Fraction) -> Support:
+        """Return with which probability a report supports a value, at retention `keep` of every symbol."""
 
     def path_name(self, release: str, attribute: str) -> PathName:
         """Return the name of the path that one attribute of one release takes."""

@@ -1,0 +1,1 @@
+"""Counts -> answers: shares and means with honest intervals, at one level or many, and planning."""

@@ -1,0 +1,174 @@
+"""Counts per level: a summary that can be added to, merged, saved, and turned into one estimate."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaxdp.encode.protocol import Encoding
+from relaxdp.errors import CountsError
+from relaxdp.estimate.combined import Combined
+from relaxdp.estimate.frequency import Frequency, check_counts
+from relaxdp.estimate.result import Result
+from relaxdp.estimate.simplex import likelihood_shares
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.threshold import retention
+
+_FORMAT = "relaxdp counts 1"
+Method = Literal["average", "precision"]
+
+
+@dataclass(slots=True)
+class _Level:
+    epsilon: Decimal
+    counts: NDArray[np.int64]
+    objects: int
+
+
+class Counts:
+    """How many objects support each value, at each level. Every object counts once, at its highest level.
+
+    Counts of disjoint objects may be merged, so data larger than memory and many machines work.
+
+    >>> from relaxdp import Categorical
+    >>> counts = Counts(Categorical(["no", "yes"]))
+    >>> counts.add(["no", "yes", "yes"], epsilon=1)
+    >>> counts.add_counts([10, 20], epsilon=2)
+    >>> counts.objects
+    33
+    """
+
+    def __init__(self, mechanism: Any) -> None:
+        """Start with nothing; `mechanism` says which values there are."""
+        self._encoding: Encoding = mechanism.encoding
+        self._levels: dict[int, _Level] = {}
+
+    @property
+    def objects(self) -> int:
+        """How many objects were counted."""
+        return sum(level.objects for level in self._levels.values())
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """How many objects stand at each epsilon, ascending."""
+        return {epsilon_text(level.epsilon): level.objects for _, level in sorted(self._levels.items())}
+
+    def add(self, reports: Any, *, epsilon: Epsilon) -> None:
+        """Count a column of reports that were released at `epsilon`."""
+        counts, objects = self._encoding.count_reports(reports)
+        self._add(counts, objects, as_epsilon(epsilon))
+
+    def add_counts(self, counts: Any, *, epsilon: Epsilon, objects: int | None = None) -> None:
+        """Add counts that were made elsewhere; `objects` where a report may support several values."""
+        checked = check_counts(counts, len(self._encoding.labels))
+        self._add(checked, int(checked.sum()) if objects is None else objects, as_epsilon(epsilon))
+
+    def merge(self, other: Counts) -> None:
+        """Add the counts of other objects."""
+        if self._description() != other._description():
+            raise CountsError("counts of other values or of another encoding cannot be merged.")
+        for level in other._levels.values():
+            self._add(level.counts, level.objects, level.epsilon)
+
+    def _add(self, counts: NDArray[np.int64], objects: int, epsilon: Decimal) -> None:
+        kept = self._levels.setdefault(
+            self._encoding.threshold(epsilon), _Level(epsilon, np.zeros(len(self._encoding.labels), np.int64), 0)
+        )
+        kept.counts = kept.counts + counts
+        kept.objects += objects
+
+    def estimate(self, method: Method = "average") -> Result:
+        """Return one estimate from all levels.
+
+        "average": the mean of every object's own debiased report. Unbiased whatever an object's level depends on (its
+        truth, its group, *other* objects' reports), except on its own earlier reports. A few objects at a very low
+        level can make it noisy.
+        "precision": levels weighted by how little noise they have. Less noise, but unbiased only if objects at all
+        levels have the same shares, that is if the level does not depend on the truth.
+        The likeliest shares under that same assumption: `likelihood`.
+        """
+        parts = [self._frequency(level) for _, level in sorted(self._levels.items())]
+        if not parts:
+            raise CountsError("there are no reports to estimate from.")
+        if len(parts) == 1:
+            return parts[0]
+        if method == "average":
+            weights = [float(part.objects) for part in parts]
+        elif method == "precision":
+            # From the noise alone: weights that looked at the estimates would bias them.
+            weights = [
+                float(part.objects * part.support.gain**2 / (part.support.noise * (1 - part.support.noise)))
+                for part in parts
+            ]
+        else:
+            raise CountsError(f"the method is 'average' or 'precision', not {method!r}.")
+        return Combined(parts, [weight / sum(weights) for weight in weights])
+
+    def likelihood(self) -> NDArray[np.float64]:
+        """Return the likeliest shares: not negative, summing to 1, at all levels together.
+
+        The least error, some bias, no interval; like "precision" it assumes levels that do not depend on the truth.
+        """
+        parts = [self._frequency(level) for _, level in sorted(self._levels.items())]
+        if not parts:
+            raise CountsError("there are no reports to estimate from.")
+        return likelihood_shares([part.counts for part in parts], [part.support for part in parts])
+
+    def _frequency(self, level: _Level) -> Frequency:
+        return Frequency(
+            labels=self._encoding.labels,
+            counts=level.counts,
+            objects=level.objects,
+            support=self._encoding.support(retention(self._encoding.threshold(level.epsilon))),
+            epsilon=level.epsilon,
+            exclusive=self._encoding.symbols == 1,
+        )
+
+    def _description(self) -> dict[str, str]:
+        return {"encoding": self._encoding.name, "params": self._encoding.params.hex()}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the counts as JSON. They are as public as the reports."""
+        levels = [
+            {"epsilon": epsilon_text(level.epsilon), "objects": level.objects, "counts": level.counts.tolist()}
+            for _, level in sorted(self._levels.items())
+        ]
+        Path(path).write_text(json.dumps({"format": _FORMAT, **self._description(), "levels": levels}), "utf-8")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], mechanism: Any) -> Counts:
+        """Read saved counts of the same values."""
+        result = cls(mechanism)
+        try:
+            content = json.loads(Path(path).read_text("utf-8"))
+            found = {name: content[name] for name in ("format", *result._description())}
+            levels = [(level["counts"], level["objects"], level["epsilon"]) for level in content["levels"]]
+        except OSError as problem:
+            raise CountsError(f"the counts file {str(path)!r} cannot be read: {problem.strerror}.") from None
+        except (ValueError, KeyError, TypeError):
+            raise CountsError(f"{str(path)!r} is not a file of relaxdp counts, or it is damaged.") from None
+        if found != {"format": _FORMAT, **result._description()}:
+            raise CountsError(f"the counts in {str(path)!r} are of other values or of another encoding.")
+        for counts, objects, epsilon in levels:
+            result.add_counts(counts, epsilon=epsilon, objects=objects)
+        return result
+
+
+def highest_only(object_ids: Any, epsilons: Any, reports: Any) -> tuple[list[Any], list[Any]]:
+    """Return (epsilons, reports) with each object once, at its highest level: the others add nothing to it.
+
+    A report at a lower level that was made later, by blurring, is newer and worse: it is the level that counts.
+    """
+    best: dict[Any, tuple[Decimal, Any, Any]] = {}
+    for object_id, epsilon, report in zip(object_ids, epsilons, reports, strict=True):
+        exact = as_epsilon(epsilon)
+        if object_id not in best or exact > best[object_id][0]:
+            best[object_id] = (exact, epsilon, report)
+    return [epsilon for _, epsilon, _ in best.values()], [report for _, _, report in best.values()]

@@ -1,0 +1,159 @@
+"""Shares of values from counts at one level: estimate, errors, intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from relaxdp.errors import CountsError
+from relaxdp.estimate.result import About, Result, check_about, tail_of
+from relaxdp.estimate.simplex import likelihood_shares, nearest_shares
+from relaxdp.estimate.tails import binomial_interval, truths_interval
+from relaxdp.law.support import Support
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frequency(Result):
+    """Estimated shares of the declared values among some objects, all at one level.
+
+    `value` is unbiased, so it may lie below 0 or above 1; `consistent` gives shares that are neither. Everything uses
+    the retention that was realised, not the nominal one.
+    """
+
+    labels: Sequence[Any]
+    counts: NDArray[np.int64]
+    objects: int
+    support: Support
+    epsilon: Decimal | None = None
+    exclusive: bool = True
+    """Whether a report supports exactly one value, as categorical ones do."""
+
+    @property
+    def value(self) -> Floats:
+        """The unbiased estimate of every share: P^-1 H of the paper, in closed form."""
+        return np.asarray(self.support.debias(self.counts / self.objects))
+
+    def standard_error(self, about: About = "objects") -> Floats:
+        """Return the standard errors.
+
+        About "objects": how far the estimate is from the share among *these* objects; only the noise is random (the
+        paper's variance). About "population": also counts that these objects are a random sample of a larger one.
+        The unknown shares in the formulas are the estimated ones, pulled into 0 .. 1.
+        """
+        check_about(about)
+        variance = report_variance(self._pulled, self._hit, self._noise, about)
+        return np.asarray(np.sqrt(variance / self.objects) / self._gain)
+
+    def covariance(self, places: Sequence[int] | None = None) -> Floats:
+        """Return the covariance of the estimates about these objects (the paper's last appendix), in closed form.
+
+        `places` picks values by their position; with many values the full matrix would not fit anywhere.
+
+        Claim: equals P^-1 Cov(H) P^-1; tests/exact/test_estimators.py.
+        """
+        if not self.exclusive:
+            raise CountsError("the covariance between values is offered for categorical reports only.")
+        chosen = slice(None) if places is None else np.asarray(places)
+        return categorical_covariance(self.objects * self._pulled[chosen], self.objects, self.support)
+
+    def interval(
+        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
+    ) -> tuple[Floats, Floats]:
+        """Return intervals of the shares, which also hold near 0 and 1 and with few objects.
+
+        About "objects" they invert the tails of the count's law (a sum of two binomials), about "population" they are
+        the exact binomial ones. `simultaneous` intervals hold for all values at once: with two values they are the
+        single ones (the second share is one minus the first), with more, each has its part of the error.
+        """
+        check_about(about)
+        low, high = self.ends(tail_of(confidence_level, len(self.counts) if simultaneous else 1), about)
+        return np.clip(low, 0, 1), np.clip(high, 0, 1)
+
+    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        """Return the ends of the intervals before they are cut at 0 and 1, around the estimate on both sides.
+
+        That is what a difference, or a sum over levels, has to be made from. They depend on the count alone, and
+        among many values few counts are distinct.
+        """
+        distinct, where = np.unique(self.counts, return_inverse=True)
+        if about == "population":
+            low, high = (self.support.debias(end) for end in binomial_interval(distinct, self.objects, tail))
+            return low[where], high[where]
+        low, high = (
+            end / self.objects for end in truths_interval(distinct, self.objects, self._hit, self._noise, tail)
+        )
+        value = self.support.debias(distinct / self.objects)
+        # No number of truths lies below 0: there the noise alone says how far the estimate may have fallen.
+        reach = [
+            (0.5 + ndtri(1 - tail) * np.sqrt(self.objects * chance * (1 - chance))) / (self.objects * self._gain)
+            for chance in (self._noise, self._hit)
+        ]
+        low = np.where(low <= 0, np.minimum(low, value - reach[0]), np.minimum(low, value))
+        high = np.where(high >= 1, np.maximum(high, value + reach[1]), np.maximum(high, value))
+        return low[where], high[where]
+
+    def consistent(self, method: Literal["nearest", "likelihood"] = "nearest") -> Floats:
+        """Return shares that are not negative and sum to 1: less error, at the price of some bias.
+
+        "nearest" is the closest point to the unbiased estimate, "likelihood" the likeliest shares.
+        """
+        if method == "nearest":
+            return nearest_shares(self.value)
+        return likelihood_shares([self.counts], [self.support])
+
+    @cached_property
+    def _gain(self) -> float:
+        return float(self.support.gain)
+
+    @cached_property
+    def _noise(self) -> float:
+        return float(self.support.noise)
+
+    @cached_property
+    def _hit(self) -> float:
+        return float(self.support.hit)
+
+    @cached_property
+    def _pulled(self) -> Floats:
+        return np.clip(self.value, 0, 1)
+
+
+def report_variance(share: Any, hit: float, noise: float, about: About) -> Any:
+    """Return the variance of one object's support of a value that a `share` of objects have."""
+    if about == "population":
+        chance = noise + (hit - noise) * share
+        return chance * (1 - chance)
+    return share * hit * (1 - hit) + (1 - share) * noise * (1 - noise)
+
+
+def categorical_covariance(truths: Floats, objects: int, support: Support) -> Floats:
+    """Return the covariance of categorical estimates, given how many objects have each of the chosen values."""
+    hit, noise, gain = float(support.hit), float(support.noise), float(support.gain)
+    own = truths[:, None] + truths[None, :]
+    matrix = -(own * hit * noise + (objects - own) * noise * noise)
+    np.fill_diagonal(matrix, truths * hit * (1 - hit) + (objects - truths) * noise * (1 - noise))
+    return matrix / (objects * gain) ** 2
+
+
+def check_counts(counts: Any, size: int) -> NDArray[np.int64]:
+    """Return counts as integers, or refuse what cannot be counts of reports."""
+    array = np.asarray(counts)
+    if array.ndim != 1 or len(array) != size:
+        raise CountsError(f"there must be {size} counts, one for each declared value, not {array.size}.")
+    whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool(np.all(array == np.rint(array))))
+    if not whole or not np.all(np.isfinite(array)):
+        raise CountsError("counts must be whole numbers.")
+    if np.any(array < 0):
+        raise CountsError("counts must not be negative.")
+    if array.sum() == 0:
+        raise CountsError("there are no reports to estimate from.")
+    return array.astype(np.int64)

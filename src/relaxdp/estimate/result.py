@@ -1,0 +1,98 @@
+"""What every estimate can be asked for: value, error, interval, a frame, a readable text, a plot."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from relaxdp.errors import CountsError, MissingPartError
+
+Floats = NDArray[np.float64]
+About = Literal["objects", "population"]
+
+
+def check_about(about: str) -> None:
+    """Refuse a meaning of an interval that is not offered."""
+    if about not in ("objects", "population"):
+        raise CountsError(f"an interval is about 'objects' (these ones) or 'population', not {about!r}.")
+
+
+def tail_of(confidence_level: float, values: int) -> float:
+    """Return the error on each side of each interval so that `values` of them hold at once.
+
+    Two shares that sum to 1 are one question, so they need no correction.
+    """
+    if not 0 < confidence_level < 1:
+        raise CountsError(f"a confidence level lies between 0 and 1, like 0.95; not {confidence_level}.")
+    return (1 - confidence_level) / 2 / (values if values > 2 else 1)
+
+
+class Result(ABC):
+    """An estimate with one row per label."""
+
+    labels: Sequence[Any]
+
+    @property
+    @abstractmethod
+    def value(self) -> Floats:
+        """The unbiased estimates, in the order of the labels."""
+
+    @abstractmethod
+    def standard_error(self, about: About = "objects") -> Floats:
+        """Return the standard errors of the estimates."""
+
+    @abstractmethod
+    def interval(
+        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
+    ) -> tuple[Floats, Floats]:
+        """Return the lower and upper ends of the intervals."""
+
+    @abstractmethod
+    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        """Return the ends of intervals with error `tail` on each side, not cut at what is possible."""
+
+    @property
+    def std_error(self) -> Floats:
+        """The standard errors about these objects."""
+        return self.standard_error()
+
+    def to_arrow(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects") -> Any:
+        """Return a pyarrow table: value, estimate, standard error and interval."""
+        low, high = self.interval(confidence_level, simultaneous=simultaneous, about=about)
+        columns = {
+            "value": pa.array(list(self.labels)),
+            "estimate": self.value,
+            "std_error": self.standard_error(about),
+            "low": low,
+            "high": high,
+        }
+        return pa.table(columns)
+
+    def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects") -> Any:
+        """Return the same as a pandas data frame."""
+        try:
+            import pandas  # noqa: F401, PLC0415
+        except ImportError:
+            raise MissingPartError("to_frame() needs pandas (pip install pandas); to_arrow() does not.") from None
+        return self.to_arrow(confidence_level, simultaneous=simultaneous, about=about).to_pandas()
+
+    def plot(self, axes: Any = None, *, confidence_level: float = 0.95, about: About = "objects") -> Any:
+        """Draw the estimates with their intervals; returns matplotlib's axes."""
+        from relaxdp.estimate.plot import plot_result  # noqa: PLC0415
+
+        return plot_result(self, axes, confidence_level=confidence_level, about=about)
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        width = max([5, *(len(str(label)) for label in self.labels[:20])])
+        lines = [f"{'value':<{width}}  estimate  95 % interval (about these objects)"]
+        rows = zip(self.labels[:20], self.value[:20], low[:20], high[:20], strict=True)
+        lines += [f"{label!s:<{width}}  {value:8.4f}  [{a:.4f}, {b:.4f}]" for label, value, a, b in rows]
+        if len(self.labels) > 20:
+            lines.append(f"... and {len(self.labels) - 20:,} more")
+        return "\n".join(lines)

@@ -1,0 +1,34 @@
+"""Support and debiasing: from shares of reports to shares of truths, in closed form (P^-1 H without a matrix)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """With which probability a report supports a value: `noise` whatever the truth, and `gain` more if it is it."""
+
+    noise: Fraction
+    gain: Fraction
+
+    @property
+    def hit(self) -> Fraction:
+        """The probability that a report supports its own truth."""
+        return self.noise + self.gain
+
+    def debias(self, share: Any) -> Any:
+        """Return the unbiased share of truths behind a share of supporting reports, exact or as an array of floats.
+
+        E[share] = noise + gain * truth, solved for the truth.
+
+        Claim: equals P^-1 H of the paper; tests/exact/test_estimators.py.
+
+        >>> Support(noise=Fraction(1, 6), gain=Fraction(1, 2)).debias(Fraction(1, 2))
+        Fraction(2, 3)
+        """
+        if isinstance(share, Fraction):
+            return (share - self.noise) / self.gain
+        return (share - float(self.noise)) / float(self.gain)
