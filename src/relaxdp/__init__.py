@@ -4,7 +4,8 @@ from relaxdp import errors
 from relaxdp.draw.key import Key
 from relaxdp.estimate.combined import difference
 from relaxdp.estimate.counts import Counts, highest_only
-from relaxdp.front import Categorical, Relaxation
+from relaxdp.estimate.mean import variance
+from relaxdp.front import Categorical, Numeric, Relaxation
 from relaxdp.law.relaxation import RelaxationLaw, relaxation_law
 from relaxdp.law.transcript import PrivacyLoss, privacy_loss
 
@@ -13,6 +14,7 @@ __all__ = [
     "Categorical",
     "Counts",
     "Key",
+    "Numeric",
     "PrivacyLoss",
     "Relaxation",
     "RelaxationLaw",
@@ -21,4 +23,5 @@ __all__ = [
     "highest_only",
     "privacy_loss",
     "relaxation_law",
+    "variance",
 ]

@@ -40,6 +40,10 @@ class UndeclaredValueError(RelaxdpError, ValueError):
     """A truth is not one of the declared values. The truth itself is never part of the message."""
 
 
+class RangeError(RelaxdpError, ValueError):
+    """A number lies outside of the declared range, or the range is none. The number is never part of the message."""
+
+
 class ObjectIdError(RelaxdpError, ValueError):
     """An object id is null, of a kind that has no exact bytes, or repeated."""
 

@@ -17,11 +17,14 @@ from relaxdp.draw.repeats import refuse_repeats
 from relaxdp.draw.stream import Purpose
 from relaxdp.encode.categorical import CategoricalEncoding
 from relaxdp.encode.containers import like
+from relaxdp.encode.numeric import Function, NumericEncoding
 from relaxdp.encode.path import Path
 from relaxdp.encode.protocol import Encoding
 from relaxdp.encode.release import code_dtype, release_codes
 from relaxdp.errors import ChainFileError, LevelError
 from relaxdp.estimate.counts import Counts
+from relaxdp.estimate.mean import Mean
+from relaxdp.estimate.result import Result
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.threshold import retention
@@ -37,6 +40,24 @@ class Mechanism:
         """Return the path of one object: its report at any level, in any order, always the same."""
         return Path(self.encoding, truth, key=key, object_id=object_id, release=release, attribute=attribute)
 
+    def release(self, values: Any, object_ids: Any, *, key: Key, epsilon: Epsilon, release: str, attribute: str) -> Any:
+        """Return the reports of many objects at one level, as the kind of column that `values` is.
+
+        Lists, NumPy arrays, pyarrow arrays, pandas and polars series. The same call again gives the same reports;
+        a call with a larger epsilon relaxes them. Nothing is remembered here: budgets are kept by a ledger.
+        """
+        codes = release_codes(
+            self.encoding,
+            values,
+            object_ids,
+            key=key,
+            epsilon=as_epsilon(epsilon),
+            release=release,
+            attribute=attribute,
+        )
+        refuse_repeats(object_ids)
+        return like(values, self.encoding.labels, codes[:, 0])
+
     def estimate(self, reports: Any, *, epsilon: Epsilon) -> Any:
         """Return what reports at one level say: `.value`, `.std_error`, `.interval(0.95)`, `.to_frame()`, `.plot()`.
 
@@ -45,6 +66,10 @@ class Mechanism:
         counts = Counts(self)
         counts.add(reports, epsilon=epsilon)
         return counts.estimate()
+
+    def answer(self, shares: Result) -> Result:
+        """Return what the shares of the symbols' values answer: here, the shares themselves."""
+        return shares
 
 
 class Categorical(Mechanism):
@@ -73,28 +98,39 @@ class Categorical(Mechanism):
         """The declared values."""
         return self.encoding.values
 
-    def release(self, values: Any, object_ids: Any, *, key: Key, epsilon: Epsilon, release: str, attribute: str) -> Any:
-        """Return the reports of many objects at one level, as the kind of column that `values` is.
-
-        Lists, NumPy arrays, pyarrow arrays, pandas and polars series. The same call again gives the same reports;
-        a call with a larger epsilon relaxes them. Nothing is remembered here: budgets are kept by a ledger.
-        """
-        codes = release_codes(
-            self.encoding,
-            values,
-            object_ids,
-            key=key,
-            epsilon=as_epsilon(epsilon),
-            release=release,
-            attribute=attribute,
-        )
-        refuse_repeats(object_ids)
-        return like(values, self.encoding.values, codes[:, 0])
-
     def __repr__(self) -> str:
         return (
             f"Categorical({list(self.values)!r})" if len(self.values) <= 10 else f"<Categorical of {len(self.values)}>"
         )
+
+
+class Numeric(Mechanism):
+    """Numbers in a range, of which the mean (of any function of them) is wanted.
+
+    >>> ages = Numeric(0, 120)
+    >>> key = Key.from_bytes(bytes(range(32)))
+    >>> ages.path(41, key=key, object_id="patient-17", release="survey-2026", attribute="age").at(1)
+    0.0
+    >>> Numeric(0, 120**2, function=np.square, function_name="square")
+    Numeric(0, 14400, function_name='square')
+    """
+
+    encoding: NumericEncoding
+
+    def __init__(
+        self, low: float, high: float, *, function: Function | None = None, function_name: str = "identity"
+    ) -> None:
+        """Declare the range of f(x), which is public. A function has a name, which is part of every path."""
+        super().__init__(NumericEncoding(low, high, function, function_name))
+
+    def answer(self, shares: Result) -> Mean:
+        """Return the mean that the share of upper ends stands for."""
+        return Mean(shares, self.encoding.low, self.encoding.high)
+
+    def __repr__(self) -> str:
+        name = self.encoding.function_name
+        function = "" if name == "identity" else f", function_name={name!r}"
+        return f"Numeric({self.encoding.low:g}, {self.encoding.high:g}{function})"
 
 
 class Relaxation:

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 def like(column: Any, labels: Sequence[Any], codes: NDArray[np.unsignedinteger]) -> Any:
     """Return `labels[codes]` as the kind of column that `column` is."""
     library = type(column).__module__.partition(".")[0]
+    are_numbers = all(isinstance(label, float) for label in labels)
     if library == "pandas":
         import pandas as pd  # noqa: PLC0415 (only where the caller has it)
 
-        data = pd.Categorical.from_codes(codes, categories=list(labels))
+        data = np.array(labels)[codes] if are_numbers else pd.Categorical.from_codes(codes, categories=list(labels))
         return pd.Series(data, index=getattr(column, "index", None), name=getattr(column, "name", None))
     if library in ("pyarrow", "polars"):
         array = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(list(labels)))
+        array = array.dictionary_decode() if are_numbers else array
         if library == "pyarrow":
             return array
         import polars as pl  # noqa: PLC0415

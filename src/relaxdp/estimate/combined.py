@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import CountsError
-from relaxdp.estimate.result import About, Result, check_about, tail_of
+from relaxdp.estimate.result import About, Result, check_about
 
 Floats = NDArray[np.float64]
 
@@ -45,21 +45,14 @@ class Combined(Result):
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut."""
-        below, above = np.zeros(len(self.labels)), np.zeros(len(self.labels))
+        below: Any = 0.0
+        above: Any = 0.0
         for weight, part in self._pairs:
             low, high = part.ends(tail, about)
             distances = (weight * (part.value - low), weight * (high - part.value))
-            below += (distances[0] if weight > 0 else distances[1]) ** 2
-            above += (distances[1] if weight > 0 else distances[0]) ** 2
+            below = below + (distances[0] if weight > 0 else distances[1]) ** 2
+            above = above + (distances[1] if weight > 0 else distances[0]) ** 2
         return self.value - np.sqrt(below), self.value + np.sqrt(above)
-
-    def interval(
-        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
-    ) -> tuple[Floats, Floats]:
-        """Return intervals, cut at what is possible."""
-        check_about(about)
-        low, high = self.ends(tail_of(confidence_level, len(self.labels) if simultaneous else 1), about)
-        return np.clip(low, self.least, self.most), np.clip(high, self.least, self.most)
 
     @property
     def _pairs(self) -> list[tuple[float, Result]]:
@@ -70,4 +63,5 @@ def difference(first: Result, second: Result) -> Combined:
     """Return `first` minus `second`, row by row, for two groups that have no object in common."""
     if list(first.labels) != list(second.labels):
         raise CountsError("a difference needs two estimates of the same values, in the same order.")
-    return Combined([first, second], [1.0, -1.0], least=-1.0)
+    width = first.most - first.least
+    return Combined([first, second], [1.0, -1.0], least=-width, most=width)

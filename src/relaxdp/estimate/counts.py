@@ -47,6 +47,7 @@ class Counts:
 
     def __init__(self, mechanism: Any) -> None:
         """Start with nothing; `mechanism` says which values there are."""
+        self._mechanism = mechanism
         self._encoding: Encoding = mechanism.encoding
         self._levels: dict[int, _Level] = {}
 
@@ -98,7 +99,7 @@ class Counts:
         if not parts:
             raise CountsError("there are no reports to estimate from.")
         if len(parts) == 1:
-            return parts[0]
+            return self._answer(parts[0])
         if method == "average":
             weights = [float(part.objects) for part in parts]
         elif method == "precision":
@@ -109,7 +110,7 @@ class Counts:
             ]
         else:
             raise CountsError(f"the method is 'average' or 'precision', not {method!r}.")
-        return Combined(parts, [weight / sum(weights) for weight in weights])
+        return self._answer(Combined(parts, [weight / sum(weights) for weight in weights]))
 
     def likelihood(self) -> NDArray[np.float64]:
         """Return the likeliest shares: not negative, summing to 1, at all levels together.
@@ -120,6 +121,10 @@ class Counts:
         if not parts:
             raise CountsError("there are no reports to estimate from.")
         return likelihood_shares([part.counts for part in parts], [part.support for part in parts])
+
+    def _answer(self, shares: Result) -> Result:
+        result: Result = self._mechanism.answer(shares)
+        return result
 
     def _frequency(self, level: _Level) -> Frequency:
         return Frequency(

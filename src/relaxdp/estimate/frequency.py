@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from relaxdp.errors import CountsError
-from relaxdp.estimate.result import About, Result, check_about, tail_of
+from relaxdp.estimate.result import About, Result, check_about
 from relaxdp.estimate.simplex import likelihood_shares, nearest_shares
 from relaxdp.estimate.tails import binomial_interval, truths_interval
 from relaxdp.law.support import Support
@@ -64,19 +64,6 @@ class Frequency(Result):
             raise CountsError("the covariance between values is offered for categorical reports only.")
         chosen = slice(None) if places is None else np.asarray(places)
         return categorical_covariance(self.objects * self._pulled[chosen], self.objects, self.support)
-
-    def interval(
-        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
-    ) -> tuple[Floats, Floats]:
-        """Return intervals of the shares, which also hold near 0 and 1 and with few objects.
-
-        About "objects" they invert the tails of the count's law (a sum of two binomials), about "population" they are
-        the exact binomial ones. `simultaneous` intervals hold for all values at once: with two values they are the
-        single ones (the second share is one minus the first), with more, each has its part of the error.
-        """
-        check_about(about)
-        low, high = self.ends(tail_of(confidence_level, len(self.counts) if simultaneous else 1), about)
-        return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of the intervals before they are cut at 0 and 1, around the estimate on both sides.

@@ -36,6 +36,9 @@ class Result(ABC):
     """An estimate with one row per label."""
 
     labels: Sequence[Any]
+    least: float = 0.0
+    """The least and the most that an estimated number can be in truth."""
+    most: float = 1.0
 
     @property
     @abstractmethod
@@ -46,11 +49,17 @@ class Result(ABC):
     def standard_error(self, about: About = "objects") -> Floats:
         """Return the standard errors of the estimates."""
 
-    @abstractmethod
     def interval(
         self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
     ) -> tuple[Floats, Floats]:
-        """Return the lower and upper ends of the intervals."""
+        """Return the lower and upper ends of the intervals, cut at what is possible.
+
+        About "objects": these very objects, so that only the noise is random. About "population": the larger one that
+        these objects are a random sample of. `simultaneous` intervals hold for all rows at once.
+        """
+        check_about(about)
+        low, high = self.ends(tail_of(confidence_level, len(self.labels) if simultaneous else 1), about)
+        return np.clip(low, self.least, self.most), np.clip(high, self.least, self.most)
 
     @abstractmethod
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
@@ -66,10 +75,10 @@ class Result(ABC):
         low, high = self.interval(confidence_level, simultaneous=simultaneous, about=about)
         columns = {
             "value": pa.array(list(self.labels)),
-            "estimate": self.value,
-            "std_error": self.standard_error(about),
-            "low": low,
-            "high": high,
+            "estimate": np.atleast_1d(self.value),
+            "std_error": np.atleast_1d(self.standard_error(about)),
+            "low": np.atleast_1d(low),
+            "high": np.atleast_1d(high),
         }
         return pa.table(columns)
 
@@ -88,10 +97,10 @@ class Result(ABC):
         return plot_result(self, axes, confidence_level=confidence_level, about=about)
 
     def __repr__(self) -> str:
-        low, high = self.interval()
+        low, high = map(np.atleast_1d, self.interval())
         width = max([5, *(len(str(label)) for label in self.labels[:20])])
         lines = [f"{'value':<{width}}  estimate  95 % interval (about these objects)"]
-        rows = zip(self.labels[:20], self.value[:20], low[:20], high[:20], strict=True)
+        rows = zip(self.labels[:20], np.atleast_1d(self.value)[:20], low[:20], high[:20], strict=True)
         lines += [f"{label!s:<{width}}  {value:8.4f}  [{a:.4f}, {b:.4f}]" for label, value, a, b in rows]
         if len(self.labels) > 20:
             lines.append(f"... and {len(self.labels) - 20:,} more")

@@ -1,0 +1,171 @@
+"""Numeric: a number in a range becomes one bit, its lower or upper end, rounded at random once and for good."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from relaxdp.draw.blocks import Words
+from relaxdp.draw.canonical import NUMBER, length_prefixed, utf8
+from relaxdp.draw.columns import as_arrow, is_objects
+from relaxdp.encode.histogram import histogram
+from relaxdp.encode.protocol import Codes, Encoding, Permanent, Truths
+from relaxdp.encode.registry import register
+from relaxdp.errors import CountsError, RangeError
+from relaxdp.law.support import Support
+from relaxdp.law.threshold import ONE, release_threshold
+
+Floats = NDArray[np.float64]
+Function = Callable[[Floats], Floats]
+
+# A float's rounding cannot bridge this distance between a word and the boundary that it is compared with.
+_CLEAR = 2.0**-48
+_LEAST_WIDTH = 1e-290
+_MOST_EXACT = 2**53
+
+
+@register
+class NumericEncoding(Encoding):
+    """A number x with low <= f(x) <= high; the mean of f over the objects is what can be estimated.
+
+    f(x) is rounded to `high` with probability (f(x) - low) / (high - low), else to `low`. The rounding is kept: it is
+    a keyed function of object and number on the path, and stored by Algorithm 1.
+    """
+
+    name = "numeric"
+    alphabet = 2
+    symbols = 1
+
+    def __init__(
+        self, low: float, high: float, function: Function | None = None, function_name: str = "identity"
+    ) -> None:
+        self.low, self.high = _finite(low), _finite(high)
+        if not _LEAST_WIDTH < self.high - self.low < math.inf:
+            raise RangeError(f"the range must go from a lower to a higher number, not from {low} to {high}.")
+        if (function is None) != (function_name == "identity"):
+            raise RangeError("a function needs a name of its own: it is part of the path.")
+        self._function, self.function_name = function, function_name
+
+    @property
+    def params(self) -> bytes:
+        """The range and the function's name."""
+        return struct.pack("<dd", self.low, self.high) + length_prefixed(utf8(self.function_name))
+
+    @property
+    def labels(self) -> Sequence[float]:
+        """The two ends."""
+        return (self.low, self.high)
+
+    def threshold(self, epsilon: Decimal) -> int:
+        """Return the threshold of the one bit."""
+        return release_threshold(epsilon, 2)
+
+    def truths(self, column: Any, first_row: int = 0) -> Truths:
+        """Return the numbers' canonical bytes; f is applied when they are rounded."""
+        numbers = _numbers(column, first_row)
+        self._apply(numbers, first_row)  # so that a number outside is refused before anything is drawn
+        suffix = np.empty((len(numbers), 1, 2), dtype=np.uint64)
+        suffix[:, 0, 0] = NUMBER | 8 << 32
+        suffix[:, 0, 1] = numbers.view(np.uint64)
+        return Truths(np.zeros(len(numbers), dtype=np.uint64), suffix)
+
+    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+        """Return the kept rounding: 1 for the upper end."""
+        assert truths.suffix is not None  # noqa: S101 (made by `truths` above)
+        results = self._apply(np.ascontiguousarray(truths.suffix[:, 0, 1]).view(np.float64), 0)
+        return round_up(permanent.words("round"), results, self.low, self.high).astype(np.uint64)
+
+    def reports(self, codes: Codes) -> list[float]:
+        """Return the ends that the bits stand for."""
+        return [self.labels[code] for code in codes[:, 0].tolist()]
+
+    def count(self, codes: Codes) -> NDArray[np.int64]:
+        """Return how many reports are the lower and the upper end."""
+        return histogram(codes[:, 0], 2)
+
+    def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
+        """Count a column of ends; anything else is not a report."""
+        numbers = _numbers(column, 0)
+        upper = int(np.count_nonzero(numbers == self.high))
+        if upper + int(np.count_nonzero(numbers == self.low)) != len(numbers):
+            raise CountsError(f"a report is neither {self.low:g} nor {self.high:g}, the ends of the range.")
+        return np.array([len(numbers) - upper, upper]), len(numbers)
+
+    def support(self, keep: Fraction) -> Support:
+        """Return the chances that a report is a given end."""
+        return Support(noise=(1 - keep) / 2, gain=keep)
+
+    def _apply(self, numbers: Floats, first_row: int) -> Floats:
+        results = numbers if self._function is None else np.asarray(self._function(numbers), dtype=np.float64)
+        if results.shape != numbers.shape:
+            raise RangeError("the function must return one number for each number.")
+        outside = ~((results >= self.low) & (results <= self.high))  # so that NaN is outside
+        if outside.any():
+            row = first_row + int(np.argmax(outside)) + 1
+            raise RangeError(
+                f"row {row:,}: the number is not within the range {self.low:g} .. {self.high:g}. Nothing was released.",
+                row=row,
+            )
+        return results
+
+
+def round_up(words: Words, numbers: Floats, low: float, high: float) -> NDArray[np.bool_]:
+    """Return word < floor(2^64 (number - low) / (high - low)), exactly.
+
+    Floats decide wherever word and boundary are clearly apart; the few others (one in 2^47) are compared as fractions.
+
+    Claim: exact; tests/exact/test_rounding.py.
+    """
+    distance = words.astype(np.float64) / float(ONE) - (numbers - low) / (high - low)
+    result: NDArray[np.bool_] = distance < 0
+    for row in np.flatnonzero(np.abs(distance) < _CLEAR):
+        share = (Fraction(float(numbers[row])) - Fraction(low)) / (Fraction(high) - Fraction(low))
+        result[row] = int(words[row]) < share * ONE // 1
+    return result
+
+
+def _numbers(column: Any, first_row: int) -> Floats:
+    """Return a column as binary64 numbers, exactly, with -0 as +0; what is missing is NaN and falls outside."""
+    problem = RangeError("the column must hold numbers, whole ones at most 2**53. Nothing was released.")
+    if hasattr(column, "iloc") and column.dtype == object:
+        column = column.to_numpy()
+    if is_objects(column):
+        column = list(column)
+        if any(isinstance(item, bool | str | bytes) for item in column):
+            raise problem
+    try:
+        array = column if isinstance(column, np.ndarray) and column.dtype.kind in "iuf" else as_arrow(column)
+        if not isinstance(array, np.ndarray):
+            if not (
+                pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or len(array) == array.null_count
+            ):
+                raise problem
+            array = array.cast(pa.int64() if pa.types.is_integer(array.type) and not array.null_count else pa.float64())
+            array = array.to_numpy(zero_copy_only=False)
+    except (pa.ArrowException, TypeError):
+        raise problem from None
+    if array.ndim != 1 or (array.dtype.kind in "iu" and len(array) and _too_large(array)):
+        raise problem
+    return np.ascontiguousarray(array, dtype=np.float64) + 0.0
+
+
+def _too_large(array: NDArray[np.integer]) -> bool:
+    return int(array.max()) > _MOST_EXACT or int(array.min()) < -_MOST_EXACT
+
+
+def _finite(number: float) -> float:
+    try:
+        result = float(number) + 0.0
+    except (TypeError, ValueError):
+        raise RangeError("the ends of the range must be numbers.") from None
+    if not math.isfinite(result):
+        raise RangeError(f"the ends of the range must be finite, not {number}.")
+    return result
