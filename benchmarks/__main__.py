@@ -16,6 +16,7 @@ from benchmarks.step import step_comparisons, step_race
 
 VALUES = (2, 10)
 PAGE = Path("docs", "benchmarks.md")
+TABLE_WIDTH = 120
 
 
 def main() -> None:
@@ -24,7 +25,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a small run that only shows that the suite works")
     parser.add_argument("--output", type=Path, help="where the page goes (docs/benchmarks.md; nowhere if --quick)")
     arguments = parser.parse_args()
-    console = Console()
+    console = Console(width=max(Console().width, TABLE_WIDTH))
     results = _measure(console, QUICK if arguments.quick else FULL, quick=arguments.quick)
     show(console, results)
     page = arguments.output or (None if arguments.quick else PAGE)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from benchmarks.timing import Contender
 
-NAIVE_WIDE = "NumPy one-liner, int64"
-NAIVE_BYTES = "NumPy one-liner, uint8"
+NAIVE_WIDE = "NumPy line, int64"
+NAIVE_BYTES = "NumPy line, uint8"
 NAIVE = (NAIVE_WIDE, NAIVE_BYTES)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import relaxdp as rx
 from benchmarks import peers
 from benchmarks.naive import NAIVE, naive_contenders
-from benchmarks.results import Comparison
+from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
 
@@ -23,11 +23,11 @@ TEXT_TARGET = 0.5
 
 
 def _own(epsilon: str) -> str:
-    return f"relaxdp path, integer ids, epsilon {epsilon}"
+    return f"relaxdp, epsilon {epsilon}"
 
 
 OWN = _own("1")
-TEXT = ("relaxdp path, text ids (pyarrow), epsilon 1", "relaxdp path, text ids (NumPy), epsilon 1")
+TEXT = ("relaxdp, text ids (pyarrow)", "relaxdp, text ids (NumPy)")
 
 
 def path_race(values: int, settings: Settings, note: Callable[[str], None], leave_out: Callable[[str], None]) -> Race:
@@ -47,7 +47,7 @@ def path_race(values: int, settings: Settings, note: Callable[[str], None], leav
     integers, texts = np.arange(objects), text_ids(objects)
     contenders = [
         *(release(_own(epsilon), integers, epsilon) for epsilon in EPSILONS),
-        release(TEXT[0], pa.array(texts), "1"),
+        release(TEXT[0], pa.array(texts.tolist()), "1"),
         release(TEXT[1], texts, "1"),
         *peers.peers(values, settings, leave_out),
         *naive_contenders(values, truths, peers.EPSILON),
@@ -63,13 +63,9 @@ def text_ids(objects: int) -> NDArray[np.str_]:
 
 def path_comparisons(values: int, result: Race) -> list[Comparison]:
     """Return what the path is held to, and beside it what it is not held to."""
-
-    def compare(rival: str, target: float | None = None) -> Comparison:
-        return Comparison(f"path, m = {values}: {OWN} / {rival}", result.ratio(OWN, rival), target)
-
-    rows = [compare(peers.GRR, TARGETS[values])] if peers.GRR in result.names else []
-    others = (peers.GRR_COMPILED, peers.DIRECT, peers.OPENDP, peers.OPENDP_BITS, result.fastest(NAIVE))
-    rows += [compare(rival) for rival in others if rival in result.names]
-    return rows + [
-        Comparison(f"path, m = {values}: {text} / {OWN}", result.ratio(text, OWN), TEXT_TARGET) for text in TEXT
-    ]
+    targets: dict[str, float | None] = {
+        peers.GRR: TARGETS[values],
+        **dict.fromkeys((peers.GRR_COMPILED, peers.DIRECT, peers.OPENDP, peers.OPENDP_BITS, result.fastest(NAIVE))),
+    }
+    rows = [compare(result, OWN, rival, target) for rival, target in targets.items() if rival in result.names]
+    return rows + [compare(result, text, OWN, TEXT_TARGET) for text in TEXT]

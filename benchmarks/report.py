@@ -13,9 +13,9 @@ from benchmarks.timing import Ratio
 
 Rows = list[tuple[str, ...]]
 
-RATIOS = ("comparison", "ratio", "lowest to highest", "target", "met")
+RATIOS = ("race", "contender", "compared with", "ratio", "extremes", "target", "met")
 SPEEDS = ("race", "contender", "million objects/s")
-MEMORY = ("call", "objects", "resident", "allocated", "per further object", "target", "met")
+MEMORY = ("call", "objects", "resident", "allocated", "per object more", "target", "met")
 
 INTRODUCTION = """\
 # Benchmarks
@@ -32,30 +32,29 @@ WHAT = """\
 ## What is measured
 
 **Path.** `Categorical(range(m)).release(...)`, the public call: {path_objects:,} values of one byte, ascending 64-bit
-integer ids, a key. It checks values and ids, looks for repeated ids and draws the exact keyed reports of
-version 1 of the stream. The smaller epsilon, the longer the path that an object walks. Text ids are of mixed
-lengths of up to 24 bytes, as a pyarrow array and as a NumPy array of text.
+integer ids unless said otherwise, a key. It checks values and ids, refuses repeated ids and draws the exact keyed
+reports of stream version 1. The smaller epsilon, the longer the path that an object walks. Text ids have mixed
+lengths of up to 24 bytes; they come as a pyarrow array and as a NumPy array of text, at epsilon 1.
 
-**Peers.** One-shot randomized response at epsilon 1. None of them relaxes. Each is called in the fastest way it allows;
-what is called once per value gets fewer values, and objects per second are compared.
+**Peers.** One-shot randomized response at epsilon 1. None of them relaxes. What is called once per value gets fewer
+values, and objects per second are compared.
 
-- multi-freq-ldpy: its client takes one value per call. It is compiled by Numba, so it can also be called inside a loop
-  that the caller compiles, which saves most of the time of a call; both are shown. The target is about the client as
-  its documentation calls it, from Python. Its randomness is Numba's Mersenne Twister, not secure.
-- pure-ldp: one value per call, items count from 1 unless told otherwise, and importing it needs scikit-learn,
-  statsmodels and xxhash before version 4. Its randomness is Python's Mersenne Twister, not secure.
-- opendp: exact and secure, one value per call; a vector of answers exists for bits only.
-- NumPy one-liner: `np.where(rng.random(n) < keep, x, rng.integers(0, m, n, dtype=x.dtype))`. Neither secure nor exact,
-  and it needs 9 to 24 bytes of temporary memory per object. The faster of its two forms is compared with.
+- multi-freq-ldpy: its client takes one value per call. Numba compiles it, so a caller who compiles the loop as well
+  saves most of what a call from Python costs, and that is its fastest form. Both are shown; the target is for calls
+  from Python. Its randomness is a Mersenne Twister: not secure.
+- pure-ldp: one value per call; items count from 1 unless told otherwise. Importing it needs scikit-learn and
+  statsmodels, which it does not declare. Its randomness is a Mersenne Twister: not secure.
+- opendp: secure, one value per call; a whole vector of answers exists for bits only.
+- NumPy line: `np.where(rng.random(n) < keep, x, rng.integers(0, m, n, dtype=x.dtype))`. Neither secure nor exact, and
+  it needs 10 to 17 bytes of temporary memory per object. The faster of its two forms is compared with.
 
-**Step.** One step of Algorithm 1, from epsilon 0.5 to 1, for {step_objects:,} objects of one byte, with secure and exact
-draws. The limit is what the machine needs to make as many secure bytes (AES-256 in counter mode) and to copy as
-many, both into memory that is mapped already. The NumPy line reads no last report and does less than the step.
+**Step.** One step of Algorithm 1, from epsilon 0.5 to 1, for {step_objects:,} objects of one byte, drawn securely and
+exactly. The limit is to make as many secure bytes (AES-256 in counter mode) and to copy as many, both into memory
+that is mapped already. The NumPy line knows no last report, so it does less than the step.
 
-**Memory.** One call in a fresh process, beyond its inputs and its result: what the process grew by at its peak as the
-operating system sees it (resident), and what Python and NumPy asked for at their peak (allocated). If it does
-not grow with the number of objects, both sizes show the same up to noise. This holds for ascending integer ids; to find
-a repeat among other ids they have to be remembered.
+**Memory.** One call in a fresh process, at its peak, beyond its inputs and its result: what the process grew by
+(resident), and what Python and NumPy asked for (allocated). If it does not grow with the number of objects, both
+sizes show the same up to noise. Ids are ascending integers: to find a repeat among others, all have to be kept.
 """
 
 
@@ -63,7 +62,7 @@ def show(console: Console, results: Results) -> None:
     """Print the tables."""
     _print(console, "Raw speeds", SPEEDS, _speed_rows(results), left=2)
     _print(console, "Memory beyond inputs and result", MEMORY, _memory_rows(results.memory), left=1)
-    _print(console, "Ratios", RATIOS, _ratio_rows(results.comparisons), left=1)
+    _print(console, "Ratios", RATIOS, _ratio_rows(results.comparisons), left=3)
     for line in results.left_out:
         console.print(line)
     if results.quick:
@@ -76,7 +75,7 @@ def markdown(results: Results) -> str:
     parts = [
         INTRODUCTION.format(rounds=settings.rounds),
         "## Ratios and targets\n",
-        _table(RATIOS, _ratio_rows(results.comparisons), left=1),
+        _table(RATIOS, _ratio_rows(results.comparisons), left=3),
         "## Memory beyond inputs and result\n",
         _table(MEMORY, _memory_rows(results.memory), left=1),
         "## Raw speeds\n",
@@ -93,10 +92,12 @@ def markdown(results: Results) -> str:
 def _ratio_rows(comparisons: Sequence[Comparison]) -> Rows:
     return [
         (
-            row.what,
-            _ratio(row.ratio.median),
+            row.race,
+            row.contender,
+            row.rival,
+            _number(row.ratio.median),
             _extremes(row.ratio),
-            "" if row.target is None else f"at least {row.target:g}",
+            "" if row.target is None else f"≥ {row.target:g}",
             "" if row.met is None else _yes(row.met),
         )
         for row in comparisons
@@ -109,25 +110,25 @@ def _memory_rows(comparisons: Sequence[MemoryComparison]) -> Rows:
         for size in (comparison.few, comparison.many):
             resident = "unknown" if size.resident is None else _megabytes(size.resident)
             rows.append((comparison.what, f"{size.objects:,}", resident, _megabytes(size.allocated), "", "", ""))
-        verdict = (f"{comparison.growth:.2f} bytes", f"at most {comparison.TOLERANCE:g}", _yes(comparison.met))
+        verdict = (f"{comparison.growth:.2f} bytes", f"≤ {comparison.TOLERANCE:g}", _yes(comparison.met))
         rows[-1] = rows[-1][:4] + verdict
     return rows
 
 
 def _speed_rows(results: Results) -> Rows:
-    return [(race.title, name, f"{race.speed(name) / 1e6:,.4g}") for race in results.races for name in race.names]
+    return [(race.title, name, _number(race.speed(name) / 1e6)) for race in results.races for name in race.names]
 
 
 def _yes(met: bool) -> str:
     return "yes" if met else "**no**"
 
 
-def _ratio(number: float) -> str:
+def _number(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _extremes(ratio: Ratio) -> str:
-    return f"{_ratio(ratio.lowest)} to {_ratio(ratio.highest)}"
+    return f"{_number(ratio.lowest)} - {_number(ratio.highest)}"
 
 
 def _megabytes(size: int) -> str:

@@ -13,7 +13,9 @@ from benchmarks.timing import Race, Ratio
 class Comparison:
     """Two contenders of one race, and how many times as fast the first is meant to be at least."""
 
-    what: str
+    race: str
+    contender: str
+    rival: str
     ratio: Ratio
     target: float | None
 
@@ -21,6 +23,11 @@ class Comparison:
     def met(self) -> bool | None:
         """Whether the target is met; None where there is none."""
         return None if self.target is None else self.ratio.median >= self.target
+
+
+def compare(race: Race, contender: str, rival: str, target: float | None) -> Comparison:
+    """Return how two contenders of a race did."""
+    return Comparison(race.title, contender, rival, race.ratio(contender, rival), target)
 
 
 @dataclass(frozen=True, slots=True)

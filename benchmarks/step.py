@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.naive import NAIVE, naive_contenders
-from benchmarks.results import Comparison
+from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
 from relaxdp.draw.entropy import Keystream
@@ -16,10 +16,10 @@ from relaxdp.hazmat import relax_once
 from relaxdp.law.threshold import retention, threshold
 
 OLD, NEW = "0.5", "1"
-OWN = f"relaxdp step, epsilon {OLD} to {NEW}"
-KEYSTREAM = "keystream (AES-256-CTR)"
+OWN = f"relaxdp, epsilon {OLD} to {NEW}"
+KEYSTREAM = "keystream"
 COPY = "memcpy"
-LIMIT = "keystream, then memcpy"
+LIMIT = "keystream + memcpy"
 LIMIT_TARGETS = {2: 0.2}
 NAIVE_TARGETS = {2: 10.0, 10: 3.0}
 
@@ -51,8 +51,5 @@ def step_race(values: int, settings: Settings, note: Callable[[str], None]) -> R
 
 def step_comparisons(values: int, result: Race) -> list[Comparison]:
     """Return what the step is held to."""
-    naive = result.fastest(NAIVE)
-    return [
-        Comparison(f"step, m = {values}: {OWN} / {rival}", result.ratio(OWN, rival), target)
-        for rival, target in ((LIMIT, LIMIT_TARGETS.get(values)), (naive, NAIVE_TARGETS[values]))
-    ]
+    targets = {LIMIT: LIMIT_TARGETS.get(values), result.fastest(NAIVE): NAIVE_TARGETS[values]}
+    return [compare(result, OWN, rival, target) for rival, target in targets.items()]

@@ -60,22 +60,21 @@ def race(title: str, contenders: Sequence[Contender], rounds: int, note: Callabl
     for contender in contenders:
         contender.run()
     speeds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
-    for number in range(1, rounds + 1):
-        note(f"{title}: round {number} of {rounds} ...")
-        for contender in contenders:
-            speeds[contender.name].append(contender.objects / _seconds(contender.run))
+    # Millions of small objects would wake the collector at random moments, and no contender leaves it anything to do.
+    gc.disable()
+    try:
+        for number in range(1, rounds + 1):
+            note(f"{title}: round {number} of {rounds} ...")
+            for contender in contenders:
+                speeds[contender.name].append(contender.objects / _seconds(contender.run))
+    finally:
+        gc.enable()
     return Race(title, speeds)
 
 
 def _seconds(run: Callable[[], object]) -> float:
-    # Millions of small objects make the collector run at random moments; none of the contenders leaves cycles.
-    gc.collect()
-    gc.disable()
-    try:
-        start = perf_counter()
-        result = run()
-        stop = perf_counter()
-    finally:
-        gc.enable()
+    start = perf_counter()
+    result = run()
+    stop = perf_counter()
     del result  # what a contender returns is freed off the clock
     return stop - start

@@ -4,6 +4,7 @@ from relaxdp import errors
 from relaxdp.draw.key import Key
 from relaxdp.estimate.combined import difference
 from relaxdp.estimate.counts import Counts, highest_only
+from relaxdp.estimate.cross import cross
 from relaxdp.estimate.mean import variance
 from relaxdp.front import Categorical, Numeric, Relaxation
 from relaxdp.law.relaxation import RelaxationLaw, relaxation_law
@@ -18,6 +19,7 @@ __all__ = [
     "PrivacyLoss",
     "Relaxation",
     "RelaxationLaw",
+    "cross",
     "difference",
     "errors",
     "highest_only",

@@ -70,3 +70,11 @@ class CountsError(RelaxdpError, ValueError):
 
 class MissingPartError(RelaxdpError, ImportError):
     """Something optional is not installed; the sentence says how to install it."""
+
+
+class ScheduleError(RelaxdpError, ValueError):
+    """A schedule of levels makes no sense: it is empty, it falls, or it has too few steps."""
+
+
+class PlanError(RelaxdpError, ValueError):
+    """A question to the planner makes no sense, or nothing can reach what it asks for."""

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from relaxdp.draw.bridge import keyed_bridge
-from relaxdp.draw.bridge_arrays import KeyedBridges, _FreshBridge, fresh_bridges
+from relaxdp.draw.bridge_arrays import FRESH_CHUNK, KeyedBridges, _Chance, _FreshBridge, fresh_bridges
 from relaxdp.draw.columns import id_blocks
 from relaxdp.draw.entropy import Keystream, SystemEntropy
 from relaxdp.draw.key import Key
@@ -41,7 +41,10 @@ def test_every_triple_of_bytes(low: int, high: int) -> None:
     size = len(feed[0])
     lower, upper = (np.full(size, report, dtype=np.uint8) for report in (low, high))
     result = np.empty(size, dtype=np.uint8)
-    _FreshBridge(4, agree, differ, Feed(*feed)).into(result, lower, upper)
+    for start in range(0, size, FRESH_CHUNK):
+        part = slice(start, start + FRESH_CHUNK)
+        draw = _FreshBridge(4, agree, differ, Feed(*(every[part] for every in feed)))
+        draw.into(result[part], lower[part], upper[part])
     law = (agree if low == high else differ).law(4, lower=low, upper=high)
     assert [F(int(count), size) for count in np.bincount(result, minlength=4)] == law
 
@@ -70,7 +73,7 @@ def test_a_tie_reads_further_digits_until_it_is_decided() -> None:
     ]:
         feed = Feed(np.array([77], np.uint8), *(np.array([word], "<u8").view(np.uint8) for word in words))
         draw = _FreshBridge(3, Mixture(1 - chance, F(0), chance), Mixture(1 - chance, F(0), chance), feed)
-        assert draw._chance(chance, chance, np.zeros(1, np.uint8)).tolist() == [expected]
+        assert draw._chance(_Chance(chance, chance), np.zeros(1, np.uint8)).tolist() == [expected]
         assert not feed.buffers
 
 
@@ -148,7 +151,7 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
     ((_, blocks),) = groups
     lower, upper = np.zeros(1, np.uint64), np.full(1, 2, np.uint64)
     ends = np.array([[[2, 0]]], np.uint64)
-    state = bridges._cipher.absorb(np.concatenate([blocks, ends], axis=1))
+    state = bridges._cipher.absorb(np.concatenate([blocks, ends]))
     stream = bridges._cipher.words_of(bridges._cipher.last_block(state, np.uint64(0), 0)[0])
     (first, _), (second, _) = next(stream), next(stream)
     for rest, expected in [(F(second + 1, ONE), 2), (F(second, ONE), 0)]:
@@ -161,4 +164,5 @@ def test_mixture_of_algorithm_1_is_what_arrays_draw() -> None:
     agree = bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=True)
     differ = bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=False)
     draw = _FreshBridge(2, agree, differ, Feed())
-    assert draw._flip == (agree.law(2, lower=0, upper=0)[1], differ.law(2, lower=1, upper=0)[1])
+    flip = _Chance(agree.law(2, lower=0, upper=0)[1], differ.law(2, lower=1, upper=0)[1])
+    assert vars(draw._flip) == vars(flip)

@@ -70,13 +70,15 @@ def test_array_equals_scalar(make: Callable[[], Any]) -> None:
 def array_reports(
     derived: bytes, values: int, level: int, ids: Any, truth: Any, symbol: int = 0, chunk: int = 10_000
 ) -> NDArray[np.uint64]:
-    path = ArrayPath(derived, values, level, symbol=symbol)
+    path = ArrayPath(derived, values, level)
     result = np.empty(len(truth), np.uint64)
     for start in range(0, len(truth), chunk):
         part = slice(start, start + chunk)
         _, groups = id_blocks(ids[part], start)
         for chosen, blocks in groups:
-            result[part][chosen] = path.reports(blocks, truth[part][chosen])
+            its_truth = truth[part][chosen]
+            path.draw(result[part], chosen, path.cipher.absorb(blocks), its_truth, its_truth, symbol)
+    path.finish()
     return result
 
 

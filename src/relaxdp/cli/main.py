@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from relaxdp import __version__
+from relaxdp.cli.plan import plan
 from relaxdp.errors import RelaxdpError
 
 app = typer.Typer(
@@ -42,6 +43,9 @@ def demo(
     from relaxdp.cli.demo import run  # noqa: PLC0415
 
     run(objects)
+
+
+app.command()(plan)
 
 
 def main() -> None:

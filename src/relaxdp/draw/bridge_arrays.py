@@ -19,7 +19,7 @@ Bytes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 
 # Objects at a time for fresh draws, so that the handful of bytes that each needs stay in the cache.
-FRESH_CHUNK = 1 << 17
+FRESH_CHUNK = 1 << 16
 
 
 def fresh_bridges(
@@ -50,6 +50,14 @@ def fresh_bridges(
     return result
 
 
+class _Chance:
+    """A probability for objects whose ends agree and one for others, as a first byte and an exact rest."""
+
+    def __init__(self, agree: Fraction, differ: Fraction) -> None:
+        (top, self.rest_agree), (other, self.rest_differ) = _top_byte(agree), _top_byte(differ)
+        self.top, self.more = np.uint8(top), np.uint8((other - top) % 256)
+
+
 class _FreshBridge:
     """One random byte decides most objects; the one in 256 whose byte ties with the boundary reads further words."""
 
@@ -57,39 +65,39 @@ class _FreshBridge:
         self._values = values
         self._source = source
         # With two values a redraw is a flip half of the time, so one comparison settles everything.
-        self._flip = (agree.redraw / 2, differ.to_lower + differ.redraw / 2)
-        self._redraw = (agree.redraw, differ.redraw)
+        self._flip = _Chance(agree.redraw / 2, differ.to_lower + differ.redraw / 2)
+        self._redraw = _Chance(agree.redraw, differ.redraw)
         ends = differ.to_upper + differ.to_lower
-        self._to_upper = (Fraction(0), differ.to_upper / ends if ends else Fraction(0))
+        self._to_upper = _Chance(Fraction(0), differ.to_upper / ends if ends else Fraction(0))
+        # Buffers that are used again for every chunk: fresh ones would be mapped and cleared each time.
+        self._random, self._top = np.empty((2, FRESH_CHUNK), dtype=np.uint8)
 
     def into(self, result: Codes, lower: Codes, upper: Codes) -> None:
-        """Write the draws of one chunk into `result`."""
+        """Write the draws of one chunk, of at most FRESH_CHUNK objects, into `result`."""
         differ = (lower != upper).view(np.uint8)
         if self._values == 2:
-            flip = self._chance(*self._flip, differ)
-            np.bitwise_xor(upper, flip.view(np.uint8), out=result)
+            np.bitwise_xor(upper, self._chance(self._flip, differ).view(np.uint8), out=result)
             return
-        _select(result, lower, upper, self._chance(*self._to_upper, differ))
-        redraw = self._chance(*self._redraw, differ)
+        _select(result, lower, upper, self._chance(self._to_upper, differ))
+        redraw = self._chance(self._redraw, differ)
         if self._values <= 256:
             _select(result, result, self._uniform_bytes(len(result)), redraw)
         else:
             rows = np.flatnonzero(redraw)
             result[rows] = self._uniform_words(len(rows)).astype(result.dtype)
 
-    def _chance(self, agree: Fraction, differ: Fraction, differs: Bytes) -> Flags:
-        """Return independent flags, set with probability `agree` or `differ`, exactly."""
-        tops, rests = zip(*(_top_byte(chance) for chance in (agree, differ)), strict=True)
-        top = differs * np.uint8((tops[1] - tops[0]) % 256)
-        top += np.uint8(tops[0])
-        random = np.empty(len(differs), dtype=np.uint8)
+    def _chance(self, chance: _Chance, differs: Bytes) -> Flags:
+        """Return independent flags, set with the chance of each object's kind, exactly."""
+        random, top = self._random[: len(differs)], self._top[: len(differs)]
         self._source.fill(random)
+        np.multiply(differs, chance.more, out=top)
+        np.add(top, chance.top, out=top)
         flags: Flags = random < top
         ties = np.flatnonzero(random == top)
         kind = differs[ties]
-        for which in (0, 1):
+        for which, rest in ((0, chance.rest_agree), (1, chance.rest_differ)):
             tied = ties[kind == which]
-            flags[tied] = self._coins(rests[which], len(tied))
+            flags[tied] = self._coins(rest, len(tied))
         return flags
 
     def _coins(self, chance: Fraction, count: int) -> Flags:
@@ -163,10 +171,8 @@ class KeyedBridges:
 
     def reports(self, blocks: Words, lower_reports: Words, upper_reports: Words) -> Words:
         """Return the report of each object, at most CHUNK of them; zeros as lower reports where that is noise."""
-        ends = np.stack([upper_reports, lower_reports], axis=1)[:, None, :]
-        rows = self._cipher.last_block(
-            self._cipher.absorb(np.concatenate([blocks, ends], axis=1)), np.uint64(0), self._symbol
-        )
+        ends = np.stack([upper_reports, lower_reports], axis=1)[None]
+        rows = self._cipher.last_block(self._cipher.absorb(np.concatenate([blocks, ends])), np.uint64(0), self._symbol)
         words = self._cipher.encrypt(rows).copy()
         report = upper_reports.copy()
         agree = lower_reports == upper_reports

@@ -12,11 +12,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.draw.blocks import Words
-from relaxdp.draw.canonical import BYTES, INTEGER, NOT_NFC, TEXT, UUID, kind_of, utf8
+from relaxdp.draw.canonical import BYTES, INTEGER, NOT_NFC, TEXT, UUID, kind_of
 from relaxdp.errors import ObjectIdError
 
 Selection = slice | NDArray[np.intp]
 Groups = Iterator[tuple[Selection, Words]]
+
+_FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
+_NOT_ASCII = np.uint64(0x8080808080808080)
 
 _RULE = "an id must be a whole number, text, bytes or a UUID, and all ids of one kind. Nothing was released."
 _FLOAT = (
@@ -59,7 +62,7 @@ def as_arrow(part: Any) -> pa.Array:
 def id_blocks(part: Any, first_row: int) -> tuple[str, Groups]:
     """Return the kind of the ids and their canonical blocks, grouped by equal numbers of blocks.
 
-    Each group is (which of the objects, words of shape (objects, blocks, 2)). `first_row` is for messages.
+    Each group is (which of the objects, words of shape (blocks, objects, 2)). `first_row` is for messages.
     """
     if isinstance(part, np.ndarray) and part.ndim == 1 and part.dtype.kind in "iu":
         return "integer", _integer_blocks(part)
@@ -84,11 +87,12 @@ def _object_blocks(items: Sequence[Any], first_row: int) -> tuple[str, Groups]:
         return kind, _integer_blocks(_integers(items))
     if kind == "uuid":
         return kind, _uuid_blocks(b"".join(item.bytes for item in items))
+    if kind == "bytes":
+        return kind, _variable_blocks(pa.array([bytes(item) for item in items], type=pa.large_binary()), BYTES)
     try:
-        encoded = [utf8(item) for item in items] if kind == "text" else [bytes(item) for item in items]
-    except ValueError as problem:
-        raise ObjectIdError(f"an id is not usable: {problem}. Nothing was released.") from None
-    return kind, _variable_blocks(pa.array(encoded, type=pa.large_binary()), TEXT if kind == "text" else BYTES)
+        return kind, _variable_blocks(pa.array(items, type=pa.large_string()), TEXT)
+    except UnicodeError:
+        raise ObjectIdError("an id has a lone surrogate, so it has no UTF-8 form. Nothing was released.") from None
 
 
 def _why_not_ids(items: Sequence[Any], first_row: int) -> ObjectIdError:
@@ -117,18 +121,12 @@ def _arrow_blocks(array: pa.Array, first_row: int) -> tuple[str, Groups]:
     if pa.types.is_integer(kind):
         return "integer", _integer_blocks(array.to_numpy(zero_copy_only=False))
     if pa.types.is_large_string(kind):
-        _warn_unless_composed(array)
-        return "text", _variable_blocks(array.cast(pa.large_binary()), TEXT)
+        return "text", _variable_blocks(array, TEXT)
     if getattr(kind, "extension_name", None) == "arrow.uuid":
         return "uuid", _uuid_blocks(b"".join(array.storage.to_pylist()))
     if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return "bytes", _variable_blocks(array.cast(pa.large_binary()), BYTES)
     raise ObjectIdError(_FLOAT if pa.types.is_floating(kind) else _RULE)
-
-
-def _warn_unless_composed(array: pa.Array) -> None:
-    if not pc.all(pc.string_is_ascii(array)).as_py() and not pc.utf8_normalize(array, "NFC").equals(array):
-        warnings.warn(NOT_NFC, UnicodeWarning, stacklevel=2)
 
 
 def _header(tag: int, length: int) -> np.uint64:
@@ -137,22 +135,22 @@ def _header(tag: int, length: int) -> np.uint64:
 
 def _integer_blocks(numbers: NDArray[Any]) -> Groups:
     """Every integer dtype gives the same bytes; only 2^63 and more has a tag of its own."""
-    blocks = np.empty((len(numbers), 1, 2), dtype=np.uint64)
-    blocks[:, 0, 0] = _header(INTEGER, 8)
+    blocks = np.empty((1, len(numbers), 2), dtype=np.uint64)
+    blocks[0, :, 0] = _header(INTEGER, 8)
     if numbers.dtype.kind == "u":
-        blocks[:, 0, 1] = numbers
-        blocks[:, 0, 0] += blocks[:, 0, 1] >> np.uint64(63)
+        blocks[0, :, 1] = numbers
+        blocks[0, :, 0] += blocks[0, :, 1] >> np.uint64(63)
     else:
-        blocks[:, 0, 1] = numbers.astype(np.int64, copy=False).view(np.uint64)
+        blocks[0, :, 1] = numbers.astype(np.int64, copy=False).view(np.uint64)
     yield slice(None), blocks
 
 
 def _uuid_blocks(payload: bytes) -> Groups:
     words = np.frombuffer(payload, dtype="<u8").reshape(-1, 2)
-    blocks = np.zeros((len(words), 2, 2), dtype=np.uint64)
-    blocks[:, 0, 0] = _header(UUID, 16)
-    blocks[:, 0, 1] = words[:, 0]
-    blocks[:, 1, 0] = words[:, 1]
+    blocks = np.zeros((2, len(words), 2), dtype=np.uint64)
+    blocks[0, :, 0] = _header(UUID, 16)
+    blocks[0, :, 1] = words[:, 0]
+    blocks[1, :, 0] = words[:, 1]
     yield slice(None), blocks
 
 
@@ -162,30 +160,34 @@ def _variable_blocks(array: pa.Array, tag: int) -> Groups:
         return
     offsets = np.frombuffer(array.buffers()[1], dtype="<i8")[array.offset : array.offset + len(array) + 1]
     first, last = int(offsets[0]), int(offsets[-1])
-    # Unaligned 8-byte windows over a padded copy: any payload word is then one `take`.
-    padded = np.zeros(last - first + 16, dtype=np.uint8)
+    data = np.zeros((last - first) // 8 + 2, dtype="<u8")  # a copy, aligned and padded
     if last > first:
-        padded[: last - first] = np.frombuffer(array.buffers()[2], dtype=np.uint8)[first:last]
-    windows = np.ndarray((len(padded) - 7,), dtype="<u8", buffer=padded, strides=(1,))
+        data.view(np.uint8)[: last - first] = np.frombuffer(array.buffers()[2], dtype=np.uint8)[first:last]
+    if tag == TEXT and np.any(data & _NOT_ASCII) and not pc.utf8_normalize(array, "NFC").equals(array):
+        warnings.warn(NOT_NFC, UnicodeWarning, stacklevel=2)
     begins, lengths = offsets[:-1] - first, np.diff(offsets)
     counts = (lengths + 23) // 16
-    for count in range(int(counts.min()), int(counts.max()) + 1):
+    if (least := int(counts.min())) == counts.max():
+        yield slice(None), _pack(data, begins, lengths, least, tag)
+        return
+    for count in np.flatnonzero(np.bincount(counts)).tolist():
         chosen = np.flatnonzero(counts == count)
-        if len(chosen) == len(counts):
-            yield slice(None), _pack(windows, begins, lengths, count, tag)
-        elif chosen.size:
-            yield chosen, _pack(windows, begins[chosen], lengths[chosen], count, tag)
+        yield chosen, _pack(data, begins[chosen], lengths[chosen], count, tag)
 
 
-def _pack(windows: Words, begins: NDArray[np.int64], lengths: NDArray[np.int64], count: int, tag: int) -> Words:
-    words = np.zeros((len(begins), 2 * count), dtype=np.uint64)
-    words[:, 0] = lengths.astype(np.uint64) << np.uint64(32) | np.uint64(tag)
+def _pack(data: Words, begins: NDArray[np.int64], lengths: NDArray[np.int64], count: int, tag: int) -> Words:
+    """Return the blocks of payloads that begin anywhere: each word is put together from two aligned ones."""
+    blocks = np.empty((count, len(begins), 2), dtype=np.uint64)
+    blocks[0, :, 0] = lengths.astype(np.uint64) << np.uint64(32) | np.uint64(tag)
+    word, shift = begins >> 3, (begins.astype(np.uint64) & np.uint64(7)) << np.uint64(3)
+    back = np.uint64(63) - shift
     shortest = int(lengths.min())
+    here = data.take(word, mode="clip")
     for position in range(2 * count - 1):
-        taken = windows.take(begins + 8 * position, mode="clip")
+        following = data.take(word + (position + 1), mode="clip")
+        payload = here >> shift | following << back << np.uint64(1)
         if shortest < 8 * (position + 1):
-            # Bytes past the end of a payload are zero. A shift by 64 is undefined, so shift twice by half.
-            spare = np.clip(8 * (position + 1) - lengths, 0, 8).astype(np.uint64) * np.uint64(4)
-            taken = taken << spare << spare >> spare >> spare
-        words[:, position + 1] = taken
-    return words.reshape(len(begins), count, 2)
+            payload &= _FIRST_BYTES.take(lengths - 8 * position, mode="clip")  # past the end there are zeros
+        blocks[(position + 1) // 2, :, (position + 1) % 2] = payload
+        here = following
+    return blocks

@@ -15,7 +15,7 @@ _STRIDE = 1 << 16
 
 
 def refuse_repeats(column: Any) -> None:
-    """Raise an error where an id occurs twice. Integer ids in ascending order are checked without extra memory."""
+    """Raise an error where an id occurs twice. Ids in ascending order are checked without extra memory."""
     if hasattr(column, "iloc"):
         column = column.to_numpy()
     row = _first_repeat(column)
@@ -38,8 +38,8 @@ def _first_repeat(column: Any) -> int | None:
             seen.add(item)
         return None
     array = as_arrow(column)
-    array = getattr(array, "storage", array)  # pyarrow counts the bytes of a UUID, not the UUID
-    if pc.count_distinct(array).as_py() == len(array):
+    array = getattr(array, "storage", array)  # pyarrow compares the bytes of a UUID, not the UUID
+    if pc.all(pc.less(array[:-1], array[1:])).as_py() or len(pc.unique(array)) == len(array):
         return None
     return _first_repeat_in(pc.dictionary_encode(array).indices.to_numpy())
 

@@ -77,24 +77,28 @@ class CategoricalEncoding(Encoding):
         """Return how often each value was reported."""
         return histogram(codes[:, 0], self.alphabet)
 
+    def codes(self, column: Any) -> Codes:
+        """Return the indices of reported values."""
+        try:
+            return self._indices(column, 0)[:, None].astype(np.min_scalar_type(self.alphabet - 1))
+        except UndeclaredValueError as problem:
+            raise CountsError(problem.message.replace("the value", "the report").removesuffix(_NOTHING)) from None
+
     def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
         """Return how often each value was reported. Coded columns are counted as they are, without a copy."""
         if isinstance(column, pa.ChunkedArray):
-            parts = [self.count_reports(chunk) for chunk in column.chunks]
-            return sum((part for part, _ in parts), np.zeros(self.alphabet, np.int64)), len(column)
-        try:
-            if self._is_range and isinstance(column, np.ndarray) and column.dtype.kind in "iu":
-                return histogram(column, self.alphabet), len(column)
-            if isinstance(column, pa.DictionaryArray) and not column.null_count:
-                return self._count_dictionary(column), len(column)
+            counts = sum((self.count_reports(chunk)[0] for chunk in column.chunks), np.zeros(self.alphabet, np.int64))
+        elif self._is_range and isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+            try:
+                counts = histogram(column, self.alphabet)
+            except ValueError:
+                raise CountsError(f"a report is not one of the {self.alphabet} declared values.") from None
+        elif isinstance(column, pa.DictionaryArray) and not column.null_count:
+            counts = self._count_dictionary(column)
+        else:
             counts = np.zeros(self.alphabet, np.int64)
             for start in range(0, len(column), _COUNT_CHUNK):
-                indices = self._indices(column_slice(column, start, start + _COUNT_CHUNK), start)
-                counts += histogram(indices.astype(np.int64), self.alphabet)
-        except UndeclaredValueError as problem:
-            raise CountsError(problem.message.replace("the value", "the report").removesuffix(_NOTHING)) from None
-        except ValueError:
-            raise CountsError(f"a report is not one of the {self.alphabet} declared values.") from None
+                counts += self.count(self.codes(column_slice(column, start, start + _COUNT_CHUNK)))
         return counts, len(column)
 
     def _count_dictionary(self, column: pa.DictionaryArray) -> NDArray[np.int64]:
@@ -102,7 +106,7 @@ class CategoricalEncoding(Encoding):
         entries = histogram(column.indices.to_numpy(), len(column.dictionary))
         used = np.flatnonzero(entries)
         counts = np.zeros(self.alphabet, np.int64)
-        np.add.at(counts, self._indices(column.dictionary.take(pa.array(used)), 0), entries[used])
+        np.add.at(counts, self.codes(column.dictionary.take(pa.array(used)))[:, 0], entries[used])
         return counts
 
     def support(self, keep: Fraction) -> Support:

@@ -28,6 +28,8 @@ def like(column: Any, labels: Sequence[Any], codes: NDArray[np.unsignedinteger])
 
         return pl.Series(column.name, array)
     if isinstance(column, np.ndarray):
+        if codes.dtype == column.dtype and list(labels) == list(range(len(labels))):
+            return codes  # coded data: the codes are the values
         if column.dtype.kind == "O" or (column.dtype.kind in "iu" and _fit(labels, column.dtype)):
             return np.array(labels, dtype=column.dtype)[codes]
         return np.array(labels)[codes]

@@ -72,15 +72,15 @@ class NumericEncoding(Encoding):
         """Return the numbers' canonical bytes; f is applied when they are rounded."""
         numbers = _numbers(column, first_row)
         self._apply(numbers, first_row)  # so that a number outside is refused before anything is drawn
-        suffix = np.empty((len(numbers), 1, 2), dtype=np.uint64)
-        suffix[:, 0, 0] = NUMBER | 8 << 32
-        suffix[:, 0, 1] = numbers.view(np.uint64)
+        suffix = np.empty((1, len(numbers), 2), dtype=np.uint64)
+        suffix[0, :, 0] = NUMBER | 8 << 32
+        suffix[0, :, 1] = numbers.view(np.uint64)
         return Truths(np.zeros(len(numbers), dtype=np.uint64), suffix)
 
     def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
         """Return the kept rounding: 1 for the upper end."""
         assert truths.suffix is not None  # noqa: S101 (made by `truths` above)
-        results = self._apply(np.ascontiguousarray(truths.suffix[:, 0, 1]).view(np.float64), 0)
+        results = self._apply(np.ascontiguousarray(truths.suffix[0, :, 1]).view(np.float64), 0)
         return round_up(permanent.words("round"), results, self.low, self.high).astype(np.uint64)
 
     def reports(self, codes: Codes) -> list[float]:
@@ -91,13 +91,13 @@ class NumericEncoding(Encoding):
         """Return how many reports are the lower and the upper end."""
         return histogram(codes[:, 0], 2)
 
-    def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
-        """Count a column of ends; anything else is not a report."""
+    def codes(self, column: Any) -> Codes:
+        """Return the bits of a column of ends; anything else is not a report."""
         numbers = _numbers(column, 0)
-        upper = int(np.count_nonzero(numbers == self.high))
-        if upper + int(np.count_nonzero(numbers == self.low)) != len(numbers):
+        upper = numbers == self.high
+        if not np.all(upper | (numbers == self.low)):
             raise CountsError(f"a report is neither {self.low:g} nor {self.high:g}, the ends of the range.")
-        return np.array([len(numbers) - upper, upper]), len(numbers)
+        return np.asarray(upper, dtype=np.uint8)[:, None]
 
     def support(self, keep: Fraction) -> Support:
         """Return the chances that a report is a given end."""

@@ -32,7 +32,7 @@ class Path:
         prefix = object_bytes(object_id) + (b"" if truths.suffix is None else truths.suffix.tobytes())
         name = encoding.path_name(release, attribute)
         derived, index = path_key(key, name), int(truths.index[0])
-        blocks = np.frombuffer(prefix, dtype="<u8").reshape(1, -1, 2)
+        blocks = np.frombuffer(prefix, dtype="<u8").reshape(-1, 1, 2)
         permanent = KeyedPermanent(key, name, blocks, truths.index)
         self._encoding = encoding
         self._where = f"{attribute!r} in release {release!r}"

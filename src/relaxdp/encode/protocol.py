@@ -30,13 +30,13 @@ class Truths:
     index: Words
     """The index of each truth among the declared values, or zeros where truths have no index."""
     suffix: Words | None = None
-    """Where truths have no index: their canonical bytes, as (objects, blocks, 2) words."""
+    """Where truths have no index: their canonical bytes, as (blocks, objects, 2) words."""
 
     def __len__(self) -> int:
         return len(self.index)
 
     def __getitem__(self, selection: slice | NDArray[np.intp]) -> Truths:
-        return Truths(self.index[selection], None if self.suffix is None else self.suffix[selection])
+        return Truths(self.index[selection], None if self.suffix is None else self.suffix[:, selection])
 
 
 class Permanent(Protocol):
@@ -91,8 +91,12 @@ class Encoding(ABC):
         """Return how many objects support each value; counts of disjoint objects may be added."""
 
     @abstractmethod
+    def codes(self, column: Any) -> Codes:
+        """Return the codes of a column of reports as people read them: the inverse of `reports`."""
+
     def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
-        """Return the same from a column of reports as people read them, and how many reports there are."""
+        """Return the counts of a column of reports as people read them, and how many reports there are."""
+        return self.count(self.codes(column)), len(column)
 
     @abstractmethod
     def support(self, keep: Fraction) -> Support:

@@ -31,9 +31,8 @@ def release_codes(
             object_ids=len(object_ids),
         )
     name = encoding.path_name(release, attribute)
-    derived, level = path_key(key, name), encoding.threshold(epsilon)
-    paths = [ArrayPath(derived, encoding.alphabet, level, symbol=symbol) for symbol in range(encoding.symbols)]
-    codes = np.empty((len(values), encoding.symbols), dtype=code_dtype(encoding.alphabet))
+    path = ArrayPath(path_key(key, name), encoding.alphabet, encoding.threshold(epsilon))
+    codes = np.empty((encoding.symbols, len(values)), dtype=code_dtype(encoding.alphabet))
     kinds = set()
     for start in range(0, len(values), CHUNK):
         stop = min(start + CHUNK, len(values))
@@ -42,14 +41,17 @@ def release_codes(
         kinds.add(kind)
         for chosen, blocks in groups:
             part = truths[chosen]
-            prefix = blocks if part.suffix is None else np.concatenate([blocks, part.suffix], axis=1)
+            prefix = blocks if part.suffix is None else np.concatenate([blocks, part.suffix])
             permanent = KeyedPermanent(key, name, prefix, part.index)
-            for symbol, path in enumerate(paths):
+            state = path.cipher.absorb(prefix)
+            state = state.copy() if encoding.symbols > 1 else state  # one symbol uses it at once
+            for symbol in range(encoding.symbols):
                 truth = encoding.symbol_truth(part, symbol, permanent)
-                codes[start:stop, symbol][chosen] = path.reports(prefix, truth, part.index)
+                path.draw(codes[symbol, start:stop], chosen, state, truth, part.index, symbol)
+    path.finish()
     if len(kinds) > 1:
         raise ObjectIdError("all ids must be of one kind. Nothing was released.")
-    return codes
+    return codes.T
 
 
 class KeyedPermanent:
