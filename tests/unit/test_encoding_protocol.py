@@ -52,8 +52,8 @@ class Bits(Encoding):
 
     labels = tuple("xyz")
 
-    def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
-        return self.count(np.array([[int(bit) for bit in report] for report in column], np.uint8)), len(column)
+    def codes(self, column: Any) -> Codes:
+        return np.array([[int(bit) for bit in report] for report in column], np.uint8)
 
     def support(self, keep: Fraction) -> Support:
         return Support(noise=(1 - keep) / 2, gain=keep)

@@ -67,7 +67,7 @@ def plan(
     beta: Annotated[str | None, typer.Option(help="Noisy sampling: epsilon of one sample.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Plan before releasing: give two of --half-width, --objects and --epsilon and get the third.
+    """Plan a release: half-width, objects or epsilon from the other two.
 
     With --schedule: how precise each of its levels will be, and at which one to stop. Plans never look at an answer.
     """

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 from relaxdp.errors import PlanError
 from relaxdp.estimate.frequency import report_variance
 from relaxdp.estimate.result import About, check_about, tail_of
-from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.support import Support
 from relaxdp.law.threshold import MOST_VALUES, release_threshold, retention
 
@@ -26,6 +26,8 @@ WIDEST = 0.5
 """An interval from 0 to 1: the half-width of knowing nothing."""
 DIGITS = 4
 """How many significant digits a planned epsilon has."""
+MOST_OBJECTS = 10**15
+"""More than there are, and still exact in floats."""
 
 
 class Asked(TypedDict, total=False):
@@ -105,6 +107,13 @@ def objects_for(half_width: float, *, epsilon: Epsilon, values: int, **asked: Un
     # spread / sqrt(n) + step / n = half_width, solved for 1 / sqrt(n) in the form without cancellation.
     spread, step = plan.spread_and_step(exact)
     inverse_root = 2 * half_width / (spread + sqrt(spread**2 + 4 * step * half_width))
+    if inverse_root**-2 > MOST_OBJECTS:
+        raise PlanError(
+            f"no number of objects up to 10^15 gives a half-width of {half_width:g} at epsilon {epsilon_text(exact)}. "
+            "A larger epsilon is needed.",
+            half_width=half_width,
+            epsilon=epsilon_text(exact),
+        )
     objects = max(1, ceil(inverse_root**-2) - 1)
     while plan.half_width(objects, exact) > half_width:
         objects += 1
@@ -186,8 +195,8 @@ class _Plan:
 
 
 def _check_objects(objects: int) -> None:
-    if not isinstance(objects, int) or objects < 1:
-        raise PlanError(f"the number of objects must be a whole number of at least 1, not {objects}.")
+    if not isinstance(objects, int) or not 1 <= objects <= MOST_OBJECTS:
+        raise PlanError(f"the number of objects must be a whole number from 1 to 10^15, not {objects}.")
 
 
 def _check_target(half_width: float) -> None:

@@ -1,0 +1,57 @@
+"""Tails and intervals of counts, against exact sums of binomials and scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, binomtest, poisson_binom
+
+from relaxdp.estimate.tails import binomial_interval, lower_tail, truths_interval, upper_tail
+
+CASES = [
+    (50, 0, 0.9, 0.1), (50, 5, 0.6, 0.4), (50, 25, 0.98, 0.0002), (200, 3, 0.35, 0.0065), (1000, 10, 0.35, 0.0065),
+    (1000, 990, 0.52, 0.48), (300, 300, 0.97, 0.01), (5000, 40, 0.02, 0.01),
+]  # fmt: skip
+
+
+def exact_lower(count: int, truths: int, objects: int, hit: float, noise: float) -> float:
+    own = np.arange(truths + 1)
+    return float((binom.pmf(own, truths, hit) * binom.cdf(count - own, objects - truths, noise)).sum())
+
+
+@pytest.mark.parametrize(("objects", "truths", "hit", "noise"), CASES)
+def test_tails(objects: int, truths: int, hit: float, noise: float) -> None:
+    mean = truths * hit + (objects - truths) * noise
+    spread = np.sqrt(truths * hit * (1 - hit) + (objects - truths) * noise * (1 - noise))
+    counts = np.unique(np.clip(np.round(mean + spread * np.linspace(-4, 4, 33)), 0, objects))
+    k = np.full(len(counts), float(truths))
+    exact = np.array([exact_lower(int(count), truths, objects, hit, noise) for count in counts])
+    assert np.abs(lower_tail(counts, k, objects, hit, noise) - exact).max() < 0.015
+    small = (exact > 1e-4) & (exact < 0.1)
+    assert np.all(np.abs(lower_tail(counts, k, objects, hit, noise)[small] / exact[small] - 1) < 0.04)
+    above = 1 - np.array([exact_lower(int(count) - 1, truths, objects, hit, noise) for count in counts])
+    small = (above > 1e-4) & (above < 0.1)
+    assert np.all(np.abs(upper_tail(counts, k, objects, hit, noise)[small] / above[small] - 1) < 0.12)
+
+
+def test_scipy_agrees_on_the_law() -> None:
+    law = poisson_binom([0.9] * 4 + [0.2] * 6)
+    for count in range(11):
+        assert abs(law.cdf(count) - exact_lower(count, 4, 10, 0.9, 0.2)) < 1e-12
+
+
+def test_ends() -> None:
+    low, high = truths_interval(np.array([0, 50]), 50, 0.9, 0.1, 0.025)
+    assert low[0] == 0
+    assert high[1] == 50
+    assert np.all(low <= high)
+
+
+@pytest.mark.parametrize("objects", [1, 10, 1000])
+def test_binomial_interval_is_clopper_pearson(objects: int) -> None:
+    counts = np.unique([0, 1, objects // 3, objects])
+    low, high = binomial_interval(counts, objects, 0.025)
+    for place, count in enumerate(counts):
+        expected = binomtest(int(count), objects).proportion_ci(0.95, "exact")
+        assert np.isclose(low[place], expected.low)
+        assert np.isclose(high[place], expected.high)

@@ -1,0 +1,178 @@
+"""Planning against the intervals themselves: what is promised before a release is what comes after it."""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from relaxdp.errors import CountsError, EpsilonError, PlanError
+from relaxdp.estimate.frequency import Frequency
+from relaxdp.estimate.planning import (
+    Asked,
+    categorical_support,
+    epsilon_for,
+    half_width,
+    objects_for,
+    share_variance,
+    steps,
+)
+from relaxdp.estimate.result import About, tail_of
+
+ABOUTS: tuple[About, ...] = ("objects", "population")
+ASKED: list[Asked] = [
+    {},
+    {"share": 0.1},
+    {"about": "population"},
+    {"about": "population", "share": 0.3, "confidence_level": 0.99},
+    {"simultaneous": True},
+]
+
+
+def every_interval(
+    objects: int, values: int, epsilon: str, tail: float, about: About
+) -> tuple[NDArray[np.float64], ...]:
+    """The ends of the real intervals for every count that there can be."""
+    support = categorical_support(epsilon, values)
+    counts = np.arange(objects + 1)
+    return Frequency(range(objects + 1), counts, objects, support).ends(tail, about)
+
+
+def count_law(objects: int, truths: int, values: int, epsilon: str, about: About) -> NDArray[np.float64]:
+    support = categorical_support(epsilon, values)
+    hit, noise = float(support.hit), float(support.noise)
+    if about == "population":
+        chance = noise + (hit - noise) * truths / objects
+        return np.asarray(binom.pmf(np.arange(objects + 1), objects, chance))
+    supporting = binom.pmf(np.arange(truths + 1), truths, hit)
+    others = binom.pmf(np.arange(objects - truths + 1), objects - truths, noise)
+    return np.convolve(supporting, others)
+
+
+@pytest.mark.parametrize("about", ABOUTS)
+@pytest.mark.parametrize(("values", "epsilon"), [(2, "0.5"), (2, "2"), (3, "1"), (5, "4"), (52, "4"), (300, "5")])
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_half_width_is_that_of_the_intervals(about: About, values: int, epsilon: str, share: float) -> None:
+    """The mean over all counts, with their exact probabilities, of the half-width that comes out."""
+    objects = 2000
+    low, high = every_interval(objects, values, epsilon, 0.025, about)
+    law = count_law(objects, round(share * objects), values, epsilon, about)
+    planned = half_width(objects=objects, values=values, epsilon=epsilon, share=share, about=about)
+    assert planned == pytest.approx(law @ (high - low) / 2, rel=0.02)
+
+
+@pytest.mark.parametrize("about", ABOUTS)
+@pytest.mark.parametrize("values", [2, 5, 52])
+@pytest.mark.parametrize("epsilon", ["0.3", "1", "2", "4", "6"])
+def test_without_a_share_no_interval_is_wider(about: About, values: int, epsilon: str) -> None:
+    for objects, slack in [(100, 1.06), (1000, 1.01)]:
+        low, high = (np.clip(end, 0, 1) for end in every_interval(objects, values, epsilon, 0.025, about))
+        worst = half_width(objects=objects, values=values, epsilon=epsilon, about=about)
+        assert ((high - low) / 2).max() <= slack * worst
+        shares = [
+            half_width(objects=objects, values=values, epsilon=epsilon, about=about, share=share)
+            for share in np.linspace(0, 1, 201)
+        ]
+        assert max(shares) == pytest.approx(worst, rel=1e-3)
+        assert max(shares) <= worst * (1 + 1e-12)
+
+
+def test_simultaneous_and_other_confidence_levels() -> None:
+    levels: list[Asked] = [{"share": 0.5, "simultaneous": True}, {"share": 0.5, "confidence_level": 0.8}]
+    for asked in levels:
+        tail = tail_of(asked.get("confidence_level", 0.95), 4 if "simultaneous" in asked else 1)
+        low, high = every_interval(4000, 4, "1", tail, "objects")
+        middle = round(4000 * float(categorical_support("1", 4).noise + categorical_support("1", 4).gain / 2))
+        planned = half_width(objects=4000, values=4, epsilon=1, **asked)
+        assert planned == pytest.approx((high - low)[middle] / 2, rel=0.01)
+
+
+def test_share_variance_is_that_of_the_estimate() -> None:
+    support = categorical_support("1.3", 4)
+    estimate = Frequency(range(4), np.array([500, 300, 200, 0]), 1000, support)
+    shares = np.clip(estimate.value, 0, 1)
+    for about in ABOUTS:
+        variances = [share_variance(support, share, about) / 1000 for share in shares]
+        assert np.sqrt(variances) == pytest.approx(estimate.standard_error(about), rel=1e-12)
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize(("objects", "values"), [(1000, 2), (100_000, 5), (10**9, 1000)])
+@pytest.mark.parametrize("wanted", [0.04, 0.2, 0.49])
+def test_epsilon_for_is_the_smallest(asked: Asked, objects: int, values: int, wanted: float) -> None:
+    epsilon = epsilon_for(wanted, objects=objects, values=values, **asked)
+    assert len(epsilon.as_tuple().digits) <= 4
+    assert half_width(objects=objects, values=values, epsilon=epsilon, **asked) <= wanted
+    below = Context(prec=4).next_minus(epsilon)
+    assert half_width(objects=objects, values=values, epsilon=below, **asked) > wanted
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize(("epsilon", "values"), [("0.01", 2), ("1", 5), ("6", 1000), ("60", 2)])
+@pytest.mark.parametrize("wanted", [0.0003, 0.01, 0.4])
+def test_objects_for_is_the_smallest(asked: Asked, epsilon: str, values: int, wanted: float) -> None:
+    objects = objects_for(wanted, epsilon=epsilon, values=values, **asked)
+    assert half_width(objects=objects, values=values, epsilon=epsilon, **asked) <= wanted
+    if objects > 1:
+        assert half_width(objects=objects - 1, values=values, epsilon=epsilon, **asked) > wanted
+
+
+def test_some_plans_cannot_be_met() -> None:
+    with pytest.raises(PlanError, match="even without noise it is 0.0315. More objects are needed.") as refused:
+        epsilon_for(0.03, objects=1000, values=5, about="population")
+    assert refused.value.fields["least_half_width"] == pytest.approx(1.96 * 0.5 / 1000**0.5 + 0.0005, rel=1e-4)
+    assert epsilon_for(0.0316, objects=1000, values=5, about="population") > 5
+    with pytest.raises(PlanError, match="even without noise it is 0.005."):  # half a report of 100
+        epsilon_for(0.004, objects=100, values=5)
+
+
+def test_extremes_are_planned_or_refused_at_once() -> None:
+    with pytest.raises(
+        PlanError, match="no number of objects up to 10.15 gives a half-width of 0.001 at epsilon 0.0000"
+    ):
+        objects_for(0.001, epsilon="1e-9", values=2)
+    almost = objects_for(0.4, epsilon="2e-7", values=2)
+    assert half_width(objects=almost, values=2, epsilon="2e-7") <= 0.4
+    tiny = epsilon_for(0.49, objects=10**15, values=2)
+    assert half_width(objects=10**15, values=2, epsilon=tiny) <= 0.49
+    large = epsilon_for(0.00051, objects=1000, values=2**32)
+    assert half_width(objects=1000, values=2**32, epsilon=large) <= 0.00051
+
+
+def test_nothing_is_wider_than_knowing_nothing() -> None:
+    assert half_width(objects=1, values=100, epsilon="0.001") == 0.5
+
+
+def test_steps() -> None:
+    found = steps(["0.1", 1, 2], objects=100_000, values=5, half_width=0.012, share=0.2)
+    assert [step.epsilon for step in found] == [Decimal("0.1"), 1, 2]
+    assert [step.met for step in found] == [False, True, True]
+    assert found[1].half_width == half_width(objects=100_000, values=5, epsilon=1, share=0.2)
+    assert {step.met for step in steps([1, 2], objects=10, values=2)} == {None}
+    assert steps(["0.001"], objects=1, values=2)[0].half_width == 0.5
+
+
+def test_mistakes() -> None:
+    for wanted in (0, -0.1, 0.5, 2, float("nan")):
+        with pytest.raises(PlanError, match="a half-width lies between 0 and 0.5, like 0.01; not"):
+            epsilon_for(wanted, objects=100, values=2)
+        with pytest.raises(PlanError, match="a half-width lies between 0 and 0.5"):
+            objects_for(wanted, epsilon=1, values=2)
+        with pytest.raises(PlanError, match="a half-width lies between 0 and 0.5"):
+            steps([1], objects=100, values=2, half_width=wanted)
+    for objects in (0, -5, 10.5, 10**15 + 1):
+        with pytest.raises(PlanError, match="the number of objects must be a whole number from 1 to"):
+            half_width(objects=objects, values=2, epsilon=1)  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="there must be from 2 to"):
+        half_width(objects=10, values=1, epsilon=1)
+    with pytest.raises(PlanError, match="a share lies in 0 .. 1, not 1.5"):
+        half_width(objects=10, values=2, epsilon=1, share=1.5)
+    with pytest.raises(CountsError, match="a confidence level lies between 0 and 1"):
+        half_width(objects=10, values=2, epsilon=1, confidence_level=95)
+    with pytest.raises(CountsError, match="an interval is about"):
+        half_width(objects=10, values=2, epsilon=1, about="everything")  # type: ignore[arg-type]
+    with pytest.raises(EpsilonError):
+        half_width(objects=10, values=2, epsilon=0)
