@@ -48,6 +48,14 @@ class ObjectIdError(RelaxdpError, ValueError):
     """An object id is null, of a kind that has no exact bytes, or repeated."""
 
 
+class ColumnError(RelaxdpError, TypeError):
+    """A column is not a list, array or series of one dimension, or hides part of itself behind a mask."""
+
+
+class PathNameError(RelaxdpError, ValueError):
+    """A release or an attribute has no usable name."""
+
+
 class LengthError(RelaxdpError, ValueError):
     """Two columns that belong together have different lengths."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from relaxdp.draw.blocks import Words
 from relaxdp.draw.bridge import fresh_step
-from relaxdp.draw.chain_file import FileStore, Link, MemoryStore
+from relaxdp.draw.chain_file import ChainStore, FileStore, Link, MemoryStore
+from relaxdp.draw.columns import as_column
 from relaxdp.draw.entropy import Entropy, SystemEntropy
 from relaxdp.draw.key import Key
 from relaxdp.draw.repeats import refuse_repeats
@@ -55,7 +56,7 @@ class Mechanism:
             release=release,
             attribute=attribute,
         )
-        refuse_repeats(object_ids)
+        refuse_repeats(as_column(object_ids))
         return like(values, self.encoding.labels, codes[:, 0])
 
     def estimate(self, reports: Any, *, epsilon: Epsilon) -> Any:
@@ -151,8 +152,9 @@ cannot be taken back.
     def __init__(self, mechanism: Mechanism, *, truth: Any, store: str | os.PathLike[str] | None = None) -> None:
         self._encoding = mechanism.encoding
         self._entropy: Entropy = SystemEntropy()
-        self._store = MemoryStore() if store is None else FileStore(store)
+        self._store: ChainStore = MemoryStore() if store is None else FileStore(store)
         self._truths = self._encoding.truths([truth])
+        self._seen: Link | None = None
         with self._store.locked():
             self._kept()  # a file that belongs to something else is refused before anything is asked of it
 
@@ -173,6 +175,7 @@ cannot be taken back.
             if exact > last:
                 link = self._step(link, level, epsilon_text(exact))
                 self._store.write(link)
+                self._seen = link
         return self._encoding.reports(np.array([link.report], dtype=code_dtype(self._encoding.alphabet)))[0]
 
     @property
@@ -208,6 +211,16 @@ cannot be taken back.
 
     def _kept(self) -> Link | None:
         link = self._store.read()
+        if self._seen and (link is None or as_epsilon(link.epsilon) < as_epsilon(self._seen.epsilon)):
+            raise ChainFileError(
+                "the chain file is gone, or went back to an earlier state: a step from there would be a second draw. "
+                "Nothing was released."
+            )
+        self._check(link)
+        self._seen = link
+        return link
+
+    def _check(self, link: Link | None) -> None:
         if link and (link.encoding, link.params) != (self._encoding.name, self._encoding.params.hex()):
             raise ChainFileError("the chain file belongs to another encoding or other values. Nothing was released.")
         if link and link.truth != self._truth_text():
@@ -215,11 +228,24 @@ cannot be taken back.
                 "the truth is not the one that this chain began with. That it changed would show: start another chain, "
                 "whose cost is added. Nothing was released."
             )
-        return link
+        if link and not self._is_possible(link):
+            raise ChainFileError("the chain file says what cannot be: it is damaged. Nothing was released.")
+
+    def _is_possible(self, link: Link) -> bool:
+        codes = (*link.symbols, *link.report)
+        return (
+            len(link.symbols) == len(link.report) == self._encoding.symbols
+            and all(isinstance(code, int) and 0 <= code < self._encoding.alphabet for code in codes)
+            and isinstance(link.epsilon, str)
+            and link.threshold == str(self._encoding.threshold(as_epsilon(link.epsilon)))
+        )
 
     def _truth_text(self) -> str:
         suffix = b"" if self._truths.suffix is None else self._truths.suffix.tobytes()
         return f"{int(self._truths.index[0])}:{suffix.hex()}"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a relaxdp chain holds a truth and is not pickled; open its file where it is needed.")
 
     def __repr__(self) -> str:
         return f"<relaxdp.Relaxation at {self.epsilon or 0}>"

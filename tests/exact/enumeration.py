@@ -44,15 +44,15 @@ def path_law(values: int, thresholds: Sequence[int], truth: int, *, one: int, ru
         total = sum(outcomes.values())
         return {drawn: Fraction(count, total) for drawn, count in outcomes.items()}
 
-    # Where a path stands is its last position and the reports so far; a new draw is the end of a shorter path, so
-    # `report_at` with that one draw, and with the report so far in the truth's place, gives the longer path's report.
+    # Where a path stands is its last position and the reports so far. A new draw lengthens a path, so `report_at` with
+    # that one draw and the path's end, and with the report so far in the truth's place, gives the longer path's report.
     standing: dict[int, defaultdict[Transcript, Fraction]] = {place: defaultdict(Fraction) for place in range(one + 1)}
     standing[one][(truth,) * len(thresholds)] = Fraction(1)
     for bound in range(one, 0, -1):
         for reports, probability in standing[bound].items():
             for (position, value), chance in draws_below(bound).items():
                 assert position < bound, "a path goes down"
-                draw = (Draw(0, position, value),)
+                draw = (Draw(0, position, value), Draw(1, 0, 0))
                 after = tuple(report_at(draw, T, truth=report) for T, report in zip(thresholds, reports, strict=True))
                 standing[position][after] += probability * chance
     return dict(standing[0])

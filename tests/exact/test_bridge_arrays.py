@@ -14,6 +14,7 @@ from relaxdp.draw.columns import id_blocks
 from relaxdp.draw.entropy import Keystream, SystemEntropy
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathName, bridge_key
+from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.law.bridge import NOISE, TRUTH, Mixture, bridge_mixture
 from relaxdp.law.threshold import ONE
 
@@ -101,6 +102,29 @@ def test_certainty() -> None:
     assert np.array_equal(same, lower)
 
 
+def test_what_would_leak_or_cannot_be_is_refused() -> None:
+    codes = np.zeros(4, np.uint8)
+    with pytest.raises(ValueError, match="pure noise"):
+        blur_once(10, F(0), F(1, 2), reports=codes)
+    with pytest.raises(ValueError, match="pure noise"):
+        relax_once(10, F(0), F(0), truth=codes, last=None)
+    with pytest.raises(ValueError, match="only noise has no lower reports"):
+        relax_once(10, F(1, 3), F(1, 2), truth=codes, last=None)
+    with pytest.raises(ValueError, match="one unsigned type and one length"):
+        relax_once(10, F(1, 3), F(1, 2), truth=codes, last=codes[:1])
+    with pytest.raises(ValueError, match="outside of the alphabet"):
+        relax_once(1000, NOISE, F(1, 2), truth=codes, last=None)
+    with pytest.raises(ValueError, match="outside of the alphabet"):
+        relax_once(2, NOISE, F(1, 2), truth=codes + np.uint8(2), last=None)
+    level = F(1, 3)
+    with pytest.raises(ValueError, match="no bridge between different reports"):
+        bridge_once(3, level, level, level, lower=codes, upper=codes + np.uint8(1))
+    bridges = KeyedBridges(bytes(32), 3, level, level, level)
+    ((_, blocks),) = id_blocks(np.arange(4), 0)[1]
+    with pytest.raises(ValueError, match="no bridge between different reports"):
+        bridges.reports(blocks, codes.astype(np.uint64), codes.astype(np.uint64) + np.uint64(1))
+
+
 def test_fresh_is_fresh_and_every_system_stream_has_its_own_seed() -> None:
     truth = np.zeros(4096, np.uint8)
     one, two = (
@@ -156,7 +180,7 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
     (first, _), (second, _) = next(stream), next(stream)
     for rest, expected in [(F(second + 1, ONE), 2), (F(second, ONE), 0)]:
         cut = (first + rest) / ONE
-        bridges._mixtures = (Mixture(cut, 1 - cut, F(0)),) * 2
+        bridges._mixtures = (Mixture(cut, 1 - cut, F(0)), Mixture(cut, 1 - cut, F(0)))
         assert bridges.reports(blocks, lower, upper).tolist() == [expected]
 
 

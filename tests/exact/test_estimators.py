@@ -19,8 +19,7 @@ from relaxdp.law.threshold import retention, threshold
 
 
 def support_of(values: int, epsilon: str) -> Support:
-    keep = retention(threshold(epsilon, values))
-    return Support(noise=(1 - keep) / values, gain=keep)
+    return Support.of_one_symbol(retention(threshold(epsilon, values)), values)
 
 
 def matrix(values: int, epsilon: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -44,9 +43,7 @@ def test_covariance_is_the_appendix(values: int, epsilon: str) -> None:
     """Cov(H) = sum over objects of Cov(Y | x), then P^-1 Cov(H) P^-1 / n^2, by brute force."""
     truths = np.random.default_rng(values).integers(0, 50, values)
     objects, law = int(truths.sum()), matrix(values, epsilon)
-    cov_h = sum(
-        k * (np.diag(law[:, x]) - np.outer(law[:, x], law[:, x])) for x, k in enumerate(truths)
-    )
+    cov_h = sum(k * (np.diag(law[:, x]) - np.outer(law[:, x], law[:, x])) for x, k in enumerate(truths))
     inverse = np.linalg.inv(law)
     brute = inverse @ cov_h @ inverse.T / objects**2
     ours = categorical_covariance(truths.astype(float), objects, support_of(values, epsilon))

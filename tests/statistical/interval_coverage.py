@@ -90,10 +90,15 @@ def count_law(truths: int, objects: int, support: Support, about: About) -> tupl
     return own[0] + other[0] + np.arange(len(law)), law
 
 
-def wald_width(share: float, objects: int, support: Support, about: About, tail: float) -> float | None:
-    """Wald's width at the truth, where Wald is valid: ten or more of variance in the count."""
-    variance = objects * report_variance(share, float(support.hit), float(support.noise), about)
-    return 2 * norm.isf(tail) * np.sqrt(variance) / (objects * float(support.gain)) if variance >= 10 else None
+def wald_width(estimate: Frequency, share: float, about: About) -> float | None:
+    """Wald's width at the true share, where Wald is valid.
+
+    That is where the count has a variance of ten or more and the interval around the truth lies within 0 .. 1.
+    """
+    sup = estimate.support
+    variance = estimate.objects * float(report_variance(share, float(sup.hit), float(sup.noise), about))
+    reach = float(norm.isf((1 - NOMINAL) / 2) * np.sqrt(variance) / (estimate.objects * float(sup.gain)))
+    return 2 * reach if variance >= 10 and reach <= min(share, 1 - share) else None
 
 
 def single_values(grid: Grid) -> Iterator[Point]:
@@ -106,9 +111,8 @@ def single_values(grid: Grid) -> Iterator[Point]:
         estimate = Frequency(range(len(counts)), counts, objects, support)
         low, high = estimate.interval(NOMINAL, about=about)
         held = (low <= truths / objects + 1e-9) & (truths / objects - 1e-9 <= high)
-        ends = estimate.ends((1 - NOMINAL) / 2, about)
-        wald = wald_width(truths / objects, objects, support, about, (1 - NOMINAL) / 2)
-        width = float((law * (ends[1] - ends[0])).sum() / wald) if wald else None
+        wald = wald_width(estimate, truths / objects, about)
+        width = None if wald is None else float((law * (high - low)).sum() / wald)
         where = f"n = {objects:,}, share {truths / objects:g}, eps {epsilon}, m = {values}"
         yield Point(f"one value, about the {about}", where, float(law[held].sum()), 0.0, width)
 
@@ -182,7 +186,9 @@ def combinations(grid: Grid) -> Iterator[Point]:
             first, one = binary_parts(rng, objects, share, support, about, grid.runs)
             second, two = binary_parts(rng, objects // 2, other, support, about, grid.runs)
             where = f"n = {objects:,} and {objects // 2:,}, shares {one:g} and {two:g}, eps {epsilon}, m = {values}"
-            yield judged(f"difference, about the {about}", where, difference(first, second), one - two, about, grid.runs)
+            yield judged(
+                f"difference, about the {about}", where, difference(first, second), one - two, about, grid.runs
+            )
             if share == other:
                 below, _ = binary_parts(rng, objects // 2, share, low_support, about, grid.runs)
                 sizes = np.array([objects, objects // 2]) / (objects + objects // 2)
@@ -204,7 +210,12 @@ def means(grid: Grid) -> Iterator[Point]:
     encoding = Numeric(-1, 3).encoding
     for objects, epsilon in itertools.product(grid.objects, grid.epsilons):
         support = encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
-        shapes = {"mid-range": 0.5, "at both ends": np.arange(objects) % 2, "spread": np.linspace(0, 1, objects), "low": 0}
+        shapes: dict[str, Any] = {
+            "mid-range": 0.5,
+            "at both ends": np.arange(objects) % 2,
+            "spread": np.linspace(0, 1, objects),
+            "low": 0,
+        }
         for name, places in shapes.items():
             chances = float(support.noise) + float(support.gain) * np.broadcast_to(places, objects)
             truth = -1 + 4 * float(np.broadcast_to(places, objects).mean())
@@ -228,7 +239,9 @@ def tables(grid: Grid) -> Iterator[Point]:
     for objects, epsilon, rows, about in itertools.product(grid.objects, grid.epsilons, sizes, ABOUTS):
         columns = 2 if rows > 2 else 3
         supports = support_of(rows, epsilon), support_of(columns, epsilon)
-        law = np.kron(*(float(s.gain) * np.eye(k) + float(s.noise) for s, k in zip(supports, (rows, columns), strict=True)))
+        law = np.kron(
+            *(float(s.gain) * np.eye(k) + float(s.noise) for s, k in zip(supports, (rows, columns), strict=True))
+        )
         joint = np.zeros((rows, columns))
         joint[0, 0], joint[-1, -1], joint[0, -1] = 0.6, 0.3, 0.1
         for name, shares in [("uniform", np.full((rows, columns), 1 / rows / columns)), ("corners", joint)]:
@@ -246,7 +259,7 @@ def tables(grid: Grid) -> Iterator[Point]:
             for kind, cells in (("empty", shares.reshape(-1) == 0), ("filled", shares.reshape(-1) > 0)):
                 if cells.any():
                     where = f"n = {objects:,}, {rows} x {columns}, {name}, {kind} cells, eps {epsilon}"
-                    yield simulated(f"two-way table, about the {about}", where, float(held[cells].mean()) / runs, runs)
+                    yield simulated(f"two-way table, about the {about}", where, float(held[cells].mean() / runs), runs)
 
 
 def all_points(grid: Grid) -> Iterator[Point]:
@@ -266,7 +279,8 @@ def page(points: Sequence[Point], grid: Grid) -> str:
         "tables). Made by `make coverage`; a small grid is part of `make test`.",
         "",
         "The requirement is 94.5 % at every point (simulated points get four standard errors of leave), and for one "
-        "value a mean width of at most 1.1 times Wald's wherever Wald is valid (a variance of the count of ten or more).",
+        "value a mean width of at most 1.1 times Wald's wherever Wald is valid: a variance of the count of ten or more, "
+        "and an interval around the truth that lies within 0 .. 1.",
         "",
         "| interval | points | least coverage | where | mean coverage | widest against Wald |",
         "|---|---|---|---|---|---|",
@@ -282,9 +296,9 @@ def page(points: Sequence[Point], grid: Grid) -> str:
         )
     lines += [
         "",
-        "Single values use tails of the count's own law, so they are conservative where counts are few. Intervals for all "
-        "values at once divide the error by the number of values (for two values there is one question, and nothing is "
-        "divided). Differences and pools of levels recover the parts' distances to their ends. A mean is always judged "
+        "Single values use tails of the count's own law, so they are conservative where counts are few. Intervals for "
+        "all values at once divide the error by the number of values (two values are one question: nothing is divided). "
+        "Differences and pools of levels recover the parts' distances to their ends. A mean is always judged "
         "with its kept rounding. Two-way tables are averaged over cells of a kind.",
     ]
     return "\n".join(lines) + "\n"

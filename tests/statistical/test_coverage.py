@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
-from relaxdp.estimate import frequency
 from tests.statistical.interval_coverage import SMALL, WIDEST, all_points, page, single_values
+
+from relaxdp.estimate import frequency, tails
 
 
 def test_small_grid() -> None:
@@ -17,7 +17,7 @@ def test_small_grid() -> None:
 
 
 def test_intervals_that_are_a_tenth_too_short_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = frequency.truths_interval
+    right = tails.truths_interval
 
     def short(count: object, objects: int, hit: float, noise: float, tail: float) -> object:
         return right(count, objects, hit, noise, 2 * tail)

@@ -19,6 +19,8 @@ def imports_of(file: Path) -> set[str]:
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module == "relaxdp":
+            names += [f"relaxdp.{alias.name}" for alias in node.names if alias.name in FLOORS]
         found |= {name.split(".")[1] for name in names if name.startswith("relaxdp.")}
         assert not (isinstance(node, ast.ImportFrom) and node.level), f"{file}: write imports in full"
     return found
@@ -33,6 +35,12 @@ def test_floors() -> None:
         for imported in imports_of(file):
             assert FLOORS.index(imported) <= FLOORS.index(floor), f"{file.name} imports {imported} from below"
             assert imported != "hazmat" or floor in MAY_ENTER_HAZMAT, f"{file.name} enters hazmat"
+
+
+def test_an_import_from_below_would_be_seen(tmp_path: Path) -> None:
+    for line in ("from relaxdp import hazmat", "import relaxdp.hazmat", "from relaxdp.hazmat.step import blur_once"):
+        (tmp_path / "file.py").write_text(line)
+        assert imports_of(tmp_path / "file.py") == {"hazmat"}
 
 
 def test_the_law_has_no_randomness_clock_file_or_float() -> None:

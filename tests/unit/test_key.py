@@ -63,6 +63,7 @@ def test_a_file_that_others_can_read(tmp_path: Path, mode: int) -> None:
         b"relaxdp key 2\n" + SECRET.hex().encode() + b"\n404702b4a9c7e559\n",
         b"relaxdp key 1\n" + SECRET.hex().encode() + b"\n\xff\xfe\n",
         b"relaxdp key 1\nzz\n404702b4a9c7e559\n",
+        b"\xef\xbb\xbfrelaxdp key 1\n" + SECRET.hex().encode() + b"\n404702b4a9c7e559\n",
     ],
 )
 def test_not_a_key_file(tmp_path: Path, content: bytes) -> None:
@@ -73,6 +74,7 @@ def test_not_a_key_file(tmp_path: Path, content: bytes) -> None:
         Key.load(place)
     assert SECRET.hex() not in str(caught.value)
     assert caught.value.__cause__ is None
+    assert SECRET.hex() not in repr(caught.value.__context__)  # `from None` hides a context but keeps it
     assert caught.value.code == "key_file_error"
 
 

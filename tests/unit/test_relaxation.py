@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from threading import Thread
@@ -18,8 +19,9 @@ from scipy.stats import chi2
 from tests.exact.enumeration import chain_law
 
 import relaxdp as rx
-from relaxdp.draw.chain_file import FileStore
-from relaxdp.errors import ChainFileError, LevelError
+from relaxdp.draw.chain_file import FileStore, _checksum
+from relaxdp.draw.entropy import SystemEntropy
+from relaxdp.errors import ChainFileError, EpsilonError, LevelError
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.threshold import retention
@@ -66,6 +68,7 @@ def test_another_truth_or_other_values_are_refused(tmp_path: Path) -> None:
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
     place = tmp_path / "chain.json"
+    place.touch(mode=0o600)
     place.write_text(damage)
     with pytest.raises(ChainFileError, match="is damaged or of another kind"):
         chain(place)
@@ -74,7 +77,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [("report", [3]), ("report", []), ("report", ["1"]), ("threshold", "x"), ("threshold", str(2**64)),
-     ("symbols", [9]), ("epsilon", "nan"), ("epsilon", 1)],
+     ("symbols", [9]), ("epsilon", "nan"), ("epsilon", 1), ("epsilon", "0.5")],
 )  # fmt: skip
 def test_a_file_with_impossible_content_is_refused(tmp_path: Path, field: str, value: Any) -> None:
     place = tmp_path / "chain.json"
@@ -82,6 +85,11 @@ def test_a_file_with_impossible_content_is_refused(tmp_path: Path, field: str, v
     content = json.loads(place.read_text())
     place.write_text(json.dumps({**content, field: value}))
     with pytest.raises(ChainFileError, match="is damaged or of another kind"):
+        chain(place).relax(epsilon=2)
+    del content["check"], content["format"]
+    content[field] = value
+    place.write_text(json.dumps({"format": "relaxdp chain 1", **content, "check": _checksum(content)}))
+    with pytest.raises((ChainFileError, EpsilonError), match="damaged|must be finite"):
         chain(place).relax(epsilon=2)
 
 
@@ -99,9 +107,84 @@ def test_nothing_is_returned_that_was_not_kept(tmp_path: Path, monkeypatch: pyte
     assert chain(place).relax(epsilon=1) == kept
 
 
+def test_one_chain_under_every_name_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative name after a change of folder, and a symbolic link, lead to the same chain."""
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path)
+    answers = rx.Categorical(range(1000))
+    one = rx.Relaxation(answers, truth=7, store="a/chain")
+    report = one.relax(epsilon="0.1")
+    monkeypatch.chdir(tmp_path / "a")
+    assert one.relax(epsilon="0.1") == report
+    (tmp_path / "link").symlink_to(tmp_path / "a" / "chain")
+    assert rx.Relaxation(answers, truth=7, store=tmp_path / "link").relax(epsilon="0.1") == report
+    assert (tmp_path / "link").is_symlink()
+    rx.Relaxation(answers, truth=7, store=tmp_path / "a" / "chain.new").relax(epsilon=1)
+    assert one.relax(epsilon="0.1") == report
+    os.link(tmp_path / "a" / "chain", tmp_path / "hard")
+    with pytest.raises(ChainFileError, match="has a second name"):
+        rx.Relaxation(answers, truth=7, store=tmp_path / "hard")
+
+
+def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    chain(tmp_path / "chain").relax(epsilon=1)
+    (tmp_path / "chain").chmod(0o644)
+    with pytest.raises(ChainFileError, match=r"can be read by others .*chmod 600"):
+        chain(tmp_path / "chain")
+
+
+def test_a_chain_that_went_back_is_noticed(tmp_path: Path) -> None:
+    place = tmp_path / "chain"
+    living = chain(place)
+    living.relax(epsilon="0.1")
+    old = place.read_bytes()
+    living.relax(epsilon=1)
+    place.write_bytes(old)
+    with pytest.raises(ChainFileError, match="went back to an earlier state"):
+        living.relax(epsilon=1)
+    place.unlink()
+    with pytest.raises(ChainFileError, match="is gone"):
+        living.relax(epsilon=2)
+
+
+def test_a_chain_in_memory_stays_in_its_process() -> None:
+    memory = chain(None)
+    memory.relax(epsilon=1)
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+
+    def child() -> None:
+        try:
+            results.put(memory.relax(epsilon=2))
+        except ChainFileError as problem:
+            results.put(problem.message)
+
+    worker = context.Process(target=child)
+    worker.start()
+    assert "belongs to the process that began it" in results.get(timeout=60)
+    worker.join()
+
+
+def test_file_and_folder_are_synced_before_a_report_is_returned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def record(descriptor: int) -> None:
+        synced.append("folder" if Path(f"/proc/self/fd/{descriptor}").is_dir() else "file")
+        real(descriptor)
+
+    monkeypatch.setattr("os.fsync", record)
+    chain(tmp_path / "chain").relax(epsilon=1)
+    assert synced == ["file", "folder"]
+
+
 def test_unusable_folder(tmp_path: Path) -> None:
     with pytest.raises(ChainFileError, match="cannot be used"):
         chain(tmp_path / "absent" / "chain.json")
+    with pytest.raises(ChainFileError, match="is a folder"):
+        chain(tmp_path)
 
 
 def test_the_chain_draws_by_the_law() -> None:
@@ -140,9 +223,18 @@ def test_processes_that_race_get_one_report(tmp_path: Path) -> None:
             worker.join()
 
 
+class SlowEntropy(SystemEntropy):
+    """Gives other threads the time to step in."""
+
+    def words(self) -> Iterator[int]:
+        time.sleep(0.002)
+        return super().words()
+
+
 def test_threads_that_race_get_one_report() -> None:
-    for _ in range(50):
+    for _ in range(20):
         one, seen = chain(None), []
+        one._entropy = SlowEntropy()
         threads = [Thread(target=lambda: seen.append(one.relax(epsilon="0.05"))) for _ in range(8)]  # noqa: B023
         for thread in threads:
             thread.start()

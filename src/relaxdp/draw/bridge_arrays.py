@@ -39,7 +39,11 @@ def fresh_bridges(
 
     Claim: each object has exactly the law of `bridge_law`; tests/exact/test_bridge_arrays.py feeds every byte.
     """
+    if lower_reports is None and middle == 0:
+        raise ValueError("a report at retention 0 would be pure noise: it is not drawn")
     lower_reports = upper_reports if lower_reports is None else lower_reports
+    if lower == upper and not np.array_equal(lower_reports, upper_reports):
+        raise ValueError("there is no bridge between different reports at equal levels")
     agree = bridge_mixture(values, lower, middle, upper, agree=True)
     differ = bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
     draw = _FreshBridge(values, agree, differ or agree, entropy.keystream())
@@ -176,6 +180,8 @@ class KeyedBridges:
         words = self._cipher.encrypt(rows).copy()
         report = upper_reports.copy()
         agree = lower_reports == upper_reports
+        if self._mixtures[0] is self._mixtures[1] and not agree.all():
+            raise ValueError("there is no bridge between different reports at equal levels")
         for mixture, which in zip(self._mixtures, (agree, ~agree), strict=True):
             self._draw(mixture, report, lower_reports, rows, words, np.flatnonzero(which))
         return report

@@ -12,16 +12,7 @@ from unicodedata import is_normalized
 import numpy as np
 
 INTEGER, INTEGER_UNSIGNED, TEXT, UUID, BYTES, NUMBER = 1, 2, 3, 4, 5, 6
-KINDS = {
-    INTEGER: "integer",
-    INTEGER_UNSIGNED: "integer",
-    TEXT: "text",
-    UUID: "uuid",
-    BYTES: "bytes",
-    NUMBER: "number",
-}
 BLOCK = 16
-HEADER = 8
 
 NOT_NFC = (
     "some text is not in Unicode's composed form (NFC): letters that look alike may have other bytes, "
@@ -36,7 +27,7 @@ def length_prefixed(data: bytes) -> bytes:
 
 def kind_of(value: object) -> str | None:
     """Return which kind of exact bytes a value has, or None for what has none (null, bool, anything else)."""
-    if isinstance(value, bool | np.bool_) or value is None:
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or value is None:  # which NumPy counts as integers
         return None
     if isinstance(value, int | np.integer):
         return "integer"
@@ -44,7 +35,7 @@ def kind_of(value: object) -> str | None:
         return "text"
     if isinstance(value, uuid.UUID):
         return "uuid"
-    if isinstance(value, bytes | bytearray):
+    if isinstance(value, bytes):
         return "bytes"
     if isinstance(value, float):
         return "number"
@@ -67,25 +58,17 @@ def canonical(value: Any) -> bytes:
     if kind == "uuid":
         return _tagged(UUID, value.bytes)
     if kind == "bytes":
-        return _tagged(BYTES, bytes(value))
+        return _tagged(BYTES, value)
     if kind == "number":
         return _number(float(value))
     raise ValueError("only whole numbers, text, bytes, UUIDs and finite numbers have exact bytes")
 
 
-def canonical_number(value: float | int) -> bytes:
-    """Return enc of a number as binary64; a whole number counts only where it is exact."""
-    if isinstance(value, int) and int(float(value)) != value:
-        raise ValueError("this whole number is too large to be exact as a binary64 number")
-    return _number(float(value))
-
-
 def utf8(text: str) -> bytes:
     """Return the UTF-8 bytes of text exactly as given: no normalisation, because its tables change."""
-    try:
-        encoded = text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise ValueError("the text has a lone surrogate, so it has no UTF-8 form") from None
+    if any("\ud800" <= letter <= "\udfff" for letter in text):  # an exception of `encode` would carry the text along
+        raise ValueError("the text has a lone surrogate, so it has no UTF-8 form")
+    encoded = text.encode("utf-8")
     if len(encoded) != len(text) and not is_normalized("NFC", text):
         warnings.warn(NOT_NFC, UnicodeWarning, stacklevel=4)
     return encoded

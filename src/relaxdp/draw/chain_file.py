@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
+from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, write_private
 from relaxdp.errors import ChainFileError
 
 _FORMAT = "relaxdp chain 1"
@@ -30,16 +31,32 @@ class Link:
     report: tuple[int, ...]
 
 
+class ChainStore(Protocol):
+    """Where the last link of a chain is kept."""
+
+    def locked(self) -> Any:
+        """Hold the chain while a step is taken; a context manager."""
+
+    def read(self) -> Link | None:
+        """Return the last link, None before the first."""
+
+    def write(self, link: Link) -> None:
+        """Keep a link, durably."""
+
+
 class MemoryStore:
     """Keeps the last link in memory: it is gone with the process, and then the chain must not go on."""
 
     def __init__(self) -> None:
         self._link: Link | None = None
         self._lock = Lock()
+        self._process = os.getpid()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the chain against other threads while a step is taken."""
+        """Hold the chain against other threads. In a forked copy it would be drawn from a second time."""
+        if os.getpid() != self._process:
+            raise ChainFileError("a chain in memory belongs to the process that began it. Nothing was released.")
         with self._lock:
             yield
 
@@ -56,75 +73,59 @@ class FileStore:
     """Keeps the last link in a file that only its owner can read."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
+        # Resolved once: neither a link nor a later change of the working folder may lead to a second chain.
+        self._path = Path(path).resolve()
+        if self._path.is_dir():
+            raise self._problem("is a folder")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the chain against other processes: two that drew at once would draw twice."""
-        lock = self._path.with_name(self._path.name + ".lock")
+        """Hold the chain against other processes and threads: two that drew at once would draw twice."""
+        holder = locked_folder(self._path.parent)
         try:
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as problem:
-            raise self._problem(f"cannot be used: {problem.strerror}") from None
+            holder.__enter__()
+        except PrivateFileError as problem:
+            raise self._problem(str(problem)) from None
         try:
-            _lock(descriptor)
             yield
         finally:
-            os.close(descriptor)  # which also unlocks
+            holder.__exit__(None, None, None)
 
     def read(self) -> Link | None:
         """Return the last link; None where there is no file yet."""
         try:
-            content = json.loads(self._path.read_text("utf-8"))
-            check = content.pop("check")
-            if content.pop("format") == _FORMAT and check == _checksum(content):
-                return Link(**{**content, "symbols": tuple(content["symbols"]), "report": tuple(content["report"])})
-        except FileNotFoundError:
-            return None
-        except OSError as problem:
-            raise self._problem(f"cannot be read: {problem.strerror}") from None
-        except (ValueError, TypeError, KeyError, AttributeError):
-            pass
-        raise self._problem("is damaged or of another kind; a new chain would be charged in addition")
+            content = read_private(self._path)
+        except PrivateFileError as problem:
+            raise self._problem(str(problem)) from None
+        link = None if content is None else _parse(content)
+        if content is not None and link is None:
+            raise self._problem("is damaged or of another kind; a new chain would be charged in addition")
+        return link
 
     def write(self, link: Link) -> None:
-        """Replace the file by one step that either happens wholly or not at all, and wait until it is on disk."""
-        temporary = self._path.with_name(self._path.name + ".new")
+        """Replace the file by one step, and wait until it is on disk."""
+        content = {"format": _FORMAT, **asdict(link), "check": _checksum(asdict(link))}
         try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump({"format": _FORMAT, **asdict(link), "check": _checksum(asdict(link))}, file)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
-            _sync_folder(self._path.parent)
-        except OSError as problem:
-            raise self._problem(f"cannot be written: {problem.strerror}. Nothing was released") from None
+            write_private(self._path, json.dumps(content).encode(), replace=True)
+        except PrivateFileError as problem:
+            raise self._problem(f"{problem}. Nothing was released") from None
 
     def _problem(self, what: str) -> ChainFileError:
         return ChainFileError(f"the chain file {str(self._path)!r} {what}.", path=str(self._path))
 
 
+def _parse(data: bytes) -> Link | None:
+    """Return the link, or None for what is none: an exception's context would carry the file's content."""
+    try:
+        content = json.loads(data)
+        check = content.pop("check")
+        if content.pop("format") == _FORMAT and check == _checksum(content):
+            return Link(**{**content, "symbols": tuple(content["symbols"]), "report": tuple(content["report"])})
+    except (ValueError, TypeError, KeyError, AttributeError):
+        pass
+    return None
+
+
 def _checksum(content: dict[str, Any]) -> str:
     """Return what tells an intact file from a damaged one; it is no protection against its owner."""
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":  # elsewhere a folder cannot be opened, and the rename is journalled
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _lock(descriptor: int) -> None:
-    if os.name == "posix":
-        import fcntl  # noqa: PLC0415
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    else:  # pragma: no cover
-        import msvcrt  # noqa: PLC0415
-
-        msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.blocks import Words
 from relaxdp.draw.canonical import BYTES, INTEGER, NOT_NFC, TEXT, UUID, kind_of
-from relaxdp.errors import ObjectIdError
+from relaxdp.errors import ColumnError, ObjectIdError
 
 Selection = slice | NDArray[np.intp]
 Groups = Iterator[tuple[Selection, Words]]
@@ -29,6 +29,35 @@ _FLOAT = (
 _TOO_LARGE = "whole-number ids of one column must fit into 64 bits, signed or unsigned. Nothing was released."
 
 
+def as_column(column: Any) -> Any:
+    """Return a column that can be cut and counted, or refuse what is none. Nothing is copied that need not be."""
+    if type(column).__module__.startswith("pandas") and not hasattr(column, "iloc"):
+        column = column.to_series() if hasattr(column, "to_series") else column
+    if str(getattr(column, "dtype", "")) == "Object" and hasattr(column, "to_list"):
+        return column.to_list()  # polars: its Arrow form of Python objects is their addresses
+    if (
+        getattr(column, "ndim", 1) != 1
+        or isinstance(column, str | bytes | set | dict)
+        or not hasattr(column, "__len__")
+    ):
+        raise ColumnError("a column must be a list, an array or a series of one dimension. Nothing was released.")
+    if isinstance(column, np.ma.MaskedArray):
+        raise ColumnError("masked arrays are not taken: what the mask hides would be released. Nothing was released.")
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind in "US" and _has_inner_nul(column):
+            return column.tolist()  # Arrow would cut the text at its first NUL
+        if not column.dtype.isnative:
+            return column.astype(column.dtype.newbyteorder("="))
+    return column
+
+
+def _has_inner_nul(column: NDArray[Any]) -> bool:
+    unit: type[np.unsignedinteger] = np.uint32 if column.dtype.kind == "U" else np.uint8
+    width = column.dtype.itemsize // np.dtype(unit).itemsize
+    nul = np.ascontiguousarray(column).view(unit).reshape(len(column), width) == 0
+    return bool((nul[:, :-1] & ~nul[:, 1:]).any())
+
+
 def column_slice(column: Any, start: int, stop: int) -> Any:
     """Return rows [start, stop) of any kind of column. A pandas Series is cut by position, not by its labels."""
     return column.iloc[start:stop] if hasattr(column, "iloc") else column[start:stop]
@@ -37,6 +66,11 @@ def column_slice(column: Any, start: int, stop: int) -> Any:
 def is_objects(part: Any) -> bool:
     """Tell whether a column holds Python objects one by one."""
     return isinstance(part, list | tuple) or (isinstance(part, np.ndarray) and part.dtype.kind in "OT")
+
+
+def as_objects(part: Any) -> Any:
+    """Return a pandas column of Python objects as a NumPy one; anything else as it is."""
+    return part.to_numpy() if hasattr(part, "iloc") and part.dtype == object else part
 
 
 def as_arrow(part: Any) -> pa.Array:
@@ -64,10 +98,9 @@ def id_blocks(part: Any, first_row: int) -> tuple[str, Groups]:
 
     Each group is (which of the objects, words of shape (blocks, objects, 2)). `first_row` is for messages.
     """
-    if isinstance(part, np.ndarray) and part.ndim == 1 and part.dtype.kind in "iu":
+    if isinstance(part, np.ndarray) and part.dtype.kind in "iu":
         return "integer", _integer_blocks(part)
-    if hasattr(part, "iloc") and part.dtype == object:
-        part = part.to_numpy()
+    part = as_objects(part)
     if is_objects(part):
         return _object_blocks(list(part), first_row)
     try:
@@ -88,7 +121,7 @@ def _object_blocks(items: Sequence[Any], first_row: int) -> tuple[str, Groups]:
     if kind == "uuid":
         return kind, _uuid_blocks(b"".join(item.bytes for item in items))
     if kind == "bytes":
-        return kind, _variable_blocks(pa.array([bytes(item) for item in items], type=pa.large_binary()), BYTES)
+        return kind, _variable_blocks(pa.array(items, type=pa.large_binary()), BYTES)
     try:
         return kind, _variable_blocks(pa.array(items, type=pa.large_string()), TEXT)
     except UnicodeError:
@@ -163,8 +196,8 @@ def _variable_blocks(array: pa.Array, tag: int) -> Groups:
     data = np.zeros((last - first) // 8 + 2, dtype="<u8")  # a copy, aligned and padded
     if last > first:
         data.view(np.uint8)[: last - first] = np.frombuffer(array.buffers()[2], dtype=np.uint8)[first:last]
-    if tag == TEXT and np.any(data & _NOT_ASCII) and not pc.utf8_normalize(array, "NFC").equals(array):
-        warnings.warn(NOT_NFC, UnicodeWarning, stacklevel=2)
+    if tag == TEXT and np.any(data & _NOT_ASCII):
+        _check_text(array)
     begins, lengths = offsets[:-1] - first, np.diff(offsets)
     counts = (lengths + 23) // 16
     if (least := int(counts.min())) == counts.max():
@@ -173,6 +206,15 @@ def _variable_blocks(array: pa.Array, tag: int) -> Groups:
     for count in np.flatnonzero(np.bincount(counts)).tolist():
         chosen = np.flatnonzero(counts == count)
         yield chosen, _pack(data, begins[chosen], lengths[chosen], count, tag)
+
+
+def _check_text(array: pa.Array) -> None:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        raise ObjectIdError("an id is not valid UTF-8. Nothing was released.") from None
+    if not pc.utf8_normalize(array, "NFC").equals(array):
+        warnings.warn(NOT_NFC, UnicodeWarning, stacklevel=2)
 
 
 def _pack(data: Words, begins: NDArray[np.int64], lengths: NDArray[np.int64], count: int, tag: int) -> Words:

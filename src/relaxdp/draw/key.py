@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
-import stat
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,6 +12,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from relaxdp.draw.canonical import length_prefixed
+from relaxdp.draw.private_file import PrivateFileError, read_private, write_private
 from relaxdp.errors import KeyFileError
 
 SALT = b"relaxdp stream 1"
@@ -49,61 +49,40 @@ class Key:
         """Read a key file. A file that others may read, or that is damaged, is refused."""
         place = Path(path)
         try:
-            with place.open("rb") as file:
-                mode = os.fstat(file.fileno()).st_mode
-                content = file.read(1024)
-        except FileNotFoundError:
-            raise KeyFileError(f"there is no key file {str(place)!r}.", path=str(place)) from None
-        except OSError as problem:
-            raise KeyFileError(
-                f"the key file {str(place)!r} cannot be read: {problem.strerror}.", path=str(place)
-            ) from None
-        if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise KeyFileError(
-                f"the key file {str(place)!r} can be read by others (mode {stat.S_IMODE(mode):04o}). "
-                f"Run: chmod 600 {place}",
-                path=str(place),
-            )
-        return cls._parse(content, place)
+            content = read_private(place)
+        except PrivateFileError as problem:
+            raise KeyFileError(f"the key file {str(place)!r} {problem}.", path=str(place)) from None
+        if content is None:
+            raise KeyFileError(f"there is no key file {str(place)!r}.", path=str(place))
+        key = cls._parse(content)
+        if key is None:
+            raise KeyFileError(f"{str(place)!r} is not a relaxdp key file, or it is damaged.", path=str(place))
+        return key
 
     @classmethod
-    def _parse(cls, content: bytes, place: Path) -> Key:
-        problem = KeyFileError(f"{str(place)!r} is not a relaxdp key file, or it is damaged.", path=str(place))
+    def _parse(cls, content: bytes) -> Key | None:
+        """Return the key, or None for what is none: an exception's context would carry the secret along."""
         try:
             header, secret, fingerprint = content.decode("ascii").splitlines()
             key = cls(bytes.fromhex(secret))
         except (ValueError, KeyFileError):
-            raise problem from None
+            return None
         # The fingerprint doubles as a checksum: one wrong character would silently be another key.
-        if header != _HEADER or not hmac.compare_digest(key.fingerprint, fingerprint):
-            raise problem
-        return key
+        return key if header == _HEADER and hmac.compare_digest(key.fingerprint, fingerprint) else None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a key file that only its owner can read. An existing file is never overwritten."""
         place = Path(path)
         content = f"{_HEADER}\n{self.__secret.hex()}\n{self.fingerprint}\n".encode("ascii")
         try:
-            descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            write_private(place, content, replace=False)
         except FileExistsError:
             raise KeyFileError(
                 f"{str(place)!r} exists already. A key that is lost cannot be made again; nothing was written.",
                 path=str(place),
             ) from None
-        except OSError as problem:
-            raise KeyFileError(
-                f"the key file {str(place)!r} cannot be written: {problem.strerror}.", path=str(place)
-            ) from None
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as problem:  # a full disk must not leave half a key behind
-            place.unlink(missing_ok=True)
-            raise KeyFileError(
-                f"the key file {str(place)!r} cannot be written: {problem.strerror}.", path=str(place)
-            ) from None
+        except PrivateFileError as problem:
+            raise KeyFileError(f"the key file {str(place)!r} {problem}.", path=str(place)) from None
 
     def derive(self, info: bytes) -> bytes:
         """Return 32 bytes that belong to `info` alone: HKDF-SHA256 with the salt of stream version 1."""

@@ -51,6 +51,7 @@ def report_at(draws: Iterable[Draw], threshold: int, *, truth: int) -> int:
     report = truth
     for draw in draws:
         if draw.position < threshold:
-            break
+            return report
         report = draw.value
-    return report
+    # A path goes down to 0, so this is a source that broke off: what was read so far must not pass as a report.
+    raise RuntimeError("the draws of a path ended above the threshold")

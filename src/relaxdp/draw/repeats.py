@@ -16,9 +16,7 @@ _STRIDE = 1 << 16
 
 def refuse_repeats(column: Any) -> None:
     """Raise an error where an id occurs twice. Ids in ascending order are checked without extra memory."""
-    if hasattr(column, "iloc"):
-        column = column.to_numpy()
-    row = _first_repeat(column)
+    row = _first_repeat(column.to_numpy() if hasattr(column, "iloc") else column) if len(column) > 1 else None
     if row is not None:
         raise ObjectIdError(
             f"row {row + 1:,}: the id stands in an earlier row already. One id is one object: two people under one id "

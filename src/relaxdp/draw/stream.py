@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.cmac import CMAC
 
 from relaxdp.draw.canonical import length_prefixed, utf8
 from relaxdp.draw.key import Key
+from relaxdp.errors import KeyFileError, PathNameError
 
 Purpose = Literal["path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge"]
 
@@ -31,6 +32,10 @@ class PathName:
     alphabet: int
     params: bytes
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.release, str) or not isinstance(self.attribute, str):
+            raise PathNameError("release and attribute must be text: they name the path.")
+
     def info(self, purpose: Purpose) -> bytes:
         """Return what HKDF binds into the key of one purpose."""
         return (
@@ -45,6 +50,8 @@ class PathName:
 
 def path_key(key: Key, name: PathName, purpose: Purpose = "path") -> bytes:
     """Return K(purpose) of one path."""
+    if not isinstance(key, Key):
+        raise KeyFileError("the key must be a relaxdp.Key, from Key.load(path) or Key.generate().")
     return key.derive(name.info(purpose))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.blocks import Words
 from relaxdp.draw.canonical import canonical, kind_of
-from relaxdp.draw.columns import as_arrow, column_slice, is_objects
+from relaxdp.draw.columns import as_arrow, as_column, as_objects, column_slice, is_objects
 from relaxdp.encode.histogram import histogram
 from relaxdp.encode.protocol import Codes, Encoding, Permanent, Truths
 from relaxdp.encode.registry import register
@@ -37,8 +37,8 @@ class CategoricalEncoding(Encoding):
 
     def __init__(self, values: Sequence[Hashable]) -> None:
         """Declare the values, in an order that is part of the path. They are public."""
-        if isinstance(values, str | bytes):
-            raise ValuesError("the values must be a list, not one text.")
+        if isinstance(values, str | bytes | Set | Mapping):
+            raise ValuesError("the values must be a list: their order is part of the path.")
         self.values = tuple(_plain(value) for value in values)
         self.kind, encoded = _check(self.values)
         self.alphabet = len(self.values)
@@ -80,12 +80,13 @@ class CategoricalEncoding(Encoding):
     def codes(self, column: Any) -> Codes:
         """Return the indices of reported values."""
         try:
-            return self._indices(column, 0)[:, None].astype(np.min_scalar_type(self.alphabet - 1))
+            return self._indices(as_column(column), 0)[:, None].astype(np.min_scalar_type(self.alphabet - 1))
         except UndeclaredValueError as problem:
             raise CountsError(problem.message.replace("the value", "the report").removesuffix(_NOTHING)) from None
 
     def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
         """Return how often each value was reported. Coded columns are counted as they are, without a copy."""
+        column = as_column(column)
         if isinstance(column, pa.ChunkedArray):
             counts = sum((self.count_reports(chunk)[0] for chunk in column.chunks), np.zeros(self.alphabet, np.int64))
         elif self._is_range and isinstance(column, np.ndarray) and column.dtype.kind in "iu":
@@ -111,7 +112,7 @@ class CategoricalEncoding(Encoding):
 
     def support(self, keep: Fraction) -> Support:
         """Return the chances that a report is a given value."""
-        return Support(noise=(1 - keep) / self.alphabet, gain=keep)
+        return Support.of_one_symbol(keep, self.alphabet)
 
     def _indices(self, column: Any, first_row: int) -> Words:
         if self._is_range and isinstance(column, np.ndarray) and column.dtype.kind in "iu":
@@ -119,23 +120,27 @@ class CategoricalEncoding(Encoding):
             if outside.any():
                 raise self._undeclared(first_row + int(np.argmax(outside)))
             return column.astype(np.uint64)
-        if hasattr(column, "iloc") and column.dtype == object:
-            column = column.to_numpy()
+        column = as_objects(column)
         if is_objects(column):
             return self._indices_of_objects(list(column), first_row)
-        try:
-            if isinstance(column, pa.Array) and pa.types.is_dictionary(column.type):
-                found = pc.take(self._find(as_arrow(column.dictionary)), column.indices)
-            else:
-                found = self._find(as_arrow(column))
-        except (pa.ArrowException, UnicodeError, TypeError):
+        found = self._find_all(column)
+        if found is None:
             raise UndeclaredValueError(
                 f"the values cannot be compared with the {self.alphabet} declared ones, which are of kind "
                 f"{self.kind}.{_NOTHING}"
-            ) from None
+            )
         if found.null_count:
             raise self._undeclared(first_row + pc.index(pc.is_null(found), True).as_py())
         return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.uint64)
+
+    def _find_all(self, column: Any) -> pa.Array | None:
+        """Return indices, or None for another kind of column: an exception's context would carry a truth along."""
+        try:
+            if isinstance(column, pa.Array) and pa.types.is_dictionary(column.type):
+                return pc.take(self._find(as_arrow(column.dictionary)), column.indices)
+            return self._find(as_arrow(column))
+        except (pa.ArrowException, UnicodeError, TypeError):
+            return None
 
     def _find(self, array: pa.Array) -> pa.Array:
         """Return the index of every element, null where it is not declared. A number is not its text."""
@@ -181,6 +186,8 @@ def _check(values: Sequence[Any]) -> tuple[str, list[bytes]]:
             "the declared values must be of one kind: whole numbers, text, bytes, UUIDs or numbers "
             "(write true and false as 'yes' and 'no', or as 1 and 0)."
         )
+    if kinds == {"integer"} and min(values) < 0 and max(values) >= 2**63:
+        raise ValuesError("whole numbers as values must fit into 64 bits, signed or unsigned.")
     try:
         encoded = [canonical(value) for value in values]
     except ValueError as problem:

@@ -20,7 +20,8 @@ def like(column: Any, labels: Sequence[Any], codes: NDArray[np.unsignedinteger])
         data = np.array(labels)[codes] if are_numbers else pd.Categorical.from_codes(codes, categories=list(labels))
         return pd.Series(data, index=getattr(column, "index", None), name=getattr(column, "name", None))
     if library in ("pyarrow", "polars"):
-        array = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(list(labels)))
+        wide = not are_numbers and isinstance(labels[0], int) and max(labels) >= 2**63
+        array = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(list(labels), pa.uint64() if wide else None))
         array = array.dictionary_decode() if are_numbers else array
         if library == "pyarrow":
             return array
@@ -30,11 +31,15 @@ def like(column: Any, labels: Sequence[Any], codes: NDArray[np.unsignedinteger])
     if isinstance(column, np.ndarray):
         if codes.dtype == column.dtype and list(labels) == list(range(len(labels))):
             return codes  # coded data: the codes are the values
-        if column.dtype.kind == "O" or (column.dtype.kind in "iu" and _fit(labels, column.dtype)):
-            return np.array(labels, dtype=column.dtype)[codes]
-        return np.array(labels)[codes]
+        return _label_array(column.dtype, labels)[codes]
     return [labels[code] for code in codes.tolist()]
 
 
-def _fit(numbers: Sequence[int], dtype: np.dtype[Any]) -> bool:
-    return bool(np.iinfo(dtype).min <= min(numbers) and max(numbers) <= np.iinfo(dtype).max)
+def _label_array(dtype: np.dtype[Any], labels: Sequence[Any]) -> NDArray[Any]:
+    """Return the labels as an array of the column's own type if they fit, else of a type that keeps them whole."""
+    if dtype.kind in "iu" and all(isinstance(label, int) for label in labels):
+        limits = np.iinfo(dtype)
+        if limits.min <= min(labels) and max(labels) <= limits.max:
+            return np.array(labels, dtype=dtype)
+    ends_in_nul = any(isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0") for label in labels)
+    return np.array(labels, dtype=object if dtype.kind == "O" or ends_in_nul else None)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.blocks import Words
 from relaxdp.draw.canonical import NUMBER, length_prefixed, utf8
-from relaxdp.draw.columns import as_arrow, is_objects
+from relaxdp.draw.columns import as_arrow, as_column, as_objects, is_objects
 from relaxdp.encode.histogram import histogram
 from relaxdp.encode.protocol import Codes, Encoding, Permanent, Truths
 from relaxdp.encode.registry import register
@@ -70,7 +70,7 @@ class NumericEncoding(Encoding):
 
     def truths(self, column: Any, first_row: int = 0) -> Truths:
         """Return the numbers' canonical bytes; f is applied when they are rounded."""
-        numbers = _numbers(column, first_row)
+        numbers = _numbers(column)
         self._apply(numbers, first_row)  # so that a number outside is refused before anything is drawn
         suffix = np.empty((1, len(numbers), 2), dtype=np.uint64)
         suffix[0, :, 0] = NUMBER | 8 << 32
@@ -93,7 +93,7 @@ class NumericEncoding(Encoding):
 
     def codes(self, column: Any) -> Codes:
         """Return the bits of a column of ends; anything else is not a report."""
-        numbers = _numbers(column, 0)
+        numbers = _numbers(column)
         upper = numbers == self.high
         if not np.all(upper | (numbers == self.low)):
             raise CountsError(f"a report is neither {self.low:g} nor {self.high:g}, the ends of the range.")
@@ -101,7 +101,7 @@ class NumericEncoding(Encoding):
 
     def support(self, keep: Fraction) -> Support:
         """Return the chances that a report is a given end."""
-        return Support(noise=(1 - keep) / 2, gain=keep)
+        return Support.of_one_symbol(keep, 2)
 
     def _apply(self, numbers: Floats, first_row: int) -> Floats:
         results = numbers if self._function is None else np.asarray(self._function(numbers), dtype=np.float64)
@@ -132,36 +132,38 @@ def round_up(words: Words, numbers: Floats, low: float, high: float) -> NDArray[
     return result
 
 
-def _numbers(column: Any, first_row: int) -> Floats:
+def _numbers(column: Any) -> Floats:
     """Return a column as binary64 numbers, exactly, with -0 as +0; what is missing is NaN and falls outside."""
-    problem = RangeError("the column must hold numbers, whole ones at most 2**53. Nothing was released.")
-    if hasattr(column, "iloc") and column.dtype == object:
-        column = column.to_numpy()
+    array = _as_numbers(as_objects(as_column(column)))
+    if array is None or (array.dtype.kind in "iu" and len(array) and _too_large(array)):
+        raise RangeError("the column must hold numbers, whole ones at most 2**53. Nothing was released.")
+    return np.ascontiguousarray(array, dtype=np.float64) + 0.0
+
+
+def _as_numbers(column: Any) -> NDArray[Any] | None:
+    """Return numbers, or None for anything else: an exception's context would carry a truth along."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
+        return column
     if is_objects(column):
         column = list(column)
         if any(isinstance(item, bool | str | bytes) for item in column):
-            raise problem
+            return None
     try:
-        array = column if isinstance(column, np.ndarray) and column.dtype.kind in "iuf" else as_arrow(column)
-        if not isinstance(array, np.ndarray):
-            if not (
-                pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or len(array) == array.null_count
-            ):
-                raise problem
-            array = array.cast(pa.int64() if pa.types.is_integer(array.type) and not array.null_count else pa.float64())
-            array = array.to_numpy(zero_copy_only=False)
+        array = as_arrow(column)
+        whole = pa.types.is_integer(array.type)
+        if not (whole or pa.types.is_floating(array.type) or pa.types.is_null(array.type)):
+            return None
+        kept = array if whole and not array.null_count else array.cast(pa.float64())
+        return np.asarray(kept.to_numpy(zero_copy_only=False))
     except (pa.ArrowException, TypeError):
-        raise problem from None
-    if array.ndim != 1 or (array.dtype.kind in "iu" and len(array) and _too_large(array)):
-        raise problem
-    return np.ascontiguousarray(array, dtype=np.float64) + 0.0
+        return None
 
 
 def _too_large(array: NDArray[np.integer]) -> bool:
     return int(array.max()) > _MOST_EXACT or int(array.min()) < -_MOST_EXACT
 
 
-def _finite(number: float) -> float:
+def _finite(number: float) -> float:  # the range is public, so it may be shown
     try:
         result = float(number) + 0.0
     except (TypeError, ValueError):

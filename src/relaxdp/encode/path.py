@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 
 from relaxdp.draw.canonical import canonical, kind_of
 from relaxdp.draw.key import Key
-from relaxdp.draw.path import Draw, accepted_draws, report_at
+from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.stream import path_key, words
 from relaxdp.encode.protocol import Encoding
 from relaxdp.encode.release import KeyedPermanent, code_dtype
@@ -31,18 +31,13 @@ class Path:
         truths = encoding.truths([truth])
         prefix = object_bytes(object_id) + (b"" if truths.suffix is None else truths.suffix.tobytes())
         name = encoding.path_name(release, attribute)
-        derived, index = path_key(key, name), int(truths.index[0])
+        derived = path_key(key, name)
         blocks = np.frombuffer(prefix, dtype="<u8").reshape(-1, 1, 2)
         permanent = KeyedPermanent(key, name, blocks, truths.index)
         self._encoding = encoding
         self._where = f"{attribute!r} in release {release!r}"
-        self._symbols = [
-            _SymbolPath(
-                int(encoding.symbol_truth(truths, symbol, permanent)[0]),
-                accepted_draws(words(derived, prefix, index=index, symbol=symbol), encoding.alphabet),
-            )
-            for symbol in range(encoding.symbols)
-        ]
+        self._words = partial(words, derived, prefix, index=int(truths.index[0]))
+        self._truths = [int(encoding.symbol_truth(truths, symbol, permanent)[0]) for symbol in range(encoding.symbols)]
 
     def at(self, epsilon: Epsilon) -> Any:
         """Return the report at this level: always the same one."""
@@ -52,27 +47,17 @@ class Path:
     def codes_at(self, epsilon: Decimal) -> list[int]:
         """Return the report as the codes of its symbols."""
         threshold = self._encoding.threshold(epsilon)
-        return [symbol.report(threshold) for symbol in self._symbols]
+        # Every reading draws the words anew: nothing is kept that an interrupt or another thread could leave half done.
+        return [
+            report_at(accepted_draws(self._words(symbol=symbol), self._encoding.alphabet), threshold, truth=truth)
+            for symbol, truth in enumerate(self._truths)
+        ]
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a relaxdp path holds a truth and is not pickled.")
 
     def __repr__(self) -> str:
         return f"<relaxdp.Path of {self._where}>"
-
-
-class _SymbolPath:
-    """The draws of one symbol, made when they are first needed and kept."""
-
-    def __init__(self, truth: int, draws: Iterator[Draw]) -> None:
-        self._truth, self._draws = truth, draws
-        self._seen: list[Draw] = []
-
-    def report(self, threshold: int) -> int:
-        return report_at(self._replay(), threshold, truth=self._truth)
-
-    def _replay(self) -> Iterator[Draw]:
-        yield from self._seen
-        for draw in self._draws:
-            self._seen.append(draw)
-            yield draw
 
 
 def object_bytes(object_id: object) -> bytes:

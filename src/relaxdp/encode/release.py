@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaxdp.draw.blocks import CHUNK, RowCipher, Words
-from relaxdp.draw.columns import column_slice, id_blocks
+from relaxdp.draw.columns import as_column, column_slice, id_blocks
 from relaxdp.draw.key import Key
 from relaxdp.draw.path_arrays import ArrayPath
 from relaxdp.draw.stream import PathName, Purpose, path_key
@@ -24,6 +24,7 @@ def release_codes(
     A pure function of its arguments: called again, in pieces, in another order or on another machine, it gives
     every object the same report. That no id is repeated is the caller's to check.
     """
+    values, object_ids = as_column(values), as_column(object_ids)
     if len(values) != len(object_ids):
         raise LengthError(
             f"there are {len(values):,} values and {len(object_ids):,} ids. Nothing was released.",

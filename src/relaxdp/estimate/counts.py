@@ -95,9 +95,7 @@ class Counts:
         levels have the same shares, that is if the level does not depend on the truth.
         The likeliest shares under that same assumption: `likelihood`.
         """
-        parts = [self._frequency(level) for _, level in sorted(self._levels.items())]
-        if not parts:
-            raise CountsError("there are no reports to estimate from.")
+        parts = self._parts()
         if len(parts) == 1:
             return self._answer(parts[0])
         if method == "average":
@@ -117,10 +115,14 @@ class Counts:
 
         The least error, some bias, no interval; like "precision" it assumes levels that do not depend on the truth.
         """
-        parts = [self._frequency(level) for _, level in sorted(self._levels.items())]
+        parts = self._parts()
+        return likelihood_shares([part.counts for part in parts], [part.support for part in parts])
+
+    def _parts(self) -> list[Frequency]:
+        parts = [self._frequency(level) for _, level in sorted(self._levels.items()) if level.objects]
         if not parts:
             raise CountsError("there are no reports to estimate from.")
-        return likelihood_shares([part.counts for part in parts], [part.support for part in parts])
+        return parts
 
     def _answer(self, shares: Result) -> Result:
         result: Result = self._mechanism.answer(shares)

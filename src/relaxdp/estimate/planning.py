@@ -145,8 +145,7 @@ def steps(
 
 def categorical_support(epsilon: Epsilon, values: int) -> Support:
     """Return the chances of a categorical report at the retention that is really used."""
-    keep = retention(release_threshold(epsilon, values))
-    return Support(noise=(1 - keep) / values, gain=keep)
+    return Support.of_one_symbol(retention(release_threshold(epsilon, values)), values)
 
 
 def share_variance(support: Support, share: float, about: About = "objects") -> float:

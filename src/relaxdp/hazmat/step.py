@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
 from relaxdp.draw.bridge_arrays import Codes, fresh_bridges
 from relaxdp.draw.entropy import Entropy, SystemEntropy
 from relaxdp.law.bridge import NOISE, TRUTH
@@ -45,6 +47,11 @@ def bridge_once(
     """Return reports at `middle` between two columns of reports, without the truth."""
     if lower is None and lower_level != NOISE:
         raise ValueError("only noise has no lower reports")
+    for codes in (upper,) if lower is None else (lower, upper):
+        if codes.shape != upper.shape or codes.dtype != upper.dtype or codes.dtype.kind != "u" or codes.ndim != 1:
+            raise ValueError("codes must be arrays of one unsigned type and one length")
+        if np.iinfo(codes.dtype).max < values - 1 or (len(codes) and int(codes.max()) >= values):
+            raise ValueError("a code is outside of the alphabet, or the alphabet does not fit into its type")
     return fresh_bridges(
         values,
         lower_level,

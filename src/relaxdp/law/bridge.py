@@ -23,12 +23,13 @@ class Mixture:
     to_lower: Fraction
     redraw: Fraction
 
+    def probability(self, values: int, value: int, *, lower: int, upper: int) -> Fraction:
+        """Return the probability of one value."""
+        return self.redraw / values + (value == upper) * self.to_upper + (value == lower) * self.to_lower
+
     def law(self, values: int, *, lower: int, upper: int) -> list[Fraction]:
         """Return the probability of every value."""
-        law = [self.redraw / values] * values
-        law[upper] += self.to_upper
-        law[lower] += self.to_lower
-        return law
+        return [self.probability(values, value, lower=lower, upper=upper) for value in range(values)]
 
 
 def bridge_mixture(values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, agree: bool) -> Mixture:

@@ -62,9 +62,10 @@ def _as_decimal(written: Any) -> Decimal | None:
         except InvalidOperation:
             return None
     try:
-        return Decimal(written.__index__())  # int and NumPy's integers, but not numpy.float32
+        whole = written.__index__()  # int and NumPy's integers, but not numpy.float32
     except (AttributeError, TypeError):
         return None
+    return Decimal(whole) if abs(whole) < 10**MOST_DIGITS else Decimal(10).scaleb(MOST_DIGITS)
 
 
 def _plain(number: Decimal) -> Decimal:
@@ -81,5 +82,11 @@ def _plain(number: Decimal) -> Decimal:
 
 
 def _shown(written: Any) -> str:
-    text = repr(written) if isinstance(written, str) else str(written)
-    return text if len(text) <= 40 else text[:37] + "..."
+    """Return what was written, briefly, and only if it can be a number: a key in the wrong place is not echoed."""
+    if isinstance(written, str):
+        return repr(written if len(written) <= 20 else written[:8] + "...")
+    if isinstance(written, Decimal | float | complex):
+        return str(written)[:40]
+    if isinstance(written, int):
+        return str(written) if abs(written) < 10**40 else "a huge number"
+    return f"a {type(written).__name__}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from relaxdp.errors import LevelError
-from relaxdp.law.bridge import next_report_law
+from relaxdp.law.bridge import TRUTH, bridge_mixture
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.threshold import check_values, release_threshold, retention, threshold
 
@@ -56,6 +56,10 @@ def relaxation_law(*, m: int, old_epsilon: Epsilon, new_epsilon: Epsilon) -> Rel
             new_epsilon=epsilon_text(new),
         )
     levels = retention(threshold(old, m)), retention(release_threshold(new, m))
-    last_is_truth = next_report_law(m, *levels, truth=0, last=0)
-    last_is_other = next_report_law(m, *levels, truth=0, last=1)
-    return RelaxationLaw(m, p_aa=last_is_truth[0], p_ba=last_is_other[0], p_bb=last_is_other[1])
+    same, other = (bridge_mixture(m, *levels, TRUTH, agree=agree) for agree in (True, False))
+    return RelaxationLaw(
+        m,
+        p_aa=same.probability(m, 0, lower=0, upper=0),
+        p_ba=other.probability(m, 0, lower=1, upper=0),
+        p_bb=other.probability(m, 1, lower=1, upper=0),
+    )

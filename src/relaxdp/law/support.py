@@ -14,6 +14,11 @@ class Support:
     noise: Fraction
     gain: Fraction
 
+    @classmethod
+    def of_one_symbol(cls, keep: Fraction, values: int) -> Support:
+        """Return the support of a report that is one of `values` values itself, with retention `keep`."""
+        return cls(noise=(1 - keep) / values, gain=keep)
+
     @property
     def hit(self) -> Fraction:
         """The probability that a report supports its own truth."""

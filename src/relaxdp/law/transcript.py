@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import prod
 
 from relaxdp.errors import LevelError
-from relaxdp.law.bridge import NOISE, next_report_law
+from relaxdp.law.bridge import NOISE, TRUTH, bridge_mixture
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.threshold import check_values, log_up, odds, release_threshold, retention
 
@@ -32,7 +32,8 @@ def transcript_probability(values: int, levels: Sequence[Fraction], reports: Seq
     probability = Fraction(1)
     old, last = NOISE, 0  # a relaxation from pure noise is the first report, whatever the noise showed
     for new, report in zip(levels, reports, strict=True):
-        probability *= next_report_law(values, old, new, truth=truth, last=last)[report]
+        mixture = bridge_mixture(values, old, new, TRUTH, agree=truth == last)
+        probability *= mixture.probability(values, report, lower=last, upper=truth)
         old, last = new, report
     return probability
 
@@ -62,6 +63,8 @@ def privacy_loss(epsilons: Sequence[Epsilon], reports: Sequence[int], *, m: int)
     exact = [as_epsilon(epsilon) for epsilon in epsilons]
     if not exact or len(exact) != len(reports):
         raise LevelError("a transcript needs one report per level, and at least one.")
+    if not all(isinstance(report, int) and 0 <= report < m for report in reports):
+        raise LevelError(f"a report must be the index of one of the {m} values.")
     for earlier, later in pairwise(exact):
         if later < earlier:
             raise LevelError(
