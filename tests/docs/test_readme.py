@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+from relaxdp.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -19,14 +23,29 @@ def blocks(page: Path) -> list[str]:
 
 
 def expected_output(block: str) -> list[str]:
-    """What the comments behind, or below, a `print` say."""
-    lines = block.splitlines()
-    found = []
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        if line.startswith("print("):
-            behind = re.search(r"\)\s+# (.*)$", line)
-            found.append(behind[1] if behind else following.removeprefix("# "))
+    """What the comments behind a `print` say, or those in the lines below it."""
+    found, below = [], False
+    for line in block.splitlines():
+        behind = re.search(r"\)\s+# (.*)$", line) if line.startswith("print(") else None
+        if behind:
+            found.append(behind[1])
+        elif below and line.startswith("# "):
+            found.append(line.removeprefix("# "))
+        below = (line.startswith("print(") and not behind) or (below and line.startswith("# "))
     return found
+
+
+def test_commands_print_what_is_shown() -> None:
+    """Every `$ relaxdp ...` of the documentation is run, and its output compared."""
+    shown = 0
+    for page in PAGES:
+        for block in re.findall(r"```console\n\$ relaxdp (.*?)```", page.read_text("utf-8"), flags=re.DOTALL):
+            command, _, output = block.partition("\n")
+            result = CliRunner(env={"COLUMNS": "80"}).invoke(app, shlex.split(command))
+            lines = [line.rstrip() for line in result.output.rstrip().splitlines()]
+            assert lines == output.rstrip().splitlines(), f"{page.name}: relaxdp {command}"
+            shown += 1
+    assert shown
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)

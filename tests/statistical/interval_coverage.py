@@ -279,8 +279,8 @@ def page(points: Sequence[Point], grid: Grid) -> str:
         "tables). Made by `make coverage`; a small grid is part of `make test`.",
         "",
         "The requirement is 94.5 % at every point (simulated points get four standard errors of leave), and for one "
-        "value a mean width of at most 1.1 times Wald's wherever Wald is valid: a variance of the count of ten or more, "
-        "and an interval around the truth that lies within 0 .. 1.",
+        "value a mean width of at most 1.1 times Wald's wherever Wald is valid: a variance of the count of ten or "
+        "more, and an interval around the truth that lies within 0 .. 1.",
         "",
         "| interval | points | least coverage | where | mean coverage | widest against Wald |",
         "|---|---|---|---|---|---|",
@@ -297,8 +297,8 @@ def page(points: Sequence[Point], grid: Grid) -> str:
     lines += [
         "",
         "Single values use tails of the count's own law, so they are conservative where counts are few. Intervals for "
-        "all values at once divide the error by the number of values (two values are one question: nothing is divided). "
-        "Differences and pools of levels recover the parts' distances to their ends. A mean is always judged "
+        "all values at once divide the error by the number of values (two values are one question: nothing is "
+        "divided). Differences and pools of levels recover the parts' distances to their ends. A mean is always judged "
         "with its kept rounding. Two-way tables are averaged over cells of a kind.",
     ]
     return "\n".join(lines) + "\n"

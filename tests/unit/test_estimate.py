@@ -21,7 +21,7 @@ ANSWERS = rx.Categorical(["flu", "covid", "none"])
 WHERE = {"release": "r", "attribute": "a"}
 OBJECTS = 60_000
 TRUTH = np.random.default_rng(4).choice(["flu", "covid", "none"], size=OBJECTS, p=[0.2, 0.05, 0.75])
-SHARES = np.array([(value == TRUTH).mean() for value in ANSWERS.values])
+SHARES = np.bincount(np.searchsorted(["covid", "flu", "none"], TRUTH), minlength=3)[[1, 0, 2]] / OBJECTS
 
 
 def released(epsilon: Any, part: slice = slice(None), as_what: Any = lambda column: column) -> Any:
