@@ -86,3 +86,7 @@ class ScheduleError(RelaxdpError, ValueError):
 
 class PlanError(RelaxdpError, ValueError):
     """A question to the planner makes no sense, or nothing can reach what it asks for."""
+
+
+class DescriptionError(RelaxdpError, ValueError):
+    """A released file does not say what it holds, or in a way that this version cannot read."""

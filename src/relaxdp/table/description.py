@@ -1,0 +1,130 @@
+"""What a released file says about itself: which values, at which level, under which key; and nothing of the truth.
+
+It travels in the schema metadata of Parquet and Arrow IPC files under the name `relaxdp`, and beside a CSV file as
+`FILE.relaxdp.json`. Analysts, the collector's exports and the market's downloads all read it.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from relaxdp.draw.canonical import kind_of
+from relaxdp.errors import DescriptionError
+from relaxdp.front import Categorical, Mechanism, Numeric
+from relaxdp.law.epsilon import as_epsilon, epsilon_text
+
+METADATA_KEY = b"relaxdp"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDescription:
+    """One released column. Epsilon and threshold are a level, and travel as text so that nothing is rounded."""
+
+    release: str
+    attribute: str
+    encoding: str
+    epsilon: Decimal
+    threshold: int
+    id_type: str
+    key_fingerprint: str
+    values: tuple[Any, ...] | None = None
+    range: tuple[float, float] | None = None
+    function: str | None = None
+
+    def mechanism(self) -> Mechanism:
+        """Return the mechanism that counts and estimates this column. A function need not be known for that."""
+        if self.values is not None:
+            return Categorical(self.values)
+        if self.range is not None:
+            return Numeric(*self.range)
+        raise DescriptionError(f"the encoding {self.encoding!r} is not known to this version.", encoding=self.encoding)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON: values of every kind are written so that they come back as what they were."""
+        content: dict[str, Any] = {
+            "version": VERSION,
+            "release": self.release,
+            "attribute": self.attribute,
+            "encoding": self.encoding,
+            "epsilon": epsilon_text(self.epsilon),
+            "threshold": str(self.threshold),
+            "id_type": self.id_type,
+            "key_fingerprint": self.key_fingerprint,
+        }
+        if self.values is not None:
+            content["values"] = [_typed(value) for value in self.values]
+        if self.range is not None:
+            content["range"] = list(self.range)
+            content["function"] = self.function
+        return content
+
+    @classmethod
+    def from_json(cls, content: Any) -> ColumnDescription:
+        """Return the description, or refuse what is none or comes from a newer version."""
+        problem: DescriptionError | None = None
+        try:
+            if content["version"] != VERSION:
+                problem = DescriptionError(
+                    f"the file's description is of version {content['version']!r}, and this relaxdp reads {VERSION}."
+                )
+            else:
+                values, ends = content.get("values"), content.get("range")
+                return cls(
+                    release=content["release"],
+                    attribute=content["attribute"],
+                    encoding=content["encoding"],
+                    epsilon=as_epsilon(content["epsilon"]),
+                    threshold=int(content["threshold"]),
+                    id_type=content["id_type"],
+                    key_fingerprint=content["key_fingerprint"],
+                    values=None if values is None else tuple(_untyped(value) for value in values),
+                    range=None if ends is None else (float(ends[0]), float(ends[1])),
+                    function=content.get("function"),
+                )
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+            pass
+        raise problem or DescriptionError("the file's relaxdp description is damaged.")
+
+
+@dataclass(frozen=True, slots=True)
+class FileDescription:
+    """All released columns of one file, by name, and which column holds the ids."""
+
+    id_column: str
+    columns: dict[str, ColumnDescription]
+
+    def dumps(self) -> str:
+        """Return the description as one JSON text."""
+        columns = {name: column.to_json() for name, column in self.columns.items()}
+        return json.dumps({"id": self.id_column, "columns": columns}, ensure_ascii=False)
+
+    @classmethod
+    def loads(cls, text: str | bytes) -> FileDescription:
+        """Read it back."""
+        try:
+            content = json.loads(text)
+            id_column, columns = content["id"], content["columns"].items()
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise DescriptionError("the file's relaxdp description is damaged.") from None
+        return cls(id_column, {name: ColumnDescription.from_json(column) for name, column in columns})
+
+
+def _typed(value: Any) -> Any:
+    """Text and small whole numbers as they are; everything else with its kind."""
+    kind = kind_of(value)
+    if kind == "text" or (kind == "integer" and abs(value) < 2**53):
+        return value
+    return {str(kind): value.hex() if kind in ("bytes", "number") else str(value)}
+
+
+def _untyped(entry: Any) -> Any:
+    if not isinstance(entry, dict):
+        return entry
+    ((kind, text),) = entry.items()
+    readers: dict[str, Any] = {"integer": int, "bytes": bytes.fromhex, "number": float.fromhex, "uuid": uuid.UUID}
+    return readers[kind](text)
