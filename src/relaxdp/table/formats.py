@@ -1,0 +1,207 @@
+"""Files in and out: Parquet (one file or a folder of them), CSV and Arrow IPC, batch by batch."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.ipc as pa_ipc
+import pyarrow.parquet as pa_parquet
+
+from relaxdp.errors import DescriptionError, TableFileError
+from relaxdp.table.description import METADATA_KEY, FileDescription
+
+BATCH_ROWS = 1 << 18
+
+
+class Format(StrEnum):
+    """The kinds of files that are read and written."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    IPC = "ipc"
+
+
+_ENDINGS = {
+    ".parquet": Format.PARQUET,
+    ".pq": Format.PARQUET,
+    ".csv": Format.CSV,
+    ".arrow": Format.IPC,
+    ".feather": Format.IPC,
+    ".ipc": Format.IPC,
+}
+
+
+def format_of(path: Path) -> Format:
+    """Return the format that a file's ending, or a folder of Parquet files, stands for."""
+    if path.is_dir():
+        return Format.PARQUET
+    try:
+        return _ENDINGS[path.suffix.lower()]
+    except KeyError:
+        raise TableFileError(
+            f"{str(path)!r}: the ending must be .parquet, .csv or .arrow, or the path a folder of Parquet files.",
+            path=str(path),
+        ) from None
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the files of a table: itself, or the Parquet files of a folder in the order of their names."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(path.glob("*.parquet")) + sorted(path.glob("*.pq"))
+    if not files:
+        raise TableFileError(f"the folder {str(path)!r} has no Parquet files.", path=str(path))
+    return files
+
+
+def sidecar_of(path: Path) -> Path:
+    """Return where the description of a CSV file lies."""
+    return path.with_name(path.name + ".relaxdp.json")
+
+
+class Input:
+    """A table to be read: its schema, how many rows (where the format says so), and its batches."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.format = format_of(path)
+        self._files = files_of(path)
+        with _sentences(path):
+            self.schema = self._schema(self._files[0])
+            self.rows = self._count()
+
+    def _schema(self, file: Path) -> Any:
+        if self.format is Format.PARQUET:
+            return pa_parquet.read_schema(file)
+        if self.format is Format.IPC:
+            with pa_ipc.open_file(file) as reader:
+                return reader.schema
+        with file.open(newline="", encoding="utf-8-sig") as text:
+            header = next(csv.reader(text), None)
+        if not header:
+            raise TableFileError(f"{str(file)!r} is empty.", path=str(file))
+        # Every column as text: a type that is guessed from the first rows would make 17 of "017".
+        return pa.schema([(name, pa.string()) for name in header])
+
+    def _count(self) -> int | None:
+        if self.format is Format.PARQUET:
+            return sum(pa_parquet.read_metadata(file).num_rows for file in self._files)
+        return None
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Return the rows of some columns as record batches, in order."""
+        with _sentences(self.path):
+            for file in self._files:
+                yield from self._file_batches(file, list(dict.fromkeys(columns)))
+
+    def _file_batches(self, file: Path, columns: list[str]) -> Iterator[Any]:
+        if self.format is Format.PARQUET:
+            with pa_parquet.ParquetFile(file) as parquet:
+                if parquet.schema_arrow.field(columns[0]) is None or not self._same_types(
+                    parquet.schema_arrow, columns
+                ):
+                    raise TableFileError(f"{str(file)!r} has other columns than the first file.", path=str(file))
+                yield from parquet.iter_batches(BATCH_ROWS, columns=columns)
+        elif self.format is Format.IPC:
+            with pa_ipc.open_file(file) as reader:
+                for number in range(reader.num_record_batches):
+                    batch = reader.get_batch(number).select(columns)
+                    for start in range(0, batch.num_rows, BATCH_ROWS):
+                        yield batch.slice(start, BATCH_ROWS)
+        else:
+            types = {name: pa.string() for name in self.schema.names}
+            # Only an empty field is missing; texts such as NA or null are texts.
+            options = pa_csv.ConvertOptions(
+                column_types=types, include_columns=columns, strings_can_be_null=True, null_values=[""],
+                quoted_strings_can_be_null=False,
+            )  # fmt: skip
+            with pa_csv.open_csv(file, convert_options=options) as reader:
+                yield from reader
+
+    def _same_types(self, schema: Any, columns: list[str]) -> bool:
+        return all(name in schema.names and schema.field(name).type == self.schema.field(name).type for name in columns)
+
+    def description(self) -> FileDescription | None:
+        """Return what the file says about itself, None where it is not a released one."""
+        if self.format is Format.CSV:
+            sidecar = sidecar_of(self.path)
+            return FileDescription.loads(sidecar.read_text("utf-8")) if sidecar.exists() else None
+        text = (self.schema.metadata or {}).get(METADATA_KEY)
+        return None if text is None else FileDescription.loads(text)
+
+
+def released(path: Path) -> tuple[Input, FileDescription]:
+    """Open a released file; a file that does not describe itself is refused."""
+    table = Input(path)
+    description = table.description()
+    if description is None:
+        raise DescriptionError(f"{str(path)!r} is not a file that relaxdp released: it does not describe itself.")
+    return table, description
+
+
+class Output:
+    """A released table being written to a temporary place; nothing is there under its own name until it is renamed."""
+
+    def __init__(self, path: Path, kind: Format, schema: Any, description: FileDescription) -> None:
+        self._kind, self._text = kind, description.dumps()
+        self.schema = schema.with_metadata(None if kind is Format.CSV else {METADATA_KEY: self._text.encode()})
+        self._file = path.open("wb")
+        if kind is Format.PARQUET:
+            self._writer: Any = pa_parquet.ParquetWriter(
+                self._file, self.schema, compression="zstd", compression_level=1, store_schema=True
+            )
+        elif kind is Format.IPC:
+            self._writer = pa_ipc.new_file(self._file, self.schema)
+        else:
+            self._writer = pa_csv.CSVWriter(self._file, self.schema)
+
+    def write(self, batch: Any) -> None:
+        """Write one batch."""
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Write what is left. The caller makes the file durable."""
+        self._writer.close()
+        self._file.flush()
+
+    def descriptor(self) -> int:
+        """Return the file's descriptor, to wait for the disk."""
+        return self._file.fileno()
+
+    def abandon(self) -> None:
+        """Close the file without finishing it."""
+        self._file.close()
+
+
+class _sentences:  # noqa: N801 (used as a statement)
+    """Turn what goes wrong with a file into one sentence that shows nothing of its content."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, problem: BaseException | None, trace: Any) -> None:
+        sentence = None
+        if isinstance(problem, FileNotFoundError):
+            sentence = f"there is no file {str(self._path)!r}."
+        elif isinstance(problem, UnicodeDecodeError):
+            sentence = f"{str(self._path)!r} is not text in UTF-8."
+        elif isinstance(problem, pa.ArrowException):
+            sentence = (
+                f"{str(self._path)!r} is damaged, cut off or of another kind than its ending says. Nothing was written."
+            )
+        elif isinstance(problem, OSError):
+            sentence = f"{str(self._path)!r} cannot be read: {problem.strerror or 'input error'}."
+        if sentence:
+            # Raised anew and without a context: Arrow's messages quote the content of a row.
+            error = TableFileError(sentence, path=str(self._path))
+            error.__cause__ = error.__context__ = None
+            raise error from None
