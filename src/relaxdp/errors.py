@@ -90,3 +90,94 @@ class PlanError(RelaxdpError, ValueError):
 
 class DescriptionError(RelaxdpError, ValueError):
     """A released file does not say what it holds, or in a way that this version cannot read."""
+
+
+class TableFileError(RelaxdpError, OSError):
+    """A table cannot be read or written; the sentence shows nothing of its content."""
+
+
+class DeriveError(RelaxdpError, ValueError):
+    """A truth cannot be derived from a column: bins, a map or numbers that do not fit it."""
+
+
+class UnknownColumnError(RelaxdpError, KeyError):
+    """A table does not have a column of that name, or one column is asked for twice."""
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class MixedFilesError(RelaxdpError, ValueError):
+    """Released files that do not belong together: of other values, another release or another key."""
+
+
+class LedgerError(RelaxdpError):
+    """The ledger cannot be used. This is the base of what can be wrong with the place where it is kept."""
+
+
+class LedgerAccessError(LedgerError):
+    """The ledger is missing, or may not be read or written."""
+
+
+class LedgerDamagedError(LedgerError):
+    """The ledger is damaged, is no ledger, or went back to an earlier state."""
+
+
+class LedgerFullError(LedgerError):
+    """There is no room to write down what would be spent."""
+
+
+class LedgerLockedError(LedgerError):
+    """Another process held the ledger for longer than the timeout."""
+
+
+class LedgerChangedError(LedgerError):
+    """Somebody else changed the ledger between a quote and the charge that relied on it."""
+
+
+class LedgerVersionError(LedgerError):
+    """The ledger was written by a newer version of this package."""
+
+
+class SubjectError(RelaxdpError, ValueError):
+    """Who is to be charged has no usable name."""
+
+
+class UnknownSubjectError(SubjectError):
+    """The ledger has never heard of somebody."""
+
+
+class BudgetError(RelaxdpError, ValueError):
+    """A budget is no number, has no reason, exists already, or would not grow."""
+
+
+class BudgetMissingError(BudgetError):
+    """Something is to be released before a budget was set."""
+
+
+class BudgetExceededError(BudgetError):
+    """A release needs more than what is left of the budget."""
+
+
+class PathChangedError(RelaxdpError, ValueError):
+    """A path is to be continued with something that is not what it was opened with."""
+
+
+class WrongKeyError(PathChangedError):
+    """The key is not the one that the path was opened with."""
+
+
+class ValuesChangedError(PathChangedError):
+    """The encoding, the declared values or their order are not those that the path was opened with."""
+
+
+class IdTypeError(PathChangedError):
+    """The ids are of another type than those that the path was opened with."""
+
+
+class TableChangedError(PathChangedError):
+    """The table's ids and truths are not those that the path was opened with. Neither is part of the message."""
+
+
+class NothingChangedError(RelaxdpError, ValueError):
+    """A new path was to be forced although nothing differs from the old one."""

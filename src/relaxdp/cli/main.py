@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from relaxdp import __version__
+from relaxdp.cli.budget import app as budget
+from relaxdp.cli.estimate import estimate
 from relaxdp.cli.plan import plan
+from relaxdp.cli.release import release
+from relaxdp.draw.key import Key
 from relaxdp.errors import RelaxdpError
 
 app = typer.Typer(
@@ -45,6 +50,20 @@ def demo(
     run(objects)
 
 
+@app.command()
+def keygen(key: Annotated[Path, typer.Argument(help="Where the key file is written; it must not exist.")]) -> None:
+    """Make a secret key file that only you can read.
+
+    Keep a copy in a safe place: without the key nothing can be relaxed, and with it released reports can be undone.
+    """
+    made = Key.generate()
+    made.save(key)
+    typer.echo(f"wrote the key {made.fingerprint} to {key}")
+
+
+app.command()(release)
+app.add_typer(budget, name="budget")
+app.command()(estimate)
 app.command()(plan)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -15,14 +16,26 @@ from relaxdp.draw.stream import PathName, Purpose, path_key
 from relaxdp.encode.protocol import Codes, Encoding
 from relaxdp.errors import LengthError, ObjectIdError
 
+Watch = Callable[[Words, Words], None]
+
 
 def release_codes(
-    encoding: Encoding, values: Any, object_ids: Any, *, key: Key, epsilon: Decimal, release: str, attribute: str
+    encoding: Encoding,
+    values: Any,
+    object_ids: Any,
+    *,
+    key: Key,
+    epsilon: Decimal,
+    release: str,
+    attribute: str,
+    first_row: int = 0,
+    watch: Watch | None = None,
 ) -> Codes:
     """Return the reports of all objects as codes of shape (objects, symbols).
 
     A pure function of its arguments: called again, in pieces, in another order or on another machine, it gives
-    every object the same report. That no id is repeated is the caller's to check.
+    every object the same report. That no id is repeated is the caller's to check. `first_row` is for messages about a
+    part of a table; `watch` is shown what the stream is given of every chunk (ids and truths, so it must be trusted).
     """
     values, object_ids = as_column(values), as_column(object_ids)
     if len(values) != len(object_ids):
@@ -37,12 +50,14 @@ def release_codes(
     kinds = set()
     for start in range(0, len(values), CHUNK):
         stop = min(start + CHUNK, len(values))
-        truths = encoding.truths(column_slice(values, start, stop), start)
-        kind, groups = id_blocks(column_slice(object_ids, start, stop), start)
+        truths = encoding.truths(column_slice(values, start, stop), first_row + start)
+        kind, groups = id_blocks(column_slice(object_ids, start, stop), first_row + start)
         kinds.add(kind)
         for chosen, blocks in groups:
             part = truths[chosen]
             prefix = blocks if part.suffix is None else np.concatenate([blocks, part.suffix])
+            if watch is not None:
+                watch(prefix, part.index)
             permanent = KeyedPermanent(key, name, prefix, part.index)
             state = path.cipher.absorb(prefix)
             state = state.copy() if encoding.symbols > 1 else state  # one symbol uses it at once

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -91,10 +92,10 @@ class Input:
 
     def _count(self) -> int | None:
         if self.format is Format.PARQUET:
-            return sum(pa_parquet.read_metadata(file).num_rows for file in self._files)
+            return sum(int(pa_parquet.read_metadata(file).num_rows) for file in self._files)
         return None
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str]) -> Generator[Any]:
         """Return the rows of some columns as record batches, in order."""
         with _sentences(self.path):
             for file in self._files:
@@ -175,7 +176,9 @@ class Output:
         return self._file.fileno()
 
     def abandon(self) -> None:
-        """Close the file without finishing it."""
+        """Close the file, finished or not; an unfinished one is about to be removed."""
+        with contextlib.suppress(Exception):  # Arrow's writers would complain later that their file is gone
+            self._writer.close()
         self._file.close()
 
 

@@ -1,0 +1,99 @@
+"""`relaxdp budget show|raise|history`: the ledger, for people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from relaxdp.errors import LedgerError
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.subject import Subject
+
+app = typer.Typer(help="Show and raise privacy budgets.", no_args_is_help=True)
+
+LedgerOption = Annotated[Path | None, typer.Option("--ledger", help="Ledger file.")]
+KeyOption = Annotated[Path | None, typer.Option("--key", help="Key file, beside which the ledger lies.")]
+PopulationOption = Annotated[str, typer.Option("--population", help="Whose budget.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def _open(ledger: Path | None, key: Path | None) -> Ledger:
+    if ledger is None and key is None:
+        raise LedgerError("say which ledger: --ledger FILE, or --key KEY for the one beside a key.")
+    place = ledger if ledger is not None else Path(f"{key}.ledger")
+    return Ledger.open(place, create=False)
+
+
+@app.command("show")
+def show(
+    ledger: LedgerOption = None,
+    key: KeyOption = None,
+    population: PopulationOption = "everyone",
+    as_json: JsonOption = False,
+) -> None:
+    """Show the budget, what was spent, and every path that it was spent on."""
+    with _open(ledger, key) as book:
+        balance = book.balance(Subject.population(population))
+    if as_json:
+        answer = {
+            "population": population,
+            "budget": None if balance.budget is None else epsilon_text(balance.budget),
+            "spent": epsilon_text(balance.spent),
+            "left": epsilon_text(balance.left),
+            "paths": [
+                {
+                    "release": path.identity.release,
+                    "attribute": path.identity.attribute,
+                    "epoch": path.epoch,
+                    "epsilon": epsilon_text(path.largest),
+                }
+                for path in balance.paths
+            ],
+        }
+        typer.echo(json.dumps(answer))
+        return
+    title = "no budget yet" if balance.budget is None else epsilon_text(balance.budget)
+    table = Table(title=f"Budget of {population!r}: {title}")
+    table.add_column("release")
+    table.add_column("column")
+    table.add_column("largest epsilon", justify="right")
+    for path in balance.paths:
+        epoch = "" if path.epoch == 1 else f" (epoch {path.epoch})"
+        table.add_row(path.identity.release + epoch, path.identity.attribute, epsilon_text(path.largest))
+    table.add_section()
+    table.add_row("spent", "", epsilon_text(balance.spent))
+    table.add_row("left", "", epsilon_text(balance.left))
+    Console().print(table)
+
+
+@app.command("raise")
+def raise_(
+    budget: Annotated[str, typer.Argument(help="The new budget; it must be larger.")],
+    reason: Annotated[str, typer.Option(help="Why: it is recorded.")],
+    ledger: LedgerOption = None,
+    key: KeyOption = None,
+    population: PopulationOption = "everyone",
+) -> None:
+    """Raise a budget. It cannot be lowered again."""
+    with _open(ledger, key) as book:
+        book.raise_budget(Subject.population(population), budget, reason=reason)
+        balance = book.balance(Subject.population(population))
+    typer.echo(f"the budget is now {budget}, {epsilon_text(balance.left)} of it left")
+
+
+@app.command("history")
+def history(
+    ledger: LedgerOption = None,
+    key: KeyOption = None,
+    population: PopulationOption = "everyone",
+) -> None:
+    """Show everything that was ever recorded, oldest first."""
+    with _open(ledger, key) as book:
+        for event in book.history(Subject.population(population)):
+            typer.echo(str(event))

@@ -1,0 +1,170 @@
+"""`relaxdp release`: columns of a table leave at a level, and the ledger knows."""
+
+from __future__ import annotations
+
+import json
+import os
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from relaxdp.draw.key import Key
+from relaxdp.errors import ValuesError
+from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.ledger.ledger import Charge, Ledger
+from relaxdp.ledger.subject import Subject
+from relaxdp.table.declare import Declaration, values_from_file
+from relaxdp.table.formats import Input
+from relaxdp.table.release import Account, quote_table, release_table
+from relaxdp.table.request import TableRequest
+
+
+def release(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Table: Parquet, a folder of it, CSV or Arrow IPC.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="Released table; it must not exist.")],
+    column: Annotated[list[str], typer.Option(help="Column to release; may be given several times.")],
+    id_column: Annotated[str, typer.Option("--id", help="Column that holds the ids; one id is one person.")],
+    epsilon: Annotated[str, typer.Option(help="The level, like 0.5.")],
+    key: Annotated[Path, typer.Option(help="Key file, from `relaxdp keygen`.")],
+    values: Annotated[
+        list[str] | None,
+        typer.Option(help="Declared values, like a,b,c; COLUMN=a,b,c where there are several columns."),
+    ] = None,
+    values_file: Annotated[
+        list[str] | None, typer.Option(help="File of declared values, one a line; or COLUMN=FILE.")
+    ] = None,
+    public_values: Annotated[
+        bool, typer.Option("--public-values", help="The values are public: take them from the column.")
+    ] = False,
+    number_range: Annotated[
+        tuple[float, float] | None, typer.Option("--range", help="Numbers from LOW to HIGH, for means.")
+    ] = None,
+    bins: Annotated[str | None, typer.Option(help="Numbers become bins with these edges, like 18,30,65.")] = None,
+    value_map: Annotated[
+        Path | None, typer.Option("--map", help="CSV of two columns: value, what it becomes before it is released.")
+    ] = None,
+    nulls: Annotated[str | None, typer.Option(help="A missing value becomes this declared value.")] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="Column to copy as it is; it is not protected.")] = None,
+    name: Annotated[str | None, typer.Option("--release", help="Name of the release  [default: IN's name]")] = None,
+    population: Annotated[str, typer.Option(help="Whose budget is charged; all its tables add up.")] = "everyone",
+    ledger: Annotated[Path | None, typer.Option(help="Ledger file  [default: KEY.ledger]")] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Release without accounting. Your risk.")] = False,
+    budget: Annotated[str | None, typer.Option(help="Budget of the population; the first release needs it.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Allow a level below the last one; it costs nothing.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Another key, other values or a changed table: a new path, charged in full.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")] = False,
+    threads: Annotated[int | None, typer.Option(min=1, help="Cores to use  [default: all]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Release columns of a table at a level, or relax an earlier release to a larger one.
+
+    Only ids and released columns are written, in the order of the ids. The same level again gives the identical reports
+    and costs nothing; a larger one costs the difference.
+    """
+    table = Input(source)
+    spoken = _Spoken(column, values or [], values_file or [])
+    request = TableRequest(
+        source=source,
+        target=target,
+        id_column=id_column,
+        columns=[
+            Declaration(
+                column=each,
+                values=spoken.of(each),
+                public=public_values and spoken.of(each) is None,
+                range=number_range if spoken.of(each) is None and not public_values else None,
+                bins=None if bins is None else [_number(edge) for edge in bins.split(",")],
+                map=value_map,
+                nulls=nulls,
+            ).request(table)
+            for each in column
+        ],
+        epsilon=as_epsilon(epsilon),
+        key=Key.load(key),
+        release=source.stem if name is None else name,
+        keep=keep or [],
+    )
+    if no_ledger:
+        rows, _ = _run(request, None, threads)
+        _report(request, rows, [], as_json)
+        return
+    with Ledger.open(ledger or key.with_name(key.name + ".ledger")) as book:
+        account = Account(book, Subject.population(population), budget, f"release to {target.name}", again, force)
+        if dry_run:
+            _report(request, None, quote_table(request, account), as_json)
+            return
+        rows, charges = _run(request, account, threads)
+        _report(request, rows, charges, as_json)
+
+
+class _Spoken:
+    """Declared values by column: plain ones are for the only column, `COLUMN=...` for the one named."""
+
+    def __init__(self, columns: list[str], values: list[str], files: list[str]) -> None:
+        self._found: dict[str, list[str]] = {}
+        for texts, read in ((values, lambda text: text.split(",")), (files, lambda text: values_from_file(Path(text)))):
+            for text in texts:
+                named = next((each for each in columns if text.startswith(f"{each}=")), None)
+                if named is None and len(columns) > 1:
+                    raise ValuesError(
+                        "with several columns, write COLUMN=... so that it is clear whose values these are."
+                    )
+                owner = columns[0] if named is None else named
+                self._found[owner] = read(text if named is None else text[len(named) + 1 :])
+
+    def of(self, column: str) -> list[str] | None:
+        return self._found.get(column)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValuesError("bins are numbers separated by commas, like 18,30,65.") from None
+
+
+def _run(request: TableRequest, account: Account | None, threads: int | None) -> tuple[int, list[Charge]]:
+    columns = (TextColumn("releasing"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        outcome = release_table(
+            request,
+            account,
+            threads=threads or os.cpu_count() or 1,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    return outcome.rows, outcome.charges
+
+
+def _report(request: TableRequest, rows: int | None, charges: list[Charge], as_json: bool) -> None:
+    level = epsilon_text(request.epsilon)
+    if as_json:
+        answer: dict[str, Any] = {"rows": rows, "epsilon": level, "release": request.release, "columns": {}}
+        for each, charge in zip(request.columns, charges, strict=False):
+            answer["columns"][each.column] = {"cost": epsilon_text(charge.cost), "epoch": charge.epoch}
+        if charges:
+            answer |= {"spent": epsilon_text(charges[-1].spent_after), "budget": epsilon_text(charges[-1].budget)}
+        typer.echo(json.dumps(answer))
+        return
+    names = ", ".join(repr(each.column) for each in request.columns)
+    if rows is None:
+        typer.echo(f"dry run: {names} at epsilon {level} would cost {_total(charges)}")
+    else:
+        typer.echo(f"released {names} of {rows:,} rows at epsilon {level} to {request.target}")
+    if charges:
+        last = charges[-1]
+        spent, budget, left = map(epsilon_text, (last.spent_after, last.budget, last.budget - last.spent_after))
+        typer.echo(f"cost {_total(charges)}; spent {spent} of the budget {budget}, {left} left")
+    else:
+        typer.echo("no ledger: nobody keeps account of what this cost")
+
+
+def _total(charges: list[Charge]) -> str:
+    return epsilon_text(sum((charge.cost for charge in charges), Decimal(0)))

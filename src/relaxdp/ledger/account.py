@@ -1,0 +1,102 @@
+"""The account of one subject: what its events add up to. A pure fold, without a store or a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from relaxdp.errors import UnknownSubjectError
+from relaxdp.ledger.amounts import ZERO, difference, total
+from relaxdp.ledger.events import BudgetRaised, BudgetSet, Event, LevelReleased, PathOpened
+from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.subject import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class PathState:
+    """One path: what it was opened with, and the largest epsilon that was read from it, which is its cost."""
+
+    identity: PathIdentity
+    epoch: int
+    facts: PathFacts
+    largest: Decimal = ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What a subject may spend, has spent and has left, and on which paths."""
+
+    subject: Subject
+    budget: Decimal
+    spent: Decimal
+    left: Decimal
+    paths: tuple[PathState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The budget of a subject and all its paths, in the order of their names.
+
+    Claim: a path costs the largest epsilon read from it, and the paths of a subject add up (a transcript reveals no
+    more than its highest level; independent paths compose); tests/contract/test_ledger.py.
+    """
+
+    subject: Subject
+    budget: Decimal | None = None
+    paths: tuple[PathState, ...] = ()
+
+    @property
+    def spent(self) -> Decimal:
+        """The sum over the paths of the largest epsilon of each."""
+        return total(path.largest for path in self.paths)
+
+    @property
+    def left(self) -> Decimal:
+        """What may still be spent."""
+        return ZERO if self.budget is None else difference(self.budget, self.spent)
+
+    def balance(self) -> Balance:
+        """Return the account as a caller sees it. A name that is unknown must not look like one that spent nothing."""
+        if self.budget is None:
+            raise UnknownSubjectError(f"{self.subject} is not in this ledger.", subject=str(self.subject))
+        return Balance(self.subject, self.budget, self.spent, self.left, self.paths)
+
+    def path(self, identity: PathIdentity, epoch: int | None = None) -> PathState | None:
+        """Return a path, by default its last epoch: earlier ones were given up and stay as they are."""
+        epochs = [path for path in self.paths if path.identity == identity and epoch in (None, path.epoch)]
+        return max(epochs, key=lambda path: path.epoch, default=None)
+
+    def after(self, event: Event) -> Account:
+        """Return the account after one more event.
+
+        A path that began without a table's fingerprint learns it from the first level that has one.
+        """
+        if isinstance(event, BudgetSet | BudgetRaised):
+            return replace(self, budget=event.budget)
+        if isinstance(event, PathOpened):
+            return self._with(PathState(event.identity, event.epoch, event.facts))
+        old = self.path(event.identity, event.epoch)
+        if old is None:
+            raise ValueError("a level was released from a path that was never opened")
+        facts = replace(old.facts, table_fingerprint=event.table_fingerprint or old.facts.table_fingerprint)
+        return self._with(replace(old, facts=facts, largest=max(old.largest, event.epsilon)))
+
+    def _with(self, changed: PathState) -> Account:
+        name = (changed.identity, changed.epoch)
+        others = [path for path in self.paths if (path.identity, path.epoch) != name]
+        return replace(self, paths=tuple(sorted([*others, changed], key=lambda path: (path.identity, path.epoch))))
+
+
+def add_up(events: Iterable[Event]) -> dict[Subject, Account]:
+    """Return the accounts that events add up to; a `ValueError` where they cannot have happened like that."""
+    accounts: dict[Subject, Account] = {}
+    for event in events:
+        before = accounts.get(event.subject, Account(event.subject))
+        after = before.after(event)
+        if after.budget is None or after.spent > after.budget:
+            raise ValueError(f"{event.subject} has spent more than the budget")
+        if isinstance(event, LevelReleased) and event.cost != difference(after.spent, before.spent):
+            raise ValueError(f"a release of {event.subject} was charged with another cost than it had")
+        accounts[event.subject] = after
+    return accounts

@@ -1,0 +1,87 @@
+"""What happened: frozen events, in the order in which they happened. What they cost is said elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.subject import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """What all events have: who it is about, and when (UTC)."""
+
+    subject: Subject
+    time: datetime
+
+    def _line(self, what: str, reason: str) -> str:
+        because = f" ({reason})" if reason else ""
+        return f"{self.time:%Y-%m-%d %H:%M:%S} {self.subject}: {what}{because}"
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSet(_Event):
+    """The first budget of a subject."""
+
+    budget: Decimal
+    reason: str
+
+    def __str__(self) -> str:
+        return self._line(f"budget set to {epsilon_text(self.budget)}", self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRaised(_Event):
+    """A larger budget; by hand, by a date, by a sale: the reason says it."""
+
+    previous: Decimal
+    budget: Decimal
+    reason: str
+
+    def __str__(self) -> str:
+        ends = f"from {epsilon_text(self.previous)} to {epsilon_text(self.budget)}"
+        return self._line(f"budget raised {ends}", self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class PathOpened(_Event):
+    """A path from which nothing was read yet. An epoch above 1 was forced."""
+
+    identity: PathIdentity
+    epoch: int
+    facts: PathFacts
+    reason: str = ""
+
+    def __str__(self) -> str:
+        forced = f", epoch {self.epoch}, forced" if self.epoch > 1 else ""
+        return self._line(f"path opened for {self.identity}{forced}", self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelReleased(_Event):
+    """A level that was read from a path, and what that added to what is spent."""
+
+    identity: PathIdentity
+    epoch: int
+    epsilon: Decimal
+    cost: Decimal
+    table_fingerprint: str | None
+    reason: str = ""
+
+    @property
+    def kind(self) -> Literal["released", "re-issued"]:
+        """Whether it was a level above all before it, or one that cost nothing."""
+        return "released" if self.cost else "re-issued"
+
+    def __str__(self) -> str:
+        epoch = f", epoch {self.epoch}," if self.epoch > 1 else ""
+        level = f"at {epsilon_text(self.epsilon)} for {epsilon_text(self.cost)}"
+        return self._line(f"{self.kind} {self.identity}{epoch} {level}", self.reason)
+
+
+Event = PathOpened | BudgetSet | BudgetRaised | LevelReleased

@@ -1,0 +1,240 @@
+"""The ledger: what has been spent, by whom, of which budget; durable before anything is released."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Connection
+
+from relaxdp.errors import BudgetError, EpsilonError, LedgerChangedError, PathNameError, SubjectError
+from relaxdp.law.epsilon import Epsilon, epsilon_text
+from relaxdp.ledger.account import Account, Balance, add_up
+from relaxdp.ledger.amounts import as_budget
+from relaxdp.ledger.events import BudgetRaised, BudgetSet, Event
+from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.rows import last_number, read_account, read_events, read_subjects, write
+from relaxdp.ledger.rules import Charge, Decision, Request, decide
+from relaxdp.ledger.store import Store, store_of
+from relaxdp.ledger.subject import Subject, check_reason
+
+__all__ = ["Balance", "Charge", "Ledger", "Request", "utc_now"]
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """Return the time of the system, in UTC."""
+    return datetime.now(UTC)
+
+
+class Ledger:
+    """Events that were made durable, and the accounts that they add up to.
+
+    Every charge is one transaction that looks, decides and writes while all other writers wait; it is on disk before
+    the call returns. So many processes cannot spend the same budget twice, and a crash can only lose a charge whose
+    release has not happened.
+
+    Claim: never less than what was acknowledged, never overspent; tests/faults/test_ledger_faults.py.
+    """
+
+    def __init__(self, store: Store, *, clock: Clock = utc_now) -> None:
+        self._store, self._clock = store, clock
+        self._seen = 0
+
+    @classmethod
+    def open(
+        cls, where: str | os.PathLike[str], *, timeout: float = 30.0, create: bool = True, clock: Clock = utc_now
+    ) -> Self:
+        """Open a ledger by file name or database URL; a new one is created unless `create` forbids it.
+
+        `timeout` is how many seconds to wait for other processes.
+        """
+        store = store_of(where, timeout=timeout)
+        store.prepare(create=create)
+        return cls(store, clock=clock)
+
+    def set_budget(self, subject: Subject, budget: Epsilon, *, reason: str) -> None:
+        """Set the first budget of a subject."""
+        exact = as_budget(budget)
+        check_reason(reason)
+        with self._account(subject, writing=True) as (connection, account):
+            if account.budget is not None:
+                raise BudgetError(
+                    f"{subject} has a budget of {epsilon_text(account.budget)} already; it may only be raised. "
+                    "Nothing was changed.",
+                    subject=str(subject),
+                    budget=epsilon_text(account.budget),
+                )
+            event = BudgetSet(subject, self._now(), exact, reason)
+            write(connection, account, account.after(event), [event])
+
+    def raise_budget(self, subject: Subject, budget: Epsilon, *, reason: str) -> None:
+        """Raise a budget. It can never be lowered: what could be spent may have been promised already."""
+        exact = as_budget(budget)
+        check_reason(reason)
+        with self._account(subject, writing=True) as (connection, account):
+            old = account.budget
+            if old is None or exact <= old:
+                stands = "there is none yet" if old is None else f"it is {epsilon_text(old)}"
+                raise BudgetError(
+                    f"the budget of {subject} may only be raised: {stands}, and {epsilon_text(exact)} was asked for. "
+                    "Nothing was changed.",
+                    subject=str(subject),
+                    budget=None if old is None else epsilon_text(old),
+                    asked=epsilon_text(exact),
+                )
+            event = BudgetRaised(subject, self._now(), old, exact, reason)
+            write(connection, account, account.after(event), [event])
+
+    def quote(
+        self,
+        subject: Subject,
+        identity: PathIdentity,
+        facts: PathFacts,
+        epsilon: Epsilon,
+        *,
+        again: bool = False,
+        force: bool = False,
+        budget: Epsilon | None = None,
+    ) -> Charge:
+        """Return what `charge` would do, or refuse as it would; nothing is written."""
+        return self.quote_all(subject, [(identity, facts, epsilon)], again=again, force=force, budget=budget)[0]
+
+    def quote_all(
+        self,
+        subject: Subject,
+        requests: Sequence[Request],
+        *,
+        again: bool = False,
+        force: bool = False,
+        budget: Epsilon | None = None,
+    ) -> list[Charge]:
+        """Return what `charge_all` would do, or refuse as it would; nothing is written."""
+        with self._account(subject) as (_, account):
+            return list(self._decide(account, requests, again, force, budget, "").charges)
+
+    def charge(
+        self,
+        subject: Subject,
+        identity: PathIdentity,
+        facts: PathFacts,
+        epsilon: Epsilon,
+        *,
+        again: bool = False,
+        force: bool = False,
+        budget: Epsilon | None = None,
+        reason: str = "",
+    ) -> Charge:
+        """Charge a release to its subject, durably, before it leaves.
+
+        The same or, with `again`, a lower level costs nothing. `force` opens a new path where the key, the values,
+        the type of the ids or the table differ; its cost adds up. `budget` is for the first release of a subject.
+        """
+        request = (identity, facts, epsilon)
+        return self.charge_all(subject, [request], again=again, force=force, budget=budget, reason=reason)[0]
+
+    def charge_all(
+        self,
+        subject: Subject,
+        requests: Sequence[Request],
+        *,
+        again: bool = False,
+        force: bool = False,
+        budget: Epsilon | None = None,
+        reason: str = "",
+        epochs: Sequence[int] | None = None,
+    ) -> list[Charge]:
+        """Charge several releases together: all of them or none, in one transaction.
+
+        `epochs` says on which epoch each was drawn, as quoted before. If that is no longer so, nothing is charged.
+        """
+        if reason:
+            check_reason(reason)
+        with self._account(subject, writing=True) as (connection, account):
+            decision = self._decide(account, requests, again, force, budget, reason)
+            if epochs is not None and list(epochs) != [charge.epoch for charge in decision.charges]:
+                raise LedgerChangedError(
+                    "the ledger changed since the release was quoted. Nothing was released; run it again.",
+                    subject=str(subject),
+                )
+            write(connection, account, decision.account, decision.events)
+        return list(decision.charges)
+
+    def balance(self, subject: Subject) -> Balance:
+        """Return what a subject may spend, has spent, has left, and on which paths."""
+        with self._account(subject) as (_, account):
+            return account.balance()
+
+    def subjects(self) -> list[Subject]:
+        """Return everybody who has a budget."""
+        with self._store.reading() as connection, self._intact():
+            return read_subjects(connection)
+
+    def history(self, subject: Subject | None = None) -> list[Event]:
+        """Return what happened, to one subject or to all, in order."""
+        with self._store.reading() as connection, self._intact():
+            return read_events(connection, subject)
+
+    def verify(self) -> None:
+        """Add up everything that ever happened, and refuse a ledger whose accounts say something else."""
+        with self._store.reading() as connection, self._intact():
+            accounts = add_up(read_events(connection, None))
+            if set(accounts) != set(read_subjects(connection)):
+                raise ValueError("its events are about others than its accounts")
+            for subject, account in accounts.items():
+                if account != read_account(connection, subject):
+                    raise ValueError(f"the account of {subject} is not what its events add up to")
+
+    def close(self) -> None:
+        """Let go of the ledger; it cannot be used afterwards."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _decide(
+        self,
+        account: Account,
+        requests: Sequence[Request],
+        again: bool,
+        force: bool,
+        budget: Epsilon | None,
+        reason: str,
+    ) -> Decision:
+        exact = None if budget is None else as_budget(budget)
+        return decide(account, requests, again=again, force=force, budget=exact, reason=reason, time=self._now())
+
+    @contextmanager
+    def _account(self, subject: Subject, *, writing: bool = False) -> Iterator[tuple[Connection, Account]]:
+        seen = self._seen  # before the transaction: other threads go on while this one looks
+        with self._store.writing() if writing else self._store.reading() as connection:
+            with self._intact():
+                if last_number(connection) < seen:
+                    raise ValueError("it went back to an earlier state, as if a backup had been put in its place")
+                account = read_account(connection, subject)
+            yield connection, account
+            number = last_number(connection)
+        self._seen = max(self._seen, number)
+
+    @contextmanager
+    def _intact(self) -> Iterator[None]:
+        """Turn what no ledger has written into one sentence."""
+        try:
+            yield
+        except (SubjectError, PathNameError, EpsilonError):
+            raise self._store.problem("a name or an amount in it cannot be read") from None
+        except ValueError as problem:
+            raise self._store.problem(str(problem)) from None
+
+    def _now(self) -> datetime:
+        return self._clock().astimezone(UTC)

@@ -1,0 +1,1 @@
+"""The steps from one version of the ledger's schema to the next."""

@@ -1,0 +1,1 @@
+"""One file per version. A step that was shipped is never changed."""

@@ -1,0 +1,126 @@
+"""Between rows and objects: reading an account, and writing events together with what they change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, func, insert, select, update
+
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.ledger.account import Account, PathState
+from relaxdp.ledger.amounts import from_text
+from relaxdp.ledger.events import BudgetRaised, BudgetSet, Event, LevelReleased, PathOpened
+from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.schema import EVENTS, PATHS, SUBJECTS
+from relaxdp.ledger.subject import Subject
+
+
+def read_subjects(connection: Connection) -> list[Subject]:
+    """Return all subjects, in the order of their names."""
+    found = connection.execute(select(SUBJECTS.c.subject_kind, SUBJECTS.c.subject_name))
+    return sorted(Subject(kind, name) for kind, name in found)
+
+
+def read_account(connection: Connection, subject: Subject) -> Account:
+    """Return the account of a subject; an empty one for a subject of whom nothing is known."""
+    budgets = connection.execute(select(SUBJECTS.c.budget).where(*_of(SUBJECTS, subject)))
+    budget = budgets.scalar_one_or_none()
+    paths = [
+        PathState(_identity(row), row["epoch"], _facts(row), from_text(row["largest"]))
+        for row in connection.execute(select(PATHS).where(*_of(PATHS, subject))).mappings()
+    ]
+    paths.sort(key=lambda path: (path.identity, path.epoch))
+    return Account(subject, None if budget is None else from_text(budget), tuple(paths))
+
+
+def read_events(connection: Connection, subject: Subject | None) -> list[Event]:
+    """Return what happened, in order."""
+    query = select(EVENTS).order_by(EVENTS.c.number)
+    if subject is not None:
+        query = query.where(*_of(EVENTS, subject))
+    return [_event(row) for row in connection.execute(query).mappings()]
+
+
+def last_number(connection: Connection) -> int:
+    """Return the number of the last event, 0 before the first."""
+    return connection.execute(select(func.max(EVENTS.c.number))).scalar() or 0
+
+
+def write(connection: Connection, before: Account, after: Account, events: Iterable[Event]) -> None:
+    """Append events, and bring the rows of the account from `before` to `after`."""
+    for event in events:
+        connection.execute(insert(EVENTS).values(**_subject_columns(event.subject), **_columns(event)))
+    who = _subject_columns(after.subject)
+    if after.budget is not None and after.budget != before.budget:
+        budget = epsilon_text(after.budget)
+        if before.budget is None:
+            connection.execute(insert(SUBJECTS).values(**who, budget=budget))
+        else:
+            connection.execute(update(SUBJECTS).where(*_of(SUBJECTS, after.subject)).values(budget=budget))
+    for path in after.paths:
+        old = before.path(path.identity, path.epoch)
+        content = {**asdict(path.facts), "largest": epsilon_text(path.largest)}
+        name = {**asdict(path.identity), "epoch": path.epoch}
+        if old is None:
+            connection.execute(insert(PATHS).values(**who, **name, **content))
+        elif old != path:
+            here = [PATHS.c[column] == value for column, value in name.items()]
+            connection.execute(update(PATHS).where(*_of(PATHS, after.subject), *here).values(**content))
+
+
+def _of(table: Any, subject: Subject) -> list[Any]:
+    return [table.c.subject_kind == subject.kind, table.c.subject_name == subject.name]
+
+
+def _subject_columns(subject: Subject) -> dict[str, Any]:
+    return {"subject_kind": subject.kind, "subject_name": subject.name}
+
+
+def _columns(event: Event) -> dict[str, Any]:
+    """Return an event's own columns. Times are text in UTC, the same in every store."""
+    time = event.time.astimezone(UTC).isoformat(timespec="microseconds")
+    common: dict[str, Any] = {"event": type(event).__name__, "time": time, "reason": event.reason}
+    if isinstance(event, BudgetSet):
+        return {**common, "budget": epsilon_text(event.budget)}
+    if isinstance(event, BudgetRaised):
+        return {**common, "budget": epsilon_text(event.budget), "previous": epsilon_text(event.previous)}
+    common |= {**asdict(event.identity), "epoch": event.epoch}
+    if isinstance(event, PathOpened):
+        return {**common, **asdict(event.facts)}
+    amounts = {"epsilon": epsilon_text(event.epsilon), "cost": epsilon_text(event.cost)}
+    return {**common, **amounts, "table_fingerprint": event.table_fingerprint}
+
+
+def _event(row: RowMapping) -> Event:
+    subject, reason = Subject(row["subject_kind"], row["subject_name"]), row["reason"]
+    time = datetime.fromisoformat(row["time"])
+    match row["event"]:
+        case "BudgetSet":
+            return BudgetSet(subject, time, from_text(row["budget"]), reason)
+        case "BudgetRaised":
+            return BudgetRaised(subject, time, from_text(row["previous"]), from_text(row["budget"]), reason)
+        case "PathOpened":
+            return PathOpened(subject, time, _identity(row), row["epoch"], _facts(row), reason)
+        case "LevelReleased":
+            level, cost = from_text(row["epsilon"]), from_text(row["cost"])
+            table = row["table_fingerprint"]
+            return LevelReleased(subject, time, _identity(row), row["epoch"], level, cost, table, reason)
+    raise ValueError("an event is of an unknown kind")
+
+
+def _identity(row: RowMapping) -> PathIdentity:
+    return PathIdentity(row["release"], row["attribute"])
+
+
+def _facts(row: RowMapping) -> PathFacts:
+    return PathFacts(
+        encoding=row["encoding"],
+        params=row["params"],
+        key_fingerprint=row["key_fingerprint"],
+        id_type=row["id_type"],
+        table_fingerprint=row["table_fingerprint"],
+        growing=row["growing"],
+    )

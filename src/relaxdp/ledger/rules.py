@@ -1,0 +1,189 @@
+"""What a release would cost, and why it may be refused. Pure: the same answer for a dry run and for the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from relaxdp.errors import (
+    BudgetError,
+    BudgetExceededError,
+    BudgetMissingError,
+    IdTypeError,
+    LevelError,
+    NothingChangedError,
+    PathChangedError,
+    TableChangedError,
+    ValuesChangedError,
+    WrongKeyError,
+)
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.ledger.account import Account, PathState
+from relaxdp.ledger.amounts import difference
+from relaxdp.ledger.events import BudgetSet, Event, LevelReleased, PathOpened
+from relaxdp.ledger.paths import PathFacts, PathIdentity
+
+Request = tuple[PathIdentity, PathFacts, Epsilon]
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a release costs, on which epoch of its path it is, and how the account stands before and after it."""
+
+    identity: PathIdentity
+    cost: Decimal
+    epoch: int
+    previous: Decimal | None
+    """The largest epsilon that was read from the path before; None on a new path."""
+    spent_before: Decimal
+    spent_after: Decimal
+    budget: Decimal
+    is_new_path: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be written down, and the account after it."""
+
+    account: Account
+    events: tuple[Event, ...]
+    charges: tuple[Charge, ...]
+
+
+def decide(
+    account: Account,
+    requests: Sequence[Request],
+    *,
+    again: bool,
+    force: bool,
+    budget: Decimal | None,
+    reason: str,
+    time: datetime,
+) -> Decision:
+    """Return what several releases cost together; if one of them is refused, all are.
+
+    `force` opens a new path where something differs, and only there; it is refused where nothing does.
+    """
+    events: list[Event] = _first_budget(account, budget, reason, time)
+    for event in events:
+        account = account.after(event)
+    if force and not any(_differs(account.path(identity), facts) for identity, facts, _ in requests):
+        raise NothingChangedError(
+            "nothing differs from what was released before, so no new path is opened. Nothing was released. "
+            "Without forcing, the path goes on."
+        )
+    charges = []
+    for identity, facts, epsilon in requests:
+        charge, happened = _one(account, identity, facts, as_epsilon(epsilon), again, force, reason, time)
+        for event in happened:
+            account = account.after(event)
+        events += happened
+        charges.append(charge)
+    return Decision(account, tuple(events), tuple(charges))
+
+
+def _first_budget(account: Account, budget: Decimal | None, reason: str, time: datetime) -> list[Event]:
+    if account.budget is None:
+        if budget is None:
+            raise BudgetMissingError(
+                f"{account.subject} has no budget yet: the first release needs a budget. Nothing was released.",
+                subject=str(account.subject),
+            )
+        return [BudgetSet(account.subject, time, budget, reason or "the first release")]
+    if budget is not None and budget != account.budget:
+        raise BudgetError(
+            f"{account.subject} has a budget of {epsilon_text(account.budget)} already, and "
+            f"{epsilon_text(budget)} was asked for. A release does not change it. Nothing was released.",
+            subject=str(account.subject),
+            budget=epsilon_text(account.budget),
+            asked=epsilon_text(budget),
+        )
+    return []
+
+
+def _one(
+    account: Account,
+    identity: PathIdentity,
+    facts: PathFacts,
+    epsilon: Decimal,
+    again: bool,
+    force: bool,
+    reason: str,
+    time: datetime,
+) -> tuple[Charge, list[Event]]:
+    path, subject = account.path(identity), account.subject
+    problem = _differs(path, facts)
+    if problem is not None and not force:
+        raise problem
+    is_new = path is None or problem is not None
+    epoch = 1 if path is None else path.epoch + is_new
+    previous = None if path is None or is_new else path.largest
+    if previous is not None and epsilon < previous and not again:
+        raise LevelError(
+            f"epsilon may only grow: {identity} is at {epsilon_text(previous)} and {epsilon_text(epsilon)} was asked "
+            "for. A report cannot be taken back; --again re-issues a lower level, which costs nothing. "
+            "Nothing was released.",
+            release=identity.release,
+            attribute=identity.attribute,
+            previous=epsilon_text(previous),
+            epsilon=epsilon_text(epsilon),
+        )
+    largest = epsilon if previous is None else max(previous, epsilon)
+    cost = largest if previous is None else difference(largest, previous)
+    events: list[Event] = [PathOpened(subject, time, identity, epoch, facts, reason)] if is_new else []
+    events.append(LevelReleased(subject, time, identity, epoch, epsilon, cost, facts.table_fingerprint, reason))
+    after = account
+    for event in events:
+        after = after.after(event)
+    assert account.budget is not None  # noqa: S101
+    if cost > account.left:
+        raise _exceeded(account, cost)
+    spent = account.spent
+    return Charge(identity, cost, epoch, previous, spent, after.spent, account.budget, is_new), events
+
+
+def _exceeded(account: Account, cost: Decimal) -> BudgetExceededError:
+    assert account.budget is not None  # noqa: S101
+    left, budget, needed = epsilon_text(account.left), epsilon_text(account.budget), epsilon_text(cost)
+    return BudgetExceededError(
+        f"budget exceeded: {left} left of {budget}, this release needs {needed}. Nothing was released.",
+        subject=str(account.subject),
+        left=left,
+        budget=budget,
+        needed=needed,
+    )
+
+
+def _differs(path: PathState | None, facts: PathFacts) -> PathChangedError | None:
+    """Return the first thing that differs. The key comes first: another key changes the keyed fingerprint too."""
+    if path is None:
+        return None
+    old = path.facts
+    if facts.key_fingerprint != old.key_fingerprint:
+        return _changed(WrongKeyError, path, "the key", old.key_fingerprint, facts.key_fingerprint)
+    if (facts.encoding, facts.params) != (old.encoding, old.params):
+        what = "the encoding" if facts.encoding != old.encoding else "the list of values (or their order)"
+        given = (facts.encoding, facts.params[:16])
+        return _changed(ValuesChangedError, path, what, " ".join((old.encoding, old.params[:16])), " ".join(given))
+    if facts.id_type != old.id_type:
+        return _changed(IdTypeError, path, "the type of the ids", old.id_type, facts.id_type)
+    known, given_table = old.table_fingerprint, facts.table_fingerprint
+    if not old.growing and known is not None and given_table is not None and known != given_table:
+        # Which rows changed is not known here, and must not be: it would be as telling as the change itself.
+        return _changed(TableChangedError, path, "the table (its ids or their truths)", known, given_table)
+    return None
+
+
+def _changed(error: type[PathChangedError], path: PathState, what: str, old: str, new: str) -> PathChangedError:
+    return error(
+        f"{what} is not what {path.identity} was released with: {old} is recorded, and this is {new}. Nothing was "
+        f"released. Forcing it opens a new path, charged to everyone in addition to the {epsilon_text(path.largest)} "
+        "of the old one.",
+        release=path.identity.release,
+        attribute=path.identity.attribute,
+        epoch=path.epoch,
+        recorded=old,
+        given=new,
+    )

@@ -1,0 +1,212 @@
+"""The ledger in one SQLite file: all that is particular to SQLite."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from relaxdp.draw.private_file import PrivateFileError, locked_folder, sync_folder
+from relaxdp.errors import (
+    LedgerAccessError,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerFullError,
+    LedgerLockedError,
+    LedgerVersionError,
+)
+from relaxdp.ledger.migrate import VERSIONS, migrate, version_of
+
+# A commit is on disk before it returns; `fullfsync` says so to macOS, where a sync alone does not.
+PRAGMAS = ("synchronous = FULL", "fullfsync = ON")
+
+# What happened stays, and so does whom it happened to.
+GUARDS = tuple(
+    f"CREATE TRIGGER IF NOT EXISTS {table}_no_{deed.lower()} BEFORE {deed} ON {table} "
+    f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+    for table, deed in [
+        ("ledger_event", "UPDATE"),
+        ("ledger_event", "DELETE"),
+        ("ledger_path", "DELETE"),
+        ("ledger_subject", "DELETE"),
+    ]
+)
+
+_SENTENCES: dict[int, tuple[type[LedgerError], str]] = {
+    sqlite3.SQLITE_READONLY: (LedgerAccessError, "may not be written"),
+    sqlite3.SQLITE_CANTOPEN: (LedgerAccessError, "cannot be opened: it is gone, or it or its folder is not accessible"),
+    sqlite3.SQLITE_PERM: (LedgerAccessError, "may not be accessed"),
+    sqlite3.SQLITE_AUTH: (LedgerAccessError, "may not be accessed"),
+    sqlite3.SQLITE_IOERR: (LedgerFullError, "cannot be read or written: the disk fails, or has no room for it"),
+    sqlite3.SQLITE_FULL: (LedgerFullError, "cannot be written: the disk is full"),
+    sqlite3.SQLITE_CORRUPT: (LedgerDamagedError, "is damaged"),
+    sqlite3.SQLITE_NOTADB: (LedgerDamagedError, "is damaged, or is no ledger"),
+}
+
+
+class SqliteStore:
+    """A file that only its owner can read, with a write-ahead log beside it.
+
+    Connections live for one transaction. None is open when a process forks, and none crosses threads: SQLite's
+    locks survive neither.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, timeout: float) -> None:
+        # Resolved once: neither a link nor a later change of the working folder may lead to a second ledger.
+        self._path = Path(path).resolve()
+        self._timeout = timeout
+        self._engine: Engine | None = _engine(self._path, timeout)
+
+    def prepare(self, *, create: bool) -> None:
+        """Create the file where there is none, check that it is whole, and bring it to the last version."""
+        if not self._path.exists():
+            if not create:
+                raise self._error(LedgerAccessError, "does not exist")
+            self._create()
+        if not self._path.is_file():
+            raise self._error(LedgerAccessError, "is not a file")
+        status = self._path.stat()
+        if status.st_size == 0:  # we never leave an empty file: somebody cut it
+            raise self._error(LedgerDamagedError, "is empty, so it is damaged")
+        if status.st_nlink > 1:
+            raise self._error(LedgerAccessError, "has a second name (a hard link), under which it could be changed")
+        with self.reading() as connection:
+            if connection.exec_driver_sql("PRAGMA quick_check(1)").scalar() != "ok":
+                raise self._error(LedgerDamagedError, "is damaged")
+            self._check_version(version := version_of(connection))
+        if version != VERSIONS[-1]:
+            with self.writing() as connection:
+                self._check_version(version_of(connection))
+                _migrate(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Look at one snapshot."""
+        with self._transaction() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Take the one write lock before looking, so that what was checked still holds when it is written."""
+        with self._transaction(immediate=True) as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Refuse further use."""
+        self._engine = None
+
+    def problem(self, what: str) -> LedgerError:
+        """Return the error for content that no ledger has written."""
+        return self._error(LedgerDamagedError, f"is damaged: {what}")
+
+    def _check_version(self, version: str | None) -> None:
+        if version is None:
+            raise self._error(LedgerDamagedError, "is a database, but no ledger")
+        if version not in VERSIONS:
+            raise self._error(
+                LedgerVersionError,
+                f"has schema version {version!r} and this relaxdp knows {VERSIONS[-1]!r} at most: "
+                "it was written by a newer one",
+                version=version,
+            )
+
+    @contextmanager
+    def _transaction(self, **options: Any) -> Iterator[Connection]:
+        if self._engine is None:
+            raise self._error(LedgerAccessError, "was closed")
+        with self._translated(), self._engine.connect() as plain:
+            connection = plain.execution_options(**options)
+            with connection.begin():
+                yield connection
+
+    def _create(self) -> None:
+        """Make the whole ledger under another name and move it here: nobody ever sees a half-made one."""
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(locked_folder(self._path.parent))
+            except PrivateFileError as problem:
+                raise self._error(LedgerAccessError, f"cannot be created: its folder {problem}") from None
+            if self._path.exists():  # another process was faster
+                return
+            if Path(f"{self._path}-wal").exists():
+                raise self._error(LedgerDamagedError, "is gone, but its log (-wal) is still there")
+            made: Path | None = None
+            try:
+                descriptor, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
+                os.close(descriptor)
+                made = Path(name)
+                with self._translated(), _engine(made, self._timeout).connect() as connection:
+                    with connection.begin():
+                        _migrate(connection)
+                    # Outside of a transaction, and after everything else: from here on readers do not wait.
+                    connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
+                made.replace(self._path)
+                sync_folder(self._path.parent)
+            except OSError as problem:
+                raise self._error(LedgerAccessError, f"cannot be created: {problem.strerror}") from None
+            finally:
+                for suffix in ("", "-wal", "-shm", "-journal") if made else ():
+                    Path(f"{made}{suffix}").unlink(missing_ok=True)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn the database's exceptions into sentences; their own text would show statements and parameters."""
+        found: BaseException | None = None
+        try:
+            yield
+        except DBAPIError as problem:
+            found = problem.orig
+        except sqlite3.Error as problem:
+            found = problem
+        if found is not None:
+            raise self._sentence(found)
+
+    def _sentence(self, problem: BaseException) -> LedgerError:
+        code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            wait = f"is held by another process, and did not become free within {self._timeout:g} seconds"
+            return self._error(LedgerLockedError, wait, timeout=self._timeout)
+        kind, what = _SENTENCES.get(code, (LedgerError, "cannot be used"))
+        return self._error(kind, what)
+
+    def _error(self, kind: type[LedgerError], what: str, **fields: Any) -> LedgerError:
+        return kind(f"the ledger {str(self._path)!r} {what}. Nothing was released.", path=str(self._path), **fields)
+
+
+def _migrate(connection: Connection) -> None:
+    migrate(connection)
+    for statement in GUARDS:
+        connection.exec_driver_sql(statement)
+
+
+def _engine(path: Path, timeout: float) -> Engine:
+    def connect() -> sqlite3.Connection:
+        # `mode=rw`: a ledger that was deleted under us is an error, not a new and empty one.
+        made = sqlite3.connect(
+            f"{path.as_uri()}?mode=rw", uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
+        )
+        try:
+            for pragma in PRAGMAS:
+                made.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        immediate = connection.get_execution_options().get("immediate", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+    return engine

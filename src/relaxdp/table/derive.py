@@ -1,0 +1,131 @@
+"""From a column of a table to the truth that is released: missing values, bins, a map, numbers written as text."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from relaxdp.errors import DeriveError
+
+Column = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Nulls:
+    """A missing value becomes a declared value of its own."""
+
+    value: str
+
+    def __call__(self, column: Column, first_row: int) -> Column:
+        """Fill the gaps; other kinds of columns than text have no such value."""
+        if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+            column = column.cast(pa.string())
+        return pc.fill_null(column, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """A number becomes the bin that it falls into: below the first edge, between two edges, or from the last one on."""
+
+    edges: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.edges or any(low >= high for low, high in pairwise(self.edges)):
+            raise DeriveError("the edges of bins must be one or more growing numbers, like 18,30,65.")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the bins, in order: these are the declared values."""
+        between = [f"{low:g} to {high:g}" for low, high in pairwise(self.edges)]
+        return (f"below {self.edges[0]:g}", *between, f"{self.edges[-1]:g} or more")
+
+    def __call__(self, column: Column, first_row: int) -> Column:
+        """Return the bins' names, as a dictionary."""
+        numbers = as_numbers(column, first_row)
+        place = pa.scalar(0, pa.int32())
+        for edge in self.edges:
+            place = pc.add(place, pc.cast(pc.greater_equal(numbers, edge), pa.int32()))
+        return pa.DictionaryArray.from_arrays(place, pa.array(self.labels))
+
+
+@dataclass(frozen=True, slots=True)
+class ValueMap:
+    """A value becomes another one, by a table of two columns; several may become the same."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def read(cls, path: Path) -> ValueMap:
+        """Read a CSV file of pairs, without a header."""
+        try:
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                rows = [tuple(row) for row in csv.reader(file) if row]
+        except (OSError, UnicodeDecodeError):
+            raise DeriveError(f"the map {str(path)!r} cannot be read.") from None
+        if not rows or any(len(row) != 2 for row in rows):
+            raise DeriveError(f"the map {str(path)!r} must have two columns: value, what it becomes.")
+        if len({row[0] for row in rows}) != len(rows):
+            raise DeriveError(f"the map {str(path)!r} names a value twice.")
+        return cls(tuple((row[0], row[1]) for row in rows))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What values become, in the order of the file: these are the declared values."""
+        return tuple(dict.fromkeys(target for _, target in self.pairs))
+
+    def __call__(self, column: Column, first_row: int) -> Column:
+        """Return the mapped column; a value that the map does not name is missing afterwards, and refused as such."""
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        sources = pa.array([source for source, _ in self.pairs])
+        found = pc.index_in(column.cast(pa.string()), value_set=sources)
+        targets = pa.array([self.labels.index(target) for _, target in self.pairs], type=pa.int32())
+        return pa.DictionaryArray.from_arrays(pc.take(targets, found), pa.array(self.labels))
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A column of text becomes numbers; one of numbers stays as it is."""
+
+    def __call__(self, column: Column, first_row: int) -> Column:
+        """Return numbers."""
+        return as_numbers(column, first_row)
+
+
+def as_numbers(column: Column, first_row: int) -> Column:
+    """Return a column as numbers; the sentence names the row, never its content."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return column
+    numbers = _try_cast(column)
+    if numbers is None:
+        row = next((row for row in range(len(column)) if _try_cast(column[row : row + 1]) is None), 0)
+        raise DeriveError(f"row {first_row + row + 1:,}: this is not a number. Nothing was released.")
+    return numbers
+
+
+def _try_cast(column: Column) -> Column | None:
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowException:
+        return None
+
+
+def declared_values(texts: Sequence[str], kind: Any) -> tuple[Any, ...]:
+    """Return declared values as the kind of a column: whole numbers for a column of them, else text."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if not pa.types.is_integer(kind):
+        return tuple(texts)
+    try:
+        return tuple(int(text) for text in texts)
+    except ValueError:
+        raise DeriveError("the column holds whole numbers, and so must the declared values.") from None

@@ -1,0 +1,89 @@
+"""The local engine: batches of a table in id order -> released batches, on one or more cores, with flat memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from relaxdp.encode.release import release_codes
+from relaxdp.front import Numeric
+from relaxdp.table.fingerprint import Fingerprint
+from relaxdp.table.order import IdOrder
+from relaxdp.table.request import ColumnRequest, TableRequest, plain
+
+Progress = Callable[[int], None]
+
+
+class Engine:
+    """Releases the batches of one request. Fingerprints are those of the table under the release's own name."""
+
+    def __init__(self, request: TableRequest, schema: Any, names: Sequence[str]) -> None:
+        """Release under `names`, one for each column: the release's name, or that of a later epoch."""
+        self._request, self._names = request, names
+        self.schema = request.output_schema(schema)
+        self.fingerprints = [
+            Fingerprint(request.key, each.mechanism.encoding.path_name(request.release, each.column))
+            for each in request.columns
+        ]
+
+    def run(self, batches: Iterable[Any], threads: int, progress: Progress, *, ordered: bool = True) -> Iterator[Any]:
+        """Return released batches in the order of the input, a few of them under way at a time.
+
+        Ids that do not ascend are refused, unless the order does not matter because nothing is written.
+        """
+        order, first_row = IdOrder(), 0
+        with ThreadPoolExecutor(threads) as pool:
+            under_way: deque[Future[Any]] = deque()
+            try:
+                for batch in batches:
+                    if ordered:
+                        order.check(plain(batch.column(self._request.id_column)))
+                    under_way.append(pool.submit(self._release, batch, first_row))
+                    first_row += batch.num_rows
+                    if len(under_way) > threads:
+                        yield self._next(under_way, progress)
+                while under_way:
+                    yield self._next(under_way, progress)
+            finally:
+                for future in under_way:
+                    future.cancel()
+
+    @staticmethod
+    def _next(under_way: deque[Future[Any]], progress: Progress) -> Any:
+        batch = under_way.popleft().result()
+        progress(batch.num_rows)
+        return batch
+
+    def _release(self, batch: Any, first_row: int) -> Any:
+        ids = plain(batch.column(self._request.id_column))
+        columns = [ids]
+        for each, name, fingerprint in zip(self._request.columns, self._names, self.fingerprints, strict=True):
+            columns.append(self._column(each, name, fingerprint, batch.column(each.column), ids, first_row))
+        columns += [plain(batch.column(name)) for name in self._request.keep]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _column(
+        self, each: ColumnRequest, name: str, fingerprint: Fingerprint, column: Any, ids: Any, first_row: int
+    ) -> Any:
+        encoding = each.mechanism.encoding
+        codes = release_codes(
+            encoding,
+            each.truth(column, first_row),
+            ids,
+            key=self._request.key,
+            epsilon=self._request.epsilon,
+            release=name,
+            attribute=each.column,
+            first_row=first_row,
+            watch=fingerprint.add,
+        )[:, 0]
+        if isinstance(each.mechanism, Numeric):
+            return pa.array(np.array(encoding.labels)[codes])
+        kind = self.schema.field(each.column).type
+        indices = pa.array(codes.astype(kind.index_type.to_pandas_dtype(), copy=False))
+        return pa.DictionaryArray.from_arrays(indices, pa.array(list(encoding.labels)))

@@ -1,0 +1,85 @@
+"""Rows in id order: sorted input streams straight through, other input is sorted out of core.
+
+The order of rows can betray the truth (a table sorted by diagnosis), so rows leave in the order of their ids. Strictly
+ascending ids also prove that none is repeated.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from relaxdp.errors import ObjectIdError, TableFileError
+from relaxdp.table.formats import BATCH_ROWS, Format, Input, files_of
+
+_MEMORY = "600MB"
+
+
+class NotAscendingError(Exception):
+    """The input is not sorted by id; it has to be read again through a sort."""
+
+
+class IdOrder:
+    """Checks, batch after batch, that ids ascend."""
+
+    def __init__(self) -> None:
+        self._last: Any = None
+        self._rows = 0
+
+    def check(self, ids: Any) -> None:
+        """Raise `NotAscendingError` where an id is not larger than the one before."""
+        if not len(ids):
+            return
+        if ids.null_count:
+            row = self._rows + pc.index(pc.is_null(ids), True).as_py() + 1
+            raise ObjectIdError(f"row {row:,}: the id is missing. Nothing was released.", row=row)
+        first = ids[0]
+        try:
+            rises = self._last is None or pc.less(self._last, first).as_py()
+            ascending = rises and pc.all(pc.less(ids[:-1], ids[1:]), min_count=0).as_py()
+        except pa.ArrowException:
+            raise ObjectIdError("the ids cannot be ordered: use whole numbers, text, bytes or UUIDs.") from None
+        if not ascending:
+            raise NotAscendingError
+        self._last, self._rows = ids[len(ids) - 1], self._rows + len(ids)
+
+
+def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads: int) -> Generator[Any]:
+    """Return the rows of some columns in id order, sorted by DuckDB, which spills to disk."""
+    import duckdb  # noqa: PLC0415 (only where a sort is needed)
+
+    with tempfile.TemporaryDirectory(prefix="relaxdp-sort-") as spill:
+        connection = duckdb.connect()
+        try:
+            connection.execute("SET memory_limit = ?", [_MEMORY])
+            connection.execute("SET temp_directory = ?", [spill])
+            connection.execute("SET threads = ?", [threads])
+            names = ", ".join(_quoted(name) for name in dict.fromkeys(columns))
+            relation = _relation(connection, table)
+            query = f"SELECT {names} FROM {relation} ORDER BY {_quoted(id_column)}"  # noqa: S608 (quoted names)
+            reader: Any = connection.sql(query).to_arrow_reader(BATCH_ROWS)
+            yield from reader
+        except duckdb.Error:
+            raise TableFileError(
+                f"{str(table.path)!r} could not be sorted: it is damaged, or the disk is full. Nothing was written."
+            ) from None
+        finally:
+            connection.close()
+
+
+def _relation(connection: Any, table: Input) -> str:
+    files = [str(file) for file in files_of(table.path)]
+    if table.format is Format.PARQUET:
+        listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+        return f"read_parquet([{listed}])"
+    reader = pa.RecordBatchReader.from_batches(table.schema.remove_metadata(), table.batches(table.schema.names))
+    connection.register("relaxdp_input", reader)
+    return "relaxdp_input"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

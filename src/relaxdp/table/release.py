@@ -1,0 +1,208 @@
+"""A release of a table: write aside, charge the ledger durably, rename. What fails before the charge costs nothing."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from relaxdp.errors import TableFileError
+from relaxdp.ledger.ledger import Charge, Ledger
+from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.subject import Subject
+from relaxdp.table.engine import Engine
+from relaxdp.table.formats import Input, Output, format_of, sidecar_of
+from relaxdp.table.order import NotAscendingError, sorted_batches
+from relaxdp.table.request import TableRequest, id_type_of
+from relaxdp.table.temporary import aside, put_in_place
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who is charged, in which ledger, and what the person who releases has agreed to."""
+
+    ledger: Ledger
+    subject: Subject
+    budget: Any = None
+    reason: str = ""
+    again: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a release did: how many rows left, and what each column cost (nothing is known without a ledger)."""
+
+    rows: int
+    charges: list[Charge]
+
+
+def release_table(
+    request: TableRequest, account: Account | None, *, threads: int = 1, progress: Progress | None = None
+) -> Outcome:
+    """Release columns of a table. The same call again gives the identical reports and charges nothing.
+
+    The order is what makes it safe: the output is written aside and made durable; the ledger commits; the file is
+    renamed. Killed before the commit, nothing was charged and nothing left. Killed after it, the ledger shows a level
+    whose file never appeared, and running again produces that very file.
+    """
+    table = Input(request.source)
+    request.check_columns(table.schema)
+    id_type = id_type_of(table.schema.field(request.id_column).type)
+    with aside(request.target) as place:
+        epochs = _epochs(request, account, table, id_type, threads)
+        names = [epoch_name(request.release, epoch) for epoch in epochs]
+        engine, rows = _write(request, table, place, id_type, names, threads, _progress_of(progress, table))
+        charges = _charge(request, account, id_type, [each.text() for each in engine.fingerprints], epochs)
+        _finish(request, place, id_type, names)
+    return Outcome(rows, charges)
+
+
+def quote_table(request: TableRequest, account: Account) -> list[Charge]:
+    """Return what a release would cost, from the ledger alone. Nothing is read of the table but its schema."""
+    table = Input(request.source)
+    request.check_columns(table.schema)
+    id_type = id_type_of(table.schema.field(request.id_column).type)
+    return _quote(account, _entries(request, id_type, [None] * len(request.columns)))
+
+
+def epoch_name(release: str, epoch: int) -> str:
+    """Return the release's name in the stream: a table that was forced through has noise of its own."""
+    return release if epoch == 1 else f"{release} (epoch {epoch})"
+
+
+def _write(
+    request: TableRequest, table: Input, place: Path, id_type: str, names: list[str], threads: int, progress: Any
+) -> tuple[Engine, int]:
+    """Write the released rows; where the input turns out not to be sorted by id, once more through a sort."""
+    columns = request.input_columns()
+    try:
+        with closing(table.batches(columns)) as batches:
+            return _write_from(request, table, batches, place, id_type, names, threads, progress)
+    except NotAscendingError:
+        progress(None)
+    try:
+        with closing(sorted_batches(table, columns, request.id_column, threads)) as batches:
+            return _write_from(request, table, batches, place, id_type, names, threads, progress)
+    except NotAscendingError:
+        raise TableFileError(
+            "an id occurs in two rows. One id is one object: two people under one id would show whether their answers "
+            "are equal. Nothing was released."
+        ) from None
+
+
+def _write_from(
+    request: TableRequest,
+    table: Input,
+    batches: Iterator[Any],
+    place: Path,
+    id_type: str,
+    names: list[str],
+    threads: int,
+    progress: Any,
+) -> tuple[Engine, int]:
+    engine, rows = Engine(request, table.schema, names), 0
+    output = None
+    try:
+        description = request.description(id_type, names)
+        output = Output(place, format_of(request.target), engine.schema, description)
+        for batch in engine.run(batches, threads, progress):
+            output.write(batch)
+            rows += batch.num_rows
+        output.close()
+        os.fsync(output.descriptor())
+    except OSError as problem:
+        if isinstance(problem, TableFileError):
+            raise
+        raise TableFileError(
+            f"{str(request.target)!r} cannot be written: {problem.strerror or 'the disk may be full'}. "
+            "Nothing was released."
+        ) from None
+    finally:
+        if output is not None:
+            output.abandon()
+    return engine, rows
+
+
+def _epochs(request: TableRequest, account: Account | None, table: Input, id_type: str, threads: int) -> list[int]:
+    """Return which epoch of each path is to be drawn, and refuse early what the ledger would refuse at the end."""
+    if account is None:
+        return [1] * len(request.columns)
+    prints: list[str | None] = [None] * len(request.columns)
+    if account.force:  # whether the table changed decides the epoch, so its fingerprint is needed first
+        prints = _fingerprints(request, table, threads)
+    return [charge.epoch for charge in _quote(account, _entries(request, id_type, prints))]
+
+
+def _fingerprints(request: TableRequest, table: Input, threads: int) -> list[str | None]:
+    """Read the table once without releasing anything. The order of the rows does not matter here."""
+    engine = Engine(request, table.schema, [request.release] * len(request.columns))
+    deque(engine.run(table.batches(request.input_columns()), threads, lambda _: None, ordered=False), maxlen=0)
+    return [each.text() for each in engine.fingerprints]
+
+
+def _entries(request: TableRequest, id_type: str, prints: list[Any]) -> list[tuple[PathIdentity, PathFacts, Any]]:
+    entries = []
+    for each, fingerprint in zip(request.columns, prints, strict=True):
+        encoding = each.mechanism.encoding
+        facts = PathFacts(
+            encoding=encoding.name,
+            params=encoding.params.hex(),
+            key_fingerprint=request.key.fingerprint,
+            id_type=id_type,
+            table_fingerprint=fingerprint,
+        )
+        entries.append((PathIdentity(request.release, each.column), facts, request.epsilon))
+    return entries
+
+
+def _quote(account: Account, entries: list[tuple[PathIdentity, PathFacts, Any]]) -> list[Charge]:
+    return account.ledger.quote_all(
+        account.subject, entries, again=account.again, force=account.force, budget=account.budget
+    )
+
+
+def _charge(
+    request: TableRequest, account: Account | None, id_type: str, prints: list[str], epochs: list[int]
+) -> list[Charge]:
+    if account is None:
+        return []
+    entries = _entries(request, id_type, prints)
+    # Somebody else may have charged the same path while we wrote; an epoch that moved on would not be what we drew.
+    if [charge.epoch for charge in _quote(account, entries)] != epochs:
+        raise TableFileError("the ledger changed while the release was written. Nothing was released; run it again.")
+    return account.ledger.charge_all(
+        account.subject,
+        entries,
+        again=account.again,
+        force=account.force,
+        budget=account.budget,
+        reason=account.reason,
+    )
+
+
+def _finish(request: TableRequest, place: Path, id_type: str, names: list[str]) -> None:
+    sidecar = sidecar_of(request.target)
+    if format_of(request.target).value == "csv":  # first, so that no file ever stands without its description
+        with aside(sidecar) as beside:
+            beside.write_text(request.description(id_type, names).dumps(), "utf-8")
+            put_in_place(beside, sidecar)
+    put_in_place(place, request.target)
+
+
+def _progress_of(progress: Progress | None, table: Input) -> Any:
+    done = 0
+
+    def advance(rows: int | None) -> None:
+        nonlocal done
+        done = 0 if rows is None else done + rows
+        if progress is not None:
+            progress(done, table.rows)
+
+    return advance

@@ -1,0 +1,128 @@
+"""What is to be released: which columns of which table, as what, at which level, for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from relaxdp.draw.key import Key
+from relaxdp.errors import ObjectIdError, UnknownColumnError
+from relaxdp.front import Categorical, Mechanism, Numeric
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.table.description import ColumnDescription, FileDescription
+
+Derivation = Callable[[Any, int], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRequest:
+    """One column, how its truth is derived, and the mechanism that hides it. The attribute names its path."""
+
+    column: str
+    mechanism: Mechanism
+    derivations: Sequence[Derivation] = ()
+
+    def truth(self, column: Any, first_row: int) -> Any:
+        """Return the truths of a part of the column."""
+        for derive in self.derivations:
+            column = derive(column, first_row)
+        return column
+
+
+@dataclass(frozen=True, slots=True)
+class TableRequest:
+    """A release of one table."""
+
+    source: Path
+    target: Path
+    id_column: str
+    columns: Sequence[ColumnRequest]
+    epsilon: Decimal
+    key: Key
+    release: str
+    keep: Sequence[str] = ()
+
+    def check_columns(self, schema: Any) -> None:
+        """Refuse a name that the table does not have, and suggest the nearest."""
+        released = [request.column for request in self.columns]
+        for name in (self.id_column, *released, *self.keep):
+            if name not in schema.names:
+                near = get_close_matches(name, schema.names, 1)
+                hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(schema.names[:12])}."
+                raise UnknownColumnError(f"the table has no column {name!r}.{hint}", column=name)
+        repeated = {name for name in (self.id_column, *released, *self.keep) if [*released, *self.keep].count(name) > 1}
+        if repeated or self.id_column in (*released, *self.keep):
+            raise UnknownColumnError("a column can be the id, released or kept, but only one of these, and once.")
+
+    def input_columns(self) -> list[str]:
+        """Return the columns that are read."""
+        return [self.id_column, *(request.column for request in self.columns), *self.keep]
+
+    def output_schema(self, schema: Any) -> Any:
+        """Return the columns that are written: ids, released ones, kept ones; nothing else of the input."""
+        fields = [(self.id_column, plain_type(schema.field(self.id_column).type))]
+        fields += [(request.column, released_type(request.mechanism)) for request in self.columns]
+        fields += [(name, plain_type(schema.field(name).type)) for name in self.keep]
+        return pa.schema(fields)
+
+    def description(self, id_type: str, names: Sequence[str]) -> FileDescription:
+        """Return what the released file will say about itself; `names` are the columns' releases in the stream."""
+        columns = {}
+        for request, name in zip(self.columns, names, strict=True):
+            encoding = request.mechanism.encoding
+            numeric = isinstance(request.mechanism, Numeric)
+            columns[request.column] = ColumnDescription(
+                release=name,
+                attribute=request.column,
+                encoding=encoding.name,
+                epsilon=self.epsilon,
+                threshold=encoding.threshold(self.epsilon),
+                id_type=id_type,
+                key_fingerprint=self.key.fingerprint,
+                values=tuple(encoding.labels) if isinstance(request.mechanism, Categorical) else None,
+                range=(float(encoding.labels[0]), float(encoding.labels[1])) if numeric else None,
+            )
+        return FileDescription(self.id_column, columns)
+
+    def __str__(self) -> str:
+        names = ", ".join(repr(request.column) for request in self.columns)
+        return f"{names} of {self.source.name} at epsilon {epsilon_text(self.epsilon)} as release {self.release!r}"
+
+
+def released_type(mechanism: Mechanism) -> Any:
+    """Return the Arrow type of a released column: a dictionary of the declared values, or plain numbers."""
+    if isinstance(mechanism, Numeric):
+        return pa.float64()
+    labels = list(mechanism.encoding.labels)
+    index = pa.int8() if len(labels) <= 2**7 else pa.int16() if len(labels) <= 2**15 else pa.int32()
+    return pa.dictionary(index, pa.array(labels).type)
+
+
+def plain_type(kind: Any) -> Any:
+    """Return a type without a dictionary: the input's dictionary may name values of people who are not here."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def plain(column: Any) -> Any:
+    """Return a column without its dictionary."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def id_type_of(kind: Any) -> str:
+    """Return the type of ids as files and ledgers record it: 17 and "17" are different people."""
+    kind = plain_type(kind)
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "text"
+    if getattr(kind, "extension_name", None) == "arrow.uuid":
+        return "uuid"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return "bytes"
+    raise ObjectIdError(f"ids must be whole numbers, text, bytes or UUIDs; this column is of type {kind}.")

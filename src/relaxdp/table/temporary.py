@@ -1,0 +1,77 @@
+"""A file that appears under its name only when it is whole: written aside, made durable, then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from relaxdp.draw.private_file import sync_folder
+from relaxdp.errors import TableFileError
+
+_MARK = ".relaxdp-unfinished"
+
+
+@contextmanager
+def aside(target: Path) -> Iterator[Path]:
+    """Give a place beside `target` to write to; whatever is still there at the end is removed.
+
+    A run that was killed leaves its unfinished file behind. The next one for the same target removes it, unless another
+    process is still writing it, which a lock tells.
+    """
+    _refuse_existing(target)
+    _sweep(target)
+    place = target.with_name(f".{target.name}.{secrets.token_hex(6)}{_MARK}")
+    try:
+        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as problem:
+        raise TableFileError(
+            f"the folder of {str(target)!r} cannot be written to: {problem.strerror}. Nothing was released."
+        ) from None
+    try:
+        _try_lock(descriptor)
+        yield place
+    finally:
+        os.close(descriptor)
+        place.unlink(missing_ok=True)
+
+
+def put_in_place(place: Path, target: Path) -> None:
+    """Rename a finished file. The mode becomes that of any new file: reports are there to be read."""
+    _refuse_existing(target)
+    umask = os.umask(0)
+    os.umask(umask)
+    place.chmod(0o666 & ~umask)
+    place.rename(target)
+    sync_folder(target.parent)
+
+
+def _refuse_existing(target: Path) -> None:
+    if target.exists():
+        raise TableFileError(f"{str(target)!r} exists already. Nothing was written.", path=str(target))
+
+
+def _sweep(target: Path) -> None:
+    for left in target.parent.glob(f".{target.name}.*{_MARK}"):
+        with contextlib.suppress(OSError):
+            descriptor = os.open(left, os.O_WRONLY)
+            try:
+                if _try_lock(descriptor):
+                    left.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    if os.name != "posix":  # pragma: no cover
+        return False
+    import fcntl  # noqa: PLC0415
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

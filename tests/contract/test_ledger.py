@@ -1,0 +1,500 @@
+"""The contract of a ledger: one suite, run against every store."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, replace
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from relaxdp.errors import (
+    BudgetError,
+    BudgetExceededError,
+    BudgetMissingError,
+    EpsilonError,
+    IdTypeError,
+    LedgerAccessError,
+    LedgerChangedError,
+    LevelError,
+    NothingChangedError,
+    PathChangedError,
+    PathNameError,
+    SubjectError,
+    TableChangedError,
+    UnknownSubjectError,
+    ValuesChangedError,
+    WrongKeyError,
+)
+from relaxdp.ledger.events import BudgetRaised, BudgetSet, LevelReleased, PathOpened
+from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.subject import Subject
+
+HOSPITAL = Subject.population("hospital")
+DIAGNOSIS = PathIdentity("survey-2026", "diagnosis")
+AGE = PathIdentity("survey-2026", "age")
+FACTS = PathFacts(
+    encoding="categorical", params="ab" * 32, key_fingerprint="1234", id_type="text", table_fingerprint="aa"
+)
+NOON = datetime(2026, 7, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+
+Opener = Callable[..., Ledger]
+
+
+def sqlite_store(folder: Path) -> str:
+    return str(folder / "ledger.db")
+
+
+@pytest.fixture(params=[sqlite_store], ids=["sqlite"])
+def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
+    """Open one and the same ledger, again and again. A second store is one more line above."""
+    where = request.param(tmp_path)
+    return lambda **options: Ledger.open(where, **{"clock": lambda: NOON, **options})
+
+
+@pytest.fixture
+def ledger(opener: Opener) -> Ledger:
+    return opener()
+
+
+def spent(ledger: Ledger, subject: Subject = HOSPITAL) -> Decimal:
+    return ledger.balance(subject).spent
+
+
+# What a release costs
+
+
+def test_a_path_costs_the_largest_epsilon_read_from_it(ledger: Ledger) -> None:
+    first = ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 0.1, budget=2)
+    assert (first.cost, first.epoch, first.previous, first.is_new_path) == (Decimal("0.1"), 1, None, True)
+    assert (first.spent_before, first.spent_after, first.budget) == (0, Decimal("0.1"), 2)
+    second = ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 0.5)
+    assert (second.cost, second.previous, second.is_new_path) == (Decimal("0.4"), Decimal("0.1"), False)
+    assert spent(ledger) == Decimal("0.5")
+
+
+def test_the_same_level_again_is_free_and_recorded(ledger: Ledger) -> None:
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, "0.5", budget="0.5")
+    charge = ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, "0.50")
+    assert (charge.cost, charge.previous, charge.spent_after) == (0, Decimal("0.5"), Decimal("0.5"))
+    last = ledger.history()[-1]
+    assert isinstance(last, LevelReleased)
+    assert last.kind == "re-issued"
+    assert "re-issued 'diagnosis' of release 'survey-2026' at 0.5 for 0" in str(last)
+
+
+def test_a_lower_level_is_refused_unless_it_is_asked_for_again(ledger: Ledger) -> None:
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, "1.5", budget=2)
+    with pytest.raises(
+        LevelError, match=r"epsilon may only grow: 'diagnosis' .* is at 1.5 and 1 was asked for"
+    ) as found:
+        ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1)
+    assert "--again re-issues a lower level, which costs nothing" in found.value.message
+    assert found.value.fields["previous"] == "1.5"
+    charge = ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, again=True)
+    assert (charge.cost, charge.previous) == (0, Decimal("1.5"))
+    assert ledger.balance(HOSPITAL).paths[0].largest == Decimal("1.5")
+    assert ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 2, again=True).cost == Decimal("0.5")
+    ledger.verify()
+
+
+def test_paths_of_a_subject_add_up_and_subjects_do_not(ledger: Ledger) -> None:
+    other = PathIdentity("survey-2027", "diagnosis")
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, budget=3)
+    ledger.charge(HOSPITAL, AGE, FACTS, "0.5")
+    ledger.charge(HOSPITAL, other, FACTS, "0.25")
+    device = Subject.object("hospital")  # another kind of subject, of the same name
+    ledger.charge(device, DIAGNOSIS, FACTS, 1, budget=1)
+    balance = ledger.balance(HOSPITAL)
+    assert (balance.budget, balance.spent, balance.left) == (3, Decimal("1.75"), Decimal("1.25"))
+    assert [(path.identity, path.epoch, path.largest) for path in balance.paths] == [
+        (AGE, 1, Decimal("0.5")),
+        (DIAGNOSIS, 1, 1),
+        (other, 1, Decimal("0.25")),
+    ]
+    assert ledger.balance(device).left == 0
+    assert ledger.subjects() == [device, HOSPITAL]
+
+
+def test_the_budget_is_never_exceeded(ledger: Ledger) -> None:
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, "1.75", budget="2.0")
+    before = ledger.history()
+    with pytest.raises(BudgetExceededError) as found:
+        ledger.charge(HOSPITAL, AGE, FACTS, "0.5")
+    assert found.value.message == (
+        "budget exceeded: 0.25 left of 2, this release needs 0.5. Nothing was released."
+    )  # fmt: skip
+    assert found.value.fields == {
+        "subject": "population 'hospital'", "left": "0.25", "budget": "2", "needed": "0.5",
+    }  # fmt: skip
+    assert found.value.code == "budget_exceeded_error"
+    assert ledger.history() == before
+    assert ledger.charge(HOSPITAL, AGE, FACTS, "0.25").spent_after == 2
+
+
+def test_nothing_of_a_refused_first_release_stays(ledger: Ledger) -> None:
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 3, budget=2)
+    assert ledger.history() == []
+    assert ledger.subjects() == []
+    with pytest.raises(UnknownSubjectError, match="population 'hospital' is not in this ledger"):
+        ledger.balance(HOSPITAL)
+
+
+# Budgets
+
+
+def test_the_first_release_needs_a_budget(ledger: Ledger) -> None:
+    with pytest.raises(BudgetMissingError, match=r"the first release needs a budget. Nothing was released"):
+        ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1)
+    ledger.set_budget(HOSPITAL, 1, reason="the ethics board")
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1)
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, budget="1.0")  # the same budget again changes nothing
+    with pytest.raises(BudgetError, match="has a budget of 1 already, and 3 was asked for. A release does not change"):
+        ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 2, budget=3)
+
+
+def test_a_budget_may_only_be_raised(ledger: Ledger) -> None:
+    with pytest.raises(BudgetError, match="there is none yet"):
+        ledger.raise_budget(HOSPITAL, 1, reason="by hand")
+    ledger.set_budget(HOSPITAL, "0.5", reason="by hand")
+    with pytest.raises(BudgetError, match="has a budget of 0.5 already; it may only be raised"):
+        ledger.set_budget(HOSPITAL, 9, reason="by hand")
+    for lower in ("0.5", "0.4"):
+        with pytest.raises(BudgetError, match=r"may only be raised: it is 0.5, and 0.\d was asked for"):
+            ledger.raise_budget(HOSPITAL, lower, reason="by hand")
+    ledger.raise_budget(HOSPITAL, 1, reason="2026-08-01 has come")
+    ledger.raise_budget(HOSPITAL, 2, reason="sale 17")
+    assert ledger.balance(HOSPITAL).budget == 2
+    assert [event.reason for event in ledger.history(HOSPITAL)] == ["by hand", "2026-08-01 has come", "sale 17"]
+    ledger.verify()
+
+
+@pytest.mark.parametrize("budget", [0, -1, "nan", "inf", float("inf"), True, "much", None, 1 << 300])
+def test_no_unlimited_budget(ledger: Ledger, budget: Any) -> None:
+    with pytest.raises(BudgetError, match="a budget must"):
+        ledger.set_budget(HOSPITAL, budget, reason="by hand")
+
+
+@pytest.mark.parametrize("reason", ["", " ", "two\nlines", None, "x" * 501, "\ud800"])
+def test_a_reason_is_needed(ledger: Ledger, reason: Any) -> None:
+    with pytest.raises(BudgetError, match="the reason must be one line"):
+        ledger.set_budget(HOSPITAL, 1, reason=reason)
+
+
+# What may not change
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "sentence"),
+    [
+        ({"key_fingerprint": "5678"}, WrongKeyError, "the key is not what"),
+        ({"key_fingerprint": "5678", "table_fingerprint": "bb"}, WrongKeyError, "1234 is recorded, and this is 5678"),
+        ({"params": "cd" * 32}, ValuesChangedError, "the list of values"),
+        ({"encoding": "unary"}, ValuesChangedError, "the encoding is not what"),
+        ({"id_type": "integer"}, IdTypeError, "text is recorded, and this is integer"),
+        ({"table_fingerprint": "bb"}, TableChangedError, "the table "),
+        ({"table_fingerprint": "bb", "growing": True}, TableChangedError, "the table "),
+    ],
+)
+@pytest.mark.parametrize("epsilon", ["0.25", "0.5", "1"])
+def test_what_differs_is_refused(
+    ledger: Ledger, change: dict[str, Any], error: type[PathChangedError], sentence: str, epsilon: str
+) -> None:
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, "0.5", budget=9)
+    before = ledger.history()
+    changed = replace(FACTS, **change)
+    for ask in (ledger.quote, ledger.charge):
+        with pytest.raises(error, match=sentence) as found:
+            ask(HOSPITAL, DIAGNOSIS, changed, epsilon, again=True)
+        assert "'diagnosis' of release 'survey-2026'" in found.value.message
+        assert "Nothing was released" in found.value.message
+        assert "opens a new path, charged to everyone in addition to the 0.5" in found.value.message
+    assert ledger.history() == before
+    # Another path is not concerned.
+    ledger.charge(HOSPITAL, AGE, changed, epsilon)
+
+
+def test_forcing_opens_a_new_path_that_costs_in_addition(ledger: Ledger) -> None:
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, budget=3)
+    changed = replace(FACTS, table_fingerprint="bb")
+    forced = ledger.charge(HOSPITAL, DIAGNOSIS, changed, "0.5", force=True, reason="two rows were wrong")
+    assert (forced.cost, forced.epoch, forced.previous, forced.is_new_path) == (Decimal("0.5"), 2, None, True)
+    assert forced.spent_after == Decimal("1.5")
+    # The path goes on from the new epoch, and from there only.
+    assert ledger.charge(HOSPITAL, DIAGNOSIS, changed, 1).cost == Decimal("0.5")
+    with pytest.raises(TableChangedError):
+        ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1)
+    third = ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, force=True)
+    assert (third.epoch, third.cost, third.spent_after) == (3, 1, 3)
+    with pytest.raises(BudgetExceededError, match="0 left of 3, this release needs 0.1"):
+        ledger.charge(HOSPITAL, DIAGNOSIS, changed, "0.1", force=True)
+    assert [path.epoch for path in ledger.balance(HOSPITAL).paths] == [1, 2, 3]
+    assert "epoch 2, forced (two rows were wrong)" in str(ledger.history()[3])
+    ledger.verify()
+
+
+def test_forcing_without_a_difference_is_refused(ledger: Ledger) -> None:
+    for budget in (2, None):
+        with pytest.raises(NothingChangedError, match="nothing differs"):
+            ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, force=True, budget=2)
+        ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, budget=budget)
+
+
+def test_a_table_that_grows_is_declared_when_its_path_is_opened(ledger: Ledger) -> None:
+    growing = replace(FACTS, growing=True)
+    ledger.charge(HOSPITAL, DIAGNOSIS, growing, 1, budget=2)
+    ledger.charge(HOSPITAL, DIAGNOSIS, replace(growing, table_fingerprint="bb"), 1)
+    assert ledger.charge(HOSPITAL, DIAGNOSIS, replace(FACTS, table_fingerprint="cc"), 2).epoch == 1
+    assert ledger.balance(HOSPITAL).paths[0].facts == replace(growing, table_fingerprint="cc")
+    with pytest.raises(WrongKeyError):
+        ledger.charge(HOSPITAL, DIAGNOSIS, replace(growing, key_fingerprint="5678"), 2)
+    ledger.verify()
+
+
+def test_a_fingerprint_that_comes_later_counts_from_then_on(ledger: Ledger) -> None:
+    unseen = replace(FACTS, table_fingerprint=None)
+    ledger.charge(HOSPITAL, DIAGNOSIS, unseen, 1, budget=2)
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1)
+    ledger.charge(HOSPITAL, DIAGNOSIS, unseen, 1)
+    with pytest.raises(TableChangedError):
+        ledger.charge(HOSPITAL, DIAGNOSIS, replace(FACTS, table_fingerprint="bb"), 1)
+    ledger.verify()
+
+
+# Several at once, and dry runs
+
+
+def test_several_columns_are_charged_together_or_not_at_all(ledger: Ledger) -> None:
+    both = [(DIAGNOSIS, FACTS, 1), (AGE, FACTS, "0.5")]
+    with pytest.raises(BudgetExceededError, match="0.4 left of 1.4, this release needs 0.5"):
+        ledger.charge_all(HOSPITAL, both, budget="1.4")
+    assert ledger.history() == []
+    charges = ledger.charge_all(HOSPITAL, both, budget="1.5")
+    assert [(charge.cost, charge.spent_before, charge.spent_after) for charge in charges] == [
+        (1, 0, 1),
+        (Decimal("0.5"), 1, Decimal("1.5")),
+    ]
+    assert len(ledger.history()) == 5
+
+
+def test_forcing_several_opens_only_what_differs(ledger: Ledger) -> None:
+    ledger.charge_all(HOSPITAL, [(DIAGNOSIS, FACTS, 1), (AGE, FACTS, 1)], budget=9)
+    changed = [(DIAGNOSIS, replace(FACTS, table_fingerprint="bb"), 1), (AGE, FACTS, 1)]
+    with pytest.raises(TableChangedError):
+        ledger.charge_all(HOSPITAL, changed)
+    assert [charge.epoch for charge in ledger.quote_all(HOSPITAL, changed, force=True)] == [2, 1]
+    assert [(charge.epoch, charge.cost) for charge in ledger.charge_all(HOSPITAL, changed, force=True)] == [
+        (2, 1),
+        (1, 0),
+    ]
+
+
+def test_a_charge_that_relies_on_a_quote_notices_a_change_in_between(ledger: Ledger) -> None:
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, budget=9)
+    changed = replace(FACTS, table_fingerprint="bb")
+    epochs = [ledger.quote(HOSPITAL, DIAGNOSIS, changed, 1, force=True).epoch]
+    ledger.charge(HOSPITAL, DIAGNOSIS, replace(FACTS, table_fingerprint="cc"), 1, force=True)  # somebody else
+    before = ledger.history()
+    with pytest.raises(LedgerChangedError, match="the ledger changed since the release was quoted"):
+        ledger.charge_all(HOSPITAL, [(DIAGNOSIS, changed, 1)], force=True, epochs=epochs)
+    assert ledger.history() == before
+    assert ledger.charge_all(HOSPITAL, [(DIAGNOSIS, changed, 1)], force=True, epochs=[3])[0].epoch == 3
+
+
+def test_a_quote_says_what_the_charge_does_and_writes_nothing(ledger: Ledger) -> None:
+    with pytest.raises(BudgetMissingError):
+        ledger.quote(HOSPITAL, DIAGNOSIS, FACTS, 1)
+    calls: list[tuple[PathFacts, str, dict[str, Any]]] = [
+        (FACTS, "0.5", {"budget": 2}),
+        (FACTS, "0.75", {}),
+        (FACTS, "0.25", {"again": True}),
+        (replace(FACTS, id_type="integer"), "1", {"force": True}),
+    ]
+    for facts, epsilon, options in calls:
+        before = ledger.history()
+        quoted = ledger.quote(HOSPITAL, DIAGNOSIS, facts, epsilon, **options)
+        assert ledger.history() == before
+        assert ledger.charge(HOSPITAL, DIAGNOSIS, facts, epsilon, **options) == quoted
+
+
+# Exactness
+
+
+def test_three_times_a_tenth_is_three_tenths(ledger: Ledger) -> None:
+    for column in ("a", "b", "c"):
+        ledger.charge(HOSPITAL, PathIdentity("r", column), FACTS, 0.1, budget=0.3)
+    assert str(spent(ledger)) == "0.3"
+    assert ledger.balance(HOSPITAL).left == 0
+    with pytest.raises(BudgetExceededError, match="0 left of 0.3"):
+        ledger.charge(HOSPITAL, PathIdentity("r", "d"), FACTS, "1e-30")
+
+
+def test_very_large_and_very_small_amounts_add_up_exactly(ledger: Ledger) -> None:
+    small, large = "1e-100", "9" * 60
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, small, budget=large)
+    with pytest.raises(BudgetExceededError):  # by exactly that small amount
+        ledger.charge(HOSPITAL, AGE, FACTS, large)
+    assert ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, large).cost == Decimal("9" * 59 + "8." + "9" * 100)
+    assert str(spent(ledger)) == large
+    ledger.verify()
+    assert isinstance(ledger.history()[-1], LevelReleased)
+
+
+def test_the_callers_decimal_context_changes_nothing(ledger: Ledger) -> None:
+    with decimal.localcontext() as context:
+        context.prec, context.rounding = 2, decimal.ROUND_UP
+        context.Emax, context.Emin = 1, -1
+        context.traps[decimal.Inexact] = context.traps[decimal.FloatOperation] = True
+        ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, "1.2345", budget="2.46913")
+        ledger.charge(HOSPITAL, AGE, FACTS, "1.23456")
+        balance = ledger.balance(HOSPITAL)
+        ledger.verify()
+    assert (str(balance.spent), str(balance.left)) == ("2.46906", "0.00007")
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_history_adds_up(ledger: Ledger, data: st.DataObject) -> None:
+    """Against an independent reckoning in whole thousandths."""
+    subject = Subject.object(f"device-{len(ledger.subjects())}")
+    budget = data.draw(st.integers(1, 5000))
+    ledger.set_budget(subject, Decimal(budget).scaleb(-3), reason="by hand")
+    largest: dict[str, int] = {}
+    asks = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 3000)), max_size=12)
+    for column, epsilon in data.draw(asks):
+        after = {**largest, column: max(epsilon, largest.get(column, 0))}
+        try:
+            ledger.charge(
+                subject, PathIdentity("r", column), FACTS, Decimal(epsilon).scaleb(-3), again=data.draw(st.booleans())
+            )
+            assert sum(after.values()) <= budget
+            largest = after
+        except BudgetExceededError:
+            assert sum(after.values()) > budget
+        except LevelError:
+            assert epsilon < largest[column]
+        assert spent(ledger, subject) == Decimal(sum(largest.values())).scaleb(-3)
+    ledger.verify()
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, "nan", "x", None, True])
+def test_an_epsilon_that_is_none_is_refused(ledger: Ledger, epsilon: Any) -> None:
+    with pytest.raises(EpsilonError):
+        ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, epsilon, budget=1)
+    assert ledger.history() == []
+
+
+# What is remembered
+
+
+def test_history_is_frozen_and_readable(ledger: Ledger) -> None:
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, "0.5", budget=1, reason="release to a.parquet")
+    ledger.raise_budget(HOSPITAL, 2, reason="sale 17")
+    ledger.set_budget(Subject.object("device-17"), 1, reason="by hand")
+    history = ledger.history()
+    assert history == [
+        BudgetSet(HOSPITAL, NOON, Decimal(1), "release to a.parquet"),
+        PathOpened(HOSPITAL, NOON, DIAGNOSIS, 1, FACTS, "release to a.parquet"),
+        LevelReleased(
+            HOSPITAL, NOON, DIAGNOSIS, 1, Decimal("0.5"), Decimal("0.5"), "aa", "release to a.parquet"
+        ),
+        BudgetRaised(HOSPITAL, NOON, Decimal(1), Decimal(2), "sale 17"),
+        BudgetSet(Subject.object("device-17"), NOON, Decimal(1), "by hand"),
+    ]  # fmt: skip
+    assert [str(event) for event in ledger.history(HOSPITAL)] == [
+        "2026-07-01 12:00:00 population 'hospital': budget set to 1 (release to a.parquet)",
+        "2026-07-01 12:00:00 population 'hospital': path opened for 'diagnosis' of release 'survey-2026' "
+        "(release to a.parquet)",
+        "2026-07-01 12:00:00 population 'hospital': released 'diagnosis' of release 'survey-2026' at 0.5 for 0.5 "
+        "(release to a.parquet)",
+        "2026-07-01 12:00:00 population 'hospital': budget raised from 1 to 2 (sale 17)",
+    ]
+    for event in (*history, HOSPITAL, DIAGNOSIS, FACTS, ledger.balance(HOSPITAL)):
+        with pytest.raises((FrozenInstanceError, TypeError)):
+            event.reason = "another"  # type: ignore[union-attr]
+    assert all(event.time.tzinfo == UTC for event in history)
+
+
+def test_times_are_kept_in_utc(opener: Opener) -> None:
+    east = timezone(timedelta(hours=2))
+    ledger = opener(clock=lambda: NOON.astimezone(east))
+    ledger.set_budget(HOSPITAL, 1, reason="by hand")
+    assert ledger.history()[0].time == NOON
+    assert str(ledger.history()[0]).startswith("2026-07-01 12:00:00")
+
+
+def test_it_is_remembered(opener: Opener) -> None:
+    with opener() as first:
+        first.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, budget=2)
+        history, balance = first.history(), first.balance(HOSPITAL)
+    with pytest.raises(LedgerAccessError, match="was closed"):
+        first.balance(HOSPITAL)
+    with opener(create=False) as second:
+        assert (second.history(), second.balance(HOSPITAL)) == (history, balance)
+        assert second.charge(HOSPITAL, DIAGNOSIS, FACTS, 1).cost == 0
+
+
+def test_two_open_ledgers_see_each_other(opener: Opener) -> None:
+    one, two = opener(), opener()
+    one.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, budget=1)
+    with pytest.raises(BudgetExceededError):
+        two.charge(HOSPITAL, AGE, FACTS, "0.1")
+
+
+def test_threads_share_one_ledger(ledger: Ledger) -> None:
+    ledger.set_budget(HOSPITAL, 1, reason="by hand")
+    granted: list[int] = []
+
+    def work(number: int) -> None:
+        for step in range(4):
+            try:
+                ledger.charge(HOSPITAL, PathIdentity(f"r{number}", f"a{step}"), FACTS, "0.1")
+                granted.append(number)
+            except BudgetExceededError:
+                pass
+            ledger.balance(HOSPITAL)
+
+    threads = [Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(granted) == 10
+    assert spent(ledger) == 1
+    ledger.verify()
+
+
+# Names
+
+
+@pytest.mark.parametrize("name", ["", " x", "x ", "a\nb", "\0", "e\u0301", "\ud800", "x" * 501, None, 17])
+def test_names_that_could_be_mistaken_are_refused(name: Any) -> None:
+    for make in (Subject.population, Subject.object):
+        with pytest.raises(SubjectError, match="the name of a"):
+            make(name)
+    with pytest.raises(PathNameError):
+        PathIdentity("r", name)
+    with pytest.raises(PathNameError):
+        PathIdentity(name, "a")
+    with pytest.raises(PathNameError):
+        replace(FACTS, id_type=name)
+    with pytest.raises(SubjectError, match="a population or an object"):
+        Subject("people", "x")  # type: ignore[arg-type]
+
+
+def test_names_are_only_text(ledger: Ledger) -> None:
+    for name in ("'; DROP TABLE ledger_event; --", "%", "*", "ä", "日本", "a b"):
+        subject, identity = Subject.population(name), PathIdentity(name, name)
+        ledger.charge(subject, identity, FACTS, 1, budget=1)
+        assert ledger.balance(subject).paths[0].identity == identity
+        assert len(ledger.history(subject)) == 3
+    ledger.verify()

@@ -1,0 +1,330 @@
+"""`relaxdp release` end to end: same reports as the library, nothing else of the input, and every refusal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.ipc as pa_ipc
+import pyarrow.parquet as pa_parquet
+import pytest
+from typer.testing import CliRunner
+
+import relaxdp as rx
+from relaxdp.cli.main import app
+from relaxdp.errors import RelaxdpError
+from relaxdp.table.formats import Input, released
+
+ROWS = 5000
+VALUES = ["flu", "covid", "none"]
+RNG = np.random.default_rng(3)
+TRUTH = RNG.choice(VALUES, ROWS).tolist()
+AGES = RNG.integers(0, 100, ROWS).tolist()
+SECRET = "secret-illness"
+
+
+def table(order: Any = slice(None), **changes: Any) -> pa.Table:
+    columns = {
+        "id": np.arange(ROWS),
+        "diagnosis": np.array(TRUTH),
+        "age": np.array(AGES),
+        "name": np.array(["x"] * ROWS),
+    }
+    columns |= changes
+    return pa.table({name: pa.array(column[order]) for name, column in columns.items()})
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rx.Key.from_bytes(bytes(range(32))).save(tmp_path / "key")
+    pa_parquet.write_table(table(), tmp_path / "in.parquet")
+    return tmp_path
+
+
+def run(*words: str, source: str = "in.parquet", target: str = "out.parquet", epsilon: str = "0.5", **more: str) -> Any:
+    """Run the command as `main` would: an error of ours is its sentence and exit status 2."""
+    options = {"column": "diagnosis", "id": "id", "epsilon": epsilon, "key": "key", **more}
+    if "values" not in more and not {"values", "values-file", "public-values", "range", "bins", "map"} & {
+        word.lstrip("-") for word in words
+    }:
+        options["values"] = ",".join(VALUES)
+    spoken = [text for name, value in options.items() for text in (f"--{name}", value)]
+    result = CliRunner().invoke(app, ["release", source, target, *spoken, *words])
+    if isinstance(result.exception, RelaxdpError):
+        return 2, result.exception.message
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result.exit_code, result.output
+
+
+def first(**more: str) -> Any:
+    return run("--budget", "2", **more)
+
+
+def read(path: str) -> pa.Table:
+    return pa_parquet.read_table(path)
+
+
+def expected(epsilon: str = "0.5", truth: Any = None, release: str = "in") -> list[str]:
+    answers, key = rx.Categorical(VALUES), rx.Key.from_bytes(bytes(range(32)))
+    reports: list[str] = answers.release(
+        TRUTH if truth is None else truth, list(range(ROWS)), key=key, epsilon=epsilon, release=release,
+        attribute="diagnosis",
+    )  # fmt: skip
+    return reports
+
+
+def test_the_file_holds_ids_and_reports_and_describes_itself(place: Path) -> None:
+    status, output = first()
+    assert status == 0
+    assert "released 'diagnosis' of 5,000 rows at epsilon 0.5 to out.parquet" in output
+    assert "cost 0.5; spent 0.5 of the budget 2, 1.5 left" in output
+    out = read("out.parquet")
+    assert out.column_names == ["id", "diagnosis"]
+    assert out["id"].to_pylist() == list(range(ROWS))
+    assert out["diagnosis"].to_pylist() == expected()
+    assert set(out.schema.metadata) == {b"relaxdp"}
+    description = released(place / "out.parquet")[1].columns["diagnosis"]
+    assert (description.values, str(description.epsilon), description.id_type) == (tuple(VALUES), "0.5", "integer")
+    assert description.threshold == rx.Categorical(VALUES).encoding.threshold(description.epsilon)
+    assert sorted(file.name for file in place.iterdir()) == ["in.parquet", "key", "key.ledger", "out.parquet"]
+
+
+def test_relaxing_costs_the_difference_and_again_costs_nothing(place: Path) -> None:
+    first()
+    assert "cost 0; spent 0.5" in run(target="same.parquet")[1]
+    assert read("same.parquet").equals(read("out.parquet"))
+    assert "cost 0.5; spent 1 of" in run(target="more.parquet", epsilon="1")[1]
+    assert read("more.parquet")["diagnosis"].to_pylist() == expected("1")
+    status, sentence = run(target="less.parquet", epsilon="0.1")
+    assert status == 2
+    assert "epsilon may only grow" in sentence
+    assert "cost 0; spent 1" in run("--again", target="less.parquet", epsilon="0.1")[1]
+    assert read("less.parquet")["diagnosis"].to_pylist() == expected("0.1")
+
+
+def write_csv(path: Path, content: pa.Table) -> None:
+    pa_csv.write_csv(content, path)
+
+
+def write_ipc(path: Path, content: pa.Table) -> None:
+    with pa_ipc.new_file(path, content.schema) as writer:
+        writer.write_table(content, max_chunksize=700)
+
+
+def test_every_format_and_order_gives_the_same_reports(place: Path) -> None:
+    """Shuffled rows, a folder, Arrow IPC; CSV has ids of text, so it is another person's table."""
+    order = RNG.permutation(ROWS)
+    (place / "folder").mkdir()
+    for part in range(3):
+        pa_parquet.write_table(table(order[part::3]), place / "folder" / f"{part}.parquet")
+    write_ipc(place / "in.arrow", table(order))
+    pa_parquet.write_table(table(order), place / "shuffled.parquet")
+    for number, source in enumerate(["folder", "in.arrow", "shuffled.parquet"]):
+        target = f"out-{number}.{'arrow' if number else 'parquet'}"
+        assert run("--no-ledger", source=source, target=target, release="in")[0] == 0
+        out = Input(place / target)
+        rows = pa.Table.from_batches(out.batches(["id", "diagnosis"]))
+        assert rows["id"].to_pylist() == list(range(ROWS))
+        assert rows["diagnosis"].to_pylist() == expected()
+    write_csv(place / "in.csv", table(order))
+    assert run("--no-ledger", source="in.csv", target="out.csv")[0] == 0
+    out = pa.Table.from_batches(Input(place / "out.csv").batches(["id", "diagnosis"]))
+    assert out["id"].to_pylist() == sorted(map(str, range(ROWS)))
+    assert json.loads((place / "out.csv.relaxdp.json").read_text())["columns"]["diagnosis"]["id_type"] == "text"
+
+
+def test_one_thread_or_many(place: Path) -> None:
+    big = pa.table({"id": np.arange(700_000), "diagnosis": np.array(VALUES)[np.arange(700_000) % 3]})
+    pa_parquet.write_table(big, "big.parquet")
+    for threads in ("1", "3"):
+        run("--no-ledger", "--threads", threads, source="big.parquet", target=f"{threads}.parquet")
+    assert read("1.parquet").equals(read("3.parquet"))
+
+
+def test_numbers_bins_maps_nulls_and_public_values(place: Path) -> None:
+    assert run("--range", "0", "100", "--no-ledger", column="age", target="range.parquet")[0] == 0
+    assert set(read("range.parquet")["age"].to_pylist()) == {0.0, 100.0}
+    assert run("--bins", "18,65", "--no-ledger", column="age", target="bins.parquet", epsilon="60")[0] == 0
+    bins = ["below 18" if age < 18 else "18 to 65" if age < 65 else "65 or more" for age in AGES]
+    assert read("bins.parquet")["age"].to_pylist() == bins
+    (place / "map.csv").write_text("flu,ill\ncovid,ill\nnone,well\n")
+    assert run("--map", "map.csv", "--no-ledger", target="map.parquet", epsilon="60")[0] == 0
+    assert read("map.parquet")["diagnosis"].to_pylist() == ["well" if t == "none" else "ill" for t in TRUTH]
+    gaps = np.array([None if row % 7 == 0 else value for row, value in enumerate(TRUTH)], dtype=object)
+    pa_parquet.write_table(table(diagnosis=gaps), "gaps.parquet")
+    status, sentence = run("--no-ledger", source="gaps.parquet", target="gaps-out.parquet")
+    assert (status, sentence) == (2, "row 1: the value is not one of the 3 declared values. Nothing was released.")
+    run("--no-ledger", "--nulls", "missing", source="gaps.parquet", target="gaps-out.parquet", epsilon="60")
+    assert read("gaps-out.parquet")["diagnosis"].to_pylist()[:7] == ["missing", *TRUTH[1:7]]
+    assert run("--public-values", "--no-ledger", target="public.parquet")[0] == 0
+    assert released(place / "public.parquet")[1].columns["diagnosis"].values == tuple(sorted(VALUES))
+
+
+def test_several_columns_and_kept_ones(place: Path) -> None:
+    pa_parquet.write_table(table(smoker=np.array(["no", "yes"])[np.arange(ROWS) % 2]), "two.parquet")
+    words = ["--column", "smoker", "--values", "smoker=no,yes", "--keep", "age", "--budget", "3"]
+    status, output = run(*words, "--values", "diagnosis=flu,covid,none", source="two.parquet", release="in")
+    assert status == 0
+    assert "cost 1; spent 1 of the budget 3" in output
+    out = read("out.parquet")
+    assert out.column_names == ["id", "diagnosis", "smoker", "age"]
+    assert out["diagnosis"].to_pylist() == expected()
+    assert out["age"].to_pylist() == AGES
+
+
+def test_a_dictionary_of_the_input_is_not_carried_over(place: Path) -> None:
+    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(ROWS, np.int8)), pa.array(["x", SECRET]))
+    pa_parquet.write_table(table().set_column(3, "name", names), "in2.parquet")
+    run("--no-ledger", "--keep", "name", source="in2.parquet")
+    assert SECRET.encode() not in (place / "out.parquet").read_bytes()
+
+
+def test_values_from_a_file_and_whole_numbers(place: Path) -> None:
+    (place / "values.txt").write_text("flu\ncovid\nnone\n")
+    run("--values-file", "values.txt", "--no-ledger")
+    assert read("out.parquet")["diagnosis"].to_pylist() == expected()
+    pa_parquet.write_table(table(diagnosis=np.arange(ROWS) % 3), "numbers.parquet")
+    run("--values", "0,1,2", "--no-ledger", source="numbers.parquet", target="numbers-out.parquet", epsilon="60")
+    assert read("numbers-out.parquet")["diagnosis"].to_pylist() == [row % 3 for row in range(ROWS)]
+
+
+def test_a_changed_table_is_refused_and_forced_through_it_is_a_new_path(place: Path) -> None:
+    first()
+    changed = TRUTH.copy()
+    changed[17] = "flu" if TRUTH[17] != "flu" else "none"
+    pa_parquet.write_table(table(diagnosis=np.array(changed)), "in2.parquet")
+    status, sentence = run(source="in2.parquet", target="changed.parquet", epsilon="1", release="in")
+    assert status == 2
+    assert "Nothing was released" in sentence
+    assert not (place / "changed.parquet").exists()
+    assert (
+        "cost 1; spent 1.5 of" in run("--force", source="in2.parquet", target="c.parquet", epsilon="1", release="in")[1]
+    )
+    assert released(place / "c.parquet")[1].columns["diagnosis"].release == "in (epoch 2)"
+    assert read("c.parquet")["diagnosis"].to_pylist() == expected("1", changed, "in (epoch 2)")
+
+
+def test_dry_run_and_no_ledger(place: Path) -> None:
+    status, output = run("--budget", "2", "--dry-run")
+    assert status == 0
+    assert "would cost 0.5" in output
+    assert not (place / "out.parquet").exists()
+    assert "nobody keeps account" in run("--no-ledger")[1]
+
+
+Prepare = Callable[[Path], None]
+
+
+def truncated(place: Path) -> None:
+    data = (place / "in.parquet").read_bytes()
+    (place / "in.parquet").write_bytes(data[: len(data) // 2])
+
+
+def ragged(place: Path) -> None:
+    (place / "in.csv").write_text(f"id,diagnosis\n1,flu\n2,{SECRET},more\n")
+
+
+def unknown_value(place: Path) -> None:
+    truth = TRUTH.copy()
+    truth[1203] = SECRET
+    pa_parquet.write_table(table(diagnosis=np.array(truth)), place / "in.parquet")
+
+
+def repeated_id(place: Path) -> None:
+    ids = np.arange(ROWS)
+    ids[100] = 7
+    pa_parquet.write_table(table(id=ids), place / "in.parquet")
+
+
+def missing_id(place: Path) -> None:
+    ids = [None if row == 4 else row for row in range(ROWS)]
+    pa_parquet.write_table(table().set_column(0, "id", pa.array(ids)), place / "in.parquet")
+
+
+def nothing(place: Path) -> None:
+    pass
+
+
+def other_key(place: Path) -> None:
+    (place / "key").unlink()
+    rx.Key.from_bytes(bytes(32)).save(place / "key")
+
+
+def text_ids(place: Path) -> None:
+    pa_parquet.write_table(
+        table().set_column(0, "id", pa.array([f"{row:04}" for row in range(ROWS)])), place / "in.parquet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("prepare", "arguments", "sentence"),
+    [
+        (nothing, {"column": "diagnoses"}, "the table has no column 'diagnoses'. Did you mean 'diagnosis'?"),
+        (nothing, {"id": "idd"}, "the table has no column 'idd'. Did you mean 'id'?"),
+        (nothing, {"source": "absent.parquet"}, "there is no file 'absent.parquet'"),
+        (nothing, {"source": "key"}, "the ending must be .parquet, .csv or .arrow"),
+        (nothing, {"epsilon": "0"}, "epsilon must be greater than 0"),
+        (nothing, {"key": "absent"}, "there is no key file"),
+        (nothing, {"values": "flu,covid", "release": "other"}, "is not one of the 2 declared values"),
+        (nothing, {"values": "flu,covid"}, "Nothing was released"),
+        (nothing, {"values": "covid,flu,none", "epsilon": "1"}, "Nothing was released"),
+        (nothing, {"epsilon": "5"}, "budget exceeded: 1.5 left of 2, this release needs 4.5"),
+        (nothing, {"epsilon": "0.4"}, "epsilon may only grow"),
+        (nothing, {"target": "folder/out.parquet"}, "cannot be written to: No such file or directory"),
+        (truncated, {}, "is damaged, cut off or of another kind"),
+        (ragged, {"source": "in.csv", "release": "other"}, "is damaged, cut off or of another kind"),
+        (unknown_value, {}, "row 1,204: the value is not one of the 3 declared values. Nothing was released."),
+        (repeated_id, {}, "an id occurs in two rows"),
+        (missing_id, {}, "row 5: the id is missing"),
+        (other_key, {"epsilon": "1"}, "key"),
+        (text_ids, {"epsilon": "1"}, "text"),
+    ],
+)
+def test_refusals_write_and_charge_nothing(
+    place: Path, prepare: Prepare, arguments: dict[str, str], sentence: str
+) -> None:
+    first(target="first.parquet")
+    prepare(place)
+    before = sorted(place.iterdir())
+    status, message = run(**{"epsilon": "1", **arguments})
+    assert status == 2
+    assert sentence in message
+    assert SECRET not in message
+    assert sorted(place.iterdir()) == before
+    shown = CliRunner().invoke(app, ["budget", "show", "--ledger", "key.ledger", "--json"])
+    assert json.loads(shown.output)["spent"] == "0.5"
+
+
+def test_an_existing_output_and_a_full_disk(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "out.parquet").write_text("precious")
+    assert run("--budget", "2") == (2, "'out.parquet' exists already. Nothing was written.")
+    assert (place / "out.parquet").read_text() == "precious"
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("relaxdp.table.release.os.fsync", full)
+    status, sentence = run("--no-ledger", target="other.parquet")
+    assert status == 2
+    assert "No space left on device. Nothing was released" in sentence
+    assert not (place / "other.parquet").exists()
+
+
+def test_budget_commands(place: Path) -> None:
+    first()
+    shown = CliRunner().invoke(app, ["budget", "show", "--key", "key"]).output
+    assert "Budget of 'everyone': 2" in shown
+    raised = CliRunner().invoke(app, ["budget", "raise", "3", "--reason", "consent form", "--key", "key"]).output
+    assert "the budget is now 3, 2.5 of it left" in raised
+    history = CliRunner().invoke(app, ["budget", "history", "--key", "key"]).output
+    assert "consent form" in history
+    assert "released 'diagnosis' of release 'in' at 0.5" in history
+    lower = CliRunner().invoke(app, ["budget", "raise", "1", "--reason", "x", "--key", "key"])
+    assert isinstance(lower.exception, RelaxdpError)
+    assert "may only be raised" in lower.exception.message
