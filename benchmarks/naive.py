@@ -16,7 +16,7 @@ NAIVE = (NAIVE_WIDE, NAIVE_BYTES)
 
 
 def naive_contenders(values: int, truths: NDArray[np.uint8], epsilon: float) -> list[Contender]:
-    """Return the line with NumPy's default integers and with bytes. The faster one is compared with."""
+    """Return the line with NumPy's default integers and with bytes."""
     keep = math.expm1(epsilon) / (math.expm1(epsilon) + values)
     generator = np.random.default_rng(2)
     wide = truths.astype(np.int64)

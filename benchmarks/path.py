@@ -56,9 +56,13 @@ def path_race(values: int, settings: Settings, note: Callable[[str], None], leav
 
 
 def text_ids(objects: int) -> NDArray[np.str_]:
-    """Return distinct ids of up to 24 characters, of mixed lengths: numbers behind random numbers of zeros."""
+    """Return distinct ids of up to 24 characters, of mixed lengths: numbers behind random numbers of zeros.
+
+    In ascending order, as the integer ids are: then both are proved distinct on the way. Ids in another order cost a
+    sort or a hash table on top, whatever their type.
+    """
     widths = np.random.default_rng(3).integers(1, LONGEST_ID + 1, objects)
-    return np.array([f"{number:0{width}}" for number, width in enumerate(widths.tolist())])
+    return np.sort(np.array([f"{number:0{width}}" for number, width in enumerate(widths.tolist())]))
 
 
 def path_comparisons(values: int, result: Race) -> list[Comparison]:

@@ -34,7 +34,7 @@ from relaxdp.errors import (
     WrongKeyError,
 )
 from relaxdp.ledger.events import BudgetRaised, BudgetSet, LevelReleased, PathOpened
-from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.ledger import Ledger, Request
 from relaxdp.ledger.paths import PathFacts, PathIdentity
 from relaxdp.ledger.subject import Subject
 
@@ -44,6 +44,7 @@ AGE = PathIdentity("survey-2026", "age")
 FACTS = PathFacts(
     encoding="categorical", params="ab" * 32, key_fingerprint="1234", id_type="text", table_fingerprint="aa"
 )
+ZERO = Decimal(0)
 NOON = datetime(2026, 7, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
 Opener = Callable[..., Ledger]
@@ -75,7 +76,7 @@ def spent(ledger: Ledger, subject: Subject = HOSPITAL) -> Decimal:
 def test_a_path_costs_the_largest_epsilon_read_from_it(ledger: Ledger) -> None:
     first = ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 0.1, budget=2)
     assert (first.cost, first.epoch, first.previous, first.is_new_path) == (Decimal("0.1"), 1, None, True)
-    assert (first.spent_before, first.spent_after, first.budget) == (0, Decimal("0.1"), 2)
+    assert (first.spent_before, first.spent_after, first.budget) == (ZERO, Decimal("0.1"), Decimal(2))
     second = ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 0.5)
     assert (second.cost, second.previous, second.is_new_path) == (Decimal("0.4"), Decimal("0.1"), False)
     assert spent(ledger) == Decimal("0.5")
@@ -84,7 +85,7 @@ def test_a_path_costs_the_largest_epsilon_read_from_it(ledger: Ledger) -> None:
 def test_the_same_level_again_is_free_and_recorded(ledger: Ledger) -> None:
     ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, "0.5", budget="0.5")
     charge = ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, "0.50")
-    assert (charge.cost, charge.previous, charge.spent_after) == (0, Decimal("0.5"), Decimal("0.5"))
+    assert (charge.cost, charge.previous, charge.spent_after) == (ZERO, Decimal("0.5"), Decimal("0.5"))
     last = ledger.history()[-1]
     assert isinstance(last, LevelReleased)
     assert last.kind == "re-issued"
@@ -100,7 +101,7 @@ def test_a_lower_level_is_refused_unless_it_is_asked_for_again(ledger: Ledger) -
     assert "--again re-issues a lower level, which costs nothing" in found.value.message
     assert found.value.fields["previous"] == "1.5"
     charge = ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, again=True)
-    assert (charge.cost, charge.previous) == (0, Decimal("1.5"))
+    assert (charge.cost, charge.previous) == (ZERO, Decimal("1.5"))
     assert ledger.balance(HOSPITAL).paths[0].largest == Decimal("1.5")
     assert ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 2, again=True).cost == Decimal("0.5")
     ledger.verify()
@@ -114,7 +115,7 @@ def test_paths_of_a_subject_add_up_and_subjects_do_not(ledger: Ledger) -> None:
     device = Subject.object("hospital")  # another kind of subject, of the same name
     ledger.charge(device, DIAGNOSIS, FACTS, 1, budget=1)
     balance = ledger.balance(HOSPITAL)
-    assert (balance.budget, balance.spent, balance.left) == (3, Decimal("1.75"), Decimal("1.25"))
+    assert (balance.budget, balance.spent, balance.left) == (Decimal(3), Decimal("1.75"), Decimal("1.25"))
     assert [(path.identity, path.epoch, path.largest) for path in balance.paths] == [
         (AGE, 1, Decimal("0.5")),
         (DIAGNOSIS, 1, 1),
@@ -234,7 +235,7 @@ def test_forcing_opens_a_new_path_that_costs_in_addition(ledger: Ledger) -> None
     with pytest.raises(TableChangedError):
         ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1)
     third = ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, force=True)
-    assert (third.epoch, third.cost, third.spent_after) == (3, 1, 3)
+    assert (third.epoch, third.cost, third.spent_after) == (3, Decimal(1), Decimal(3))
     with pytest.raises(BudgetExceededError, match="0 left of 3, this release needs 0.1"):
         ledger.charge(HOSPITAL, DIAGNOSIS, changed, "0.1", force=True)
     assert [path.epoch for path in ledger.balance(HOSPITAL).paths] == [1, 2, 3]
@@ -274,14 +275,14 @@ def test_a_fingerprint_that_comes_later_counts_from_then_on(ledger: Ledger) -> N
 
 
 def test_several_columns_are_charged_together_or_not_at_all(ledger: Ledger) -> None:
-    both = [(DIAGNOSIS, FACTS, 1), (AGE, FACTS, "0.5")]
+    both: list[Request] = [(DIAGNOSIS, FACTS, 1), (AGE, FACTS, "0.5")]
     with pytest.raises(BudgetExceededError, match="0.4 left of 1.4, this release needs 0.5"):
         ledger.charge_all(HOSPITAL, both, budget="1.4")
     assert ledger.history() == []
     charges = ledger.charge_all(HOSPITAL, both, budget="1.5")
     assert [(charge.cost, charge.spent_before, charge.spent_after) for charge in charges] == [
-        (1, 0, 1),
-        (Decimal("0.5"), 1, Decimal("1.5")),
+        (Decimal(1), ZERO, Decimal(1)),
+        (Decimal("0.5"), Decimal(1), Decimal("1.5")),
     ]
     assert len(ledger.history()) == 5
 
@@ -293,8 +294,8 @@ def test_forcing_several_opens_only_what_differs(ledger: Ledger) -> None:
         ledger.charge_all(HOSPITAL, changed)
     assert [charge.epoch for charge in ledger.quote_all(HOSPITAL, changed, force=True)] == [2, 1]
     assert [(charge.epoch, charge.cost) for charge in ledger.charge_all(HOSPITAL, changed, force=True)] == [
-        (2, 1),
-        (1, 0),
+        (2, Decimal(1)),
+        (1, ZERO),
     ]
 
 
@@ -418,9 +419,10 @@ def test_history_is_frozen_and_readable(ledger: Ledger) -> None:
         "(release to a.parquet)",
         "2026-07-01 12:00:00 population 'hospital': budget raised from 1 to 2 (sale 17)",
     ]
-    for event in (*history, HOSPITAL, DIAGNOSIS, FACTS, ledger.balance(HOSPITAL)):
+    frozen: list[Any] = [*history, HOSPITAL, DIAGNOSIS, FACTS, ledger.balance(HOSPITAL)]
+    for thing in frozen:
         with pytest.raises((FrozenInstanceError, TypeError)):
-            event.reason = "another"  # type: ignore[union-attr]
+            thing.subject = thing.release = "another"
     assert all(event.time.tzinfo == UTC for event in history)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +14,7 @@ from tests.docs.help_page import PAGE, commands, help_page
 from typer.testing import CliRunner
 
 from relaxdp.cli.main import app, main
-from relaxdp.errors import EpsilonError
+from relaxdp.errors import EpsilonError, TableFileError
 
 RUNNER = CliRunner()
 
@@ -31,12 +34,22 @@ def test_every_command_has_help() -> None:
             assert getattr(option, "help", "x"), f"{words} {option.name}"
 
 
-def test_version_and_demo() -> None:
+def test_version() -> None:
     assert re.fullmatch(r"relaxdp \d\S*\n", RUNNER.invoke(app, ["--version"]).output)
-    shown = RUNNER.invoke(app, ["demo", "--objects", "20000"])
-    assert shown.exit_code == 0, shown.output
-    assert "the same reports" in shown.output
-    assert "Total privacy loss of everybody: 2 (the last level), not 3.6 (the sum)." in shown.output
+
+
+def test_demo(tmp_path: Path) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "relaxdp", "demo", "--out", str(tmp_path / "demo")],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert shown.returncode == 0, shown.stderr
+    for line in ("214,144 American men", "identical reports, and it cost nothing", "budget exceeded: 0 left of 2"):
+        assert line in shown.stdout
+    assert re.search(r"variance is 3\.[67] times larger", shown.stdout)
+    assert (tmp_path / "demo" / "demo.png").stat().st_size > 10_000
+    again = RUNNER.invoke(app, ["demo", "--out", str(tmp_path)])
+    assert isinstance(again.exception, TableFileError)
 
 
 def test_a_mistake_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,60 +1,193 @@
-"""`relaxdp demo`: one object relaxed through four levels, then a simulated population."""
+"""`relaxdp demo`: the main job on real data, from the first private release to the last, with a crash and a refusal."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pa_parquet
 from rich.console import Console
 from rich.table import Table
 
-from relaxdp import Categorical, Key, privacy_loss
-from relaxdp.law.epsilon import as_epsilon
+from relaxdp import Categorical, Counts, Key
+from relaxdp.errors import MissingPartError, RelaxdpError, TableFileError
+from relaxdp.estimate.baselines import split_budget
+from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.subject import Subject
+from relaxdp.table.release import Account, release_table
+from relaxdp.table.request import ColumnRequest, TableRequest
 
-LEVELS = ("0.1", "0.5", "1", "2")
-TRUE_SHARES = {"flu": 0.15, "covid": 0.05, "none": 0.80}
-RELEASE, ATTRIBUTE = "demo", "diagnosis"
+LEVELS = tuple(as_epsilon(level) for level in ("0.1", "0.5", "1", "2"))
+VALUES = ["no", "yes"]
+PEOPLE = "people.parquet"
+MARK = ".made-by-relaxdp-demo"
 
 
-def run(objects: int) -> None:
-    """Print the two tables."""
+def run(folder: Path, *, picture: bool = True) -> None:
+    """Run the demo in `folder` and print what happens."""
     console = Console()
-    answers, key = Categorical(list(TRUE_SHARES)), Key.generate()
-    _one_object(console, answers, key)
-    _population(console, answers, key, objects)
+    truth = prepare(folder)
+    key = Key.generate()
+    key.save(folder / "key")
+    shares = float(np.mean(truth))
+    console.print(
+        f"[bold]Real census rows: {len(truth):,} American men. Did they serve in a war?[/bold]\n"
+        f"The truth, which nobody but the data holder sees: {shares:.2%} yes.\n"
+    )
+    with Ledger.open(folder / "key.ledger") as ledger:
+        releases = _release_all(console, folder, key, ledger)
+        relaxed, split, fresh = _estimates(truth, key, releases)
+        _show(console, shares, relaxed, split, fresh)
+        if picture:
+            _draw(folder / "demo.png", shares, relaxed, split)
+            console.print(f"A picture of this: {folder / 'demo.png'}\n")
+        _crash(console, folder)
+        _refuse(console, folder, key, ledger)
 
 
-def _one_object(console: Console, answers: Categorical, key: Key) -> None:
-    path = answers.path("covid", key=key, object_id="patient-17", release=RELEASE, attribute=ATTRIBUTE)
-    table = Table(title="One person (truth: covid), relaxed through four levels")
-    for column in ("epsilon", "report", "privacy loss of all reports so far", "what adding up would claim"):
-        table.add_column(column, justify="right")
-    reports = [path.at(level) for level in LEVELS]
-    indices = [answers.values.index(report) for report in reports]
-    for place, level in enumerate(LEVELS, 1):
-        loss = privacy_loss(LEVELS[:place], indices[:place], m=len(answers.values))
-        table.add_row(level, reports[place - 1], f"at most {loss.guarantee:.3f}", f"{loss.basic_composition:.3f}")
-    console.print(table)
-    again = [path.at(level) for level in reversed(LEVELS)]
-    same = "the same reports" if again[::-1] == reports else "OTHER REPORTS"
-    console.print(f"Asked again, in another order, the path gives {same}: nothing is drawn twice.\n")
+def prepare(folder: Path) -> Any:
+    """Make the folder and the table in it; return the truths."""
+    if folder.exists() and not (folder / MARK).exists():
+        raise TableFileError(f"{str(folder)!r} exists and was not made by the demo. Name another folder with --out.")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / MARK).touch()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from causaldata import mortgages  # noqa: PLC0415
+
+            veteran = mortgages.load_pandas().data["vet_wwko"].to_numpy()
+    except ImportError:
+        raise MissingPartError("the demo needs its data: pip install 'relaxdp[demo]'.") from None
+    table = pa.table({"person": np.arange(len(veteran)), "veteran": pa.array(np.array(VALUES)[veteran])})
+    pa_parquet.write_table(table, folder / PEOPLE)
+    return veteran
 
 
-def _population(console: Console, answers: Categorical, key: Key, objects: int) -> None:
-    size = len(TRUE_SHARES)
-    chosen = np.random.default_rng(1).choice(size, size=objects, p=list(TRUE_SHARES.values()))
-    truths = pa.DictionaryArray.from_arrays(pa.array(chosen), pa.array(answers.values))
-    columns = [np.bincount(chosen, minlength=size) / objects]
+def _request(folder: Path, target: str, key: Key, epsilon: Decimal) -> TableRequest:
+    columns = [ColumnRequest("veteran", Categorical(VALUES))]
+    return TableRequest(folder / PEOPLE, folder / target, "person", columns, epsilon, key, "demo")
+
+
+def _account(ledger: Ledger) -> Account:
+    return Account(ledger, Subject.population("everyone"), budget="2", reason="relaxdp demo")
+
+
+def _release_all(console: Console, folder: Path, key: Key, ledger: Ledger) -> list[Path]:
+    files = []
     for level in LEVELS:
-        released = answers.release(
-            truths, np.arange(objects), key=key, epsilon=level, release=RELEASE, attribute=ATTRIBUTE
+        target = f"veteran-{epsilon_text(level)}.parquet"
+        (charge,) = release_table(_request(folder, target, key, level), _account(ledger)).charges
+        console.print(
+            f"released at epsilon {epsilon_text(level):<3}: it cost {epsilon_text(charge.cost):<3}, privacy loss so "
+            f"far {epsilon_text(charge.spent_after):<3} of a budget of {epsilon_text(charge.budget)}"
         )
-        columns.append(answers.estimate(released, epsilon=level).value)
-    table = Table(title=f"{objects:,} simulated people: estimated shares at each level")
-    table.add_column("value")
-    for heading in ("truth", *(f"eps {level}" for level in LEVELS)):
+        files.append(folder / target)
+    return files
+
+
+def _estimates(truth: Any, key: Key, releases: list[Path]) -> tuple[list[Any], list[Any], Any]:
+    """Return estimates at equal budget: relaxed, split among fresh responses, and one fresh response at the end."""
+    answers, ids = Categorical(VALUES), np.arange(len(truth))
+    relaxed = [
+        answers.estimate(pa_parquet.read_table(file)["veteran"], epsilon=level)
+        for file, level in zip(releases, LEVELS, strict=True)
+    ]
+
+    def respond(release: str, epsilon: Decimal) -> Any:
+        column = pa.DictionaryArray.from_arrays(pa.array(truth), pa.array(VALUES))
+        return answers.release(column, ids, key=key, epsilon=epsilon, release=release, attribute="veteran")
+
+    split, counts = [], Counts(answers)
+    for number, part in enumerate(split_budget(LEVELS)):
+        counts.add(respond(f"split {number}", part), epsilon=part)
+        split.append(counts.estimate("precision"))
+    return relaxed, split, answers.estimate(respond("fresh", LEVELS[-1]), epsilon=LEVELS[-1])
+
+
+def _show(console: Console, truth: float, relaxed: list[Any], split: list[Any], fresh: Any) -> None:
+    table = Table(title="\nShare of yes, with 95 % intervals, at equal budget")
+    for heading in ("privacy loss", "truth", "relaxed", "budget split", "one fresh answer"):
         table.add_column(heading, justify="right")
-    for row, value in enumerate(TRUE_SHARES):
-        table.add_row(value, *(f"{column[row]:.4f}" for column in columns))
+    for level, ours, theirs in zip(LEVELS, relaxed, split, strict=True):
+        last = _said(fresh) if level == LEVELS[-1] else ""
+        table.add_row(epsilon_text(level), f"{truth:.2%}", _said(ours), _said(theirs), last)
     console.print(table)
-    total = sum(map(as_epsilon, LEVELS))
-    console.print(f"Total privacy loss of everybody: {LEVELS[-1]} (the last level), not {total} (the sum).")
+    ratio = (split[-1].std_error[1] / relaxed[-1].std_error[1]) ** 2
+    console.print(
+        f"Relaxed, the last answer is as good as a fresh one at epsilon {epsilon_text(LEVELS[-1])}.\n"
+        f"With the budget split among four answers, its variance is {ratio:.1f} times larger.\n"
+    )
+
+
+def _said(estimate: Any) -> str:
+    low, high = estimate.interval()
+    return f"{estimate.value[1]:.2%} ± {(high[1] - low[1]) / 2:.2%}"
+
+
+def _draw(place: Path, truth: float, relaxed: list[Any], split: list[Any]) -> None:
+    import matplotlib as mpl  # noqa: PLC0415
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    axes.axhline(truth, color="#444444", linewidth=1, linestyle="--", label="truth")
+    rows = [("relaxed", relaxed, "#2563a8", "o", -0.06), ("budget split", split, "#c2571a", "s", 0.06)]
+    for name, results, colour, marker, shift in rows:
+        places = np.arange(len(results)) + shift
+        low, high = np.array([[end[1] for end in result.interval()] for result in results]).T
+        axes.vlines(places, low, high, color=colour, linewidth=2)
+        axes.plot(places, [result.value[1] for result in results], marker, color=colour, label=f"{name}, 95 % interval")
+    axes.set_xticks(range(len(LEVELS)), [epsilon_text(level) for level in LEVELS])
+    axes.set_xlabel("privacy loss so far (epsilon)")
+    axes.set_ylabel("estimated share of yes")
+    axes.yaxis.set_major_formatter(mpl.ticker.PercentFormatter(1.0))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    figure.savefig(place, dpi=150)
+    plt.close(figure)
+
+
+def _crash(console: Console, folder: Path) -> None:
+    """Kill a release while it writes, run it again, and compare with the file of before."""
+    words = [
+        sys.executable, "-m", "relaxdp", "release", str(folder / PEOPLE), str(folder / "killed.parquet"),
+        "--column", "veteran", "--id", "person", "--values", ",".join(VALUES), "--epsilon", "2",
+        "--key", str(folder / "key"), "--release", "demo",
+    ]  # fmt: skip
+    for _ in range(20):
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+        while process.poll() is None and not list(folder.glob(".killed.parquet.*")):
+            time.sleep(0.001)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        if not (folder / "killed.parquet").exists():
+            break
+        (folder / "killed.parquet").unlink()  # it was faster than we were
+    left = len(list(folder.glob(".killed.parquet.*")))
+    console.print(f"A release was killed while it wrote ({left} unfinished file, no output), and run again:")
+    subprocess.run(words, check=True, capture_output=True)  # noqa: S603
+    same = pa_parquet.read_table(folder / "killed.parquet").equals(pa_parquet.read_table(folder / "veteran-2.parquet"))
+    console.print(f"  {'identical' if same else 'DIFFERENT'} reports, and it cost nothing.\n")
+
+
+def _refuse(console: Console, folder: Path, key: Key, ledger: Ledger) -> None:
+    console.print("A release at epsilon 3, beyond the budget of 2, is refused:")
+    try:
+        release_table(_request(folder, "too-much.parquet", key, as_epsilon(3)), _account(ledger))
+        console.print("  NOT REFUSED")
+    except RelaxdpError as problem:
+        console.print(f"  {problem.message}")

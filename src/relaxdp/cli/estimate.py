@@ -208,23 +208,24 @@ def _groups_sentence(by: str) -> str:
 
 def _table(parts: list[Part], asked: Asked) -> Table:
     table = Table()
-    headings = [] if asked.by is None else [_clean(asked.by), "objects"]
+    headings = [] if asked.by is None else [_clean(asked.by)]
     headings += ["value"] if asked.cross is None else ["value", _clean(asked.cross)]
+    width = BAR_WIDTH // len(headings)
     for heading in headings:
-        table.add_column(Text(heading), justify="right" if heading == "objects" else "left", overflow="fold")
+        table.add_column(Text(heading), overflow="fold")
     for heading in ("estimate", "low", "high"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", width=BAR_WIDTH, no_wrap=True)
+    table.add_column("", width=width, no_wrap=True)
     longest = max(_scale(part) for part in parts)
     for part in parts:
         for place, row in enumerate(_largest(part)):
             cells: list[Any] = []
             if asked.by is not None:
-                cells = [Text(_label(part.group)), f"{part.objects:,}"] if place == 0 else ["", ""]
+                cells = [Text(f"{_label(part.group)} ({part.objects:,})" if place == 0 else "")]
             cells += [Text(_label(label)) for label in part.labels[row][: 1 if asked.cross is None else 2]]
             cells += [_number(numbers[row]) for numbers in (part.estimate, part.low, part.high)]
             length = min(max(float(part.estimate[row]) - part.least, 0.0), longest)
-            table.add_row(*cells, Bar(longest, 0, length, width=BAR_WIDTH))
+            table.add_row(*cells, Bar(longest, 0, length, width=width))
         table.add_section()
     return table
 

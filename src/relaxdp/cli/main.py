@@ -42,12 +42,12 @@ def root(
 
 @app.command()
 def demo(
-    objects: Annotated[int, typer.Option(min=1000, max=10_000_000, help="How many simulated people.")] = 200_000,
+    out: Annotated[Path, typer.Option(help="Folder for the demo's files.")] = Path("relaxdp-demo"),
 ) -> None:
-    """Show one object relaxed through four levels, and a simulated population."""
+    """Release a real column at four levels, compare, crash, and overspend in vain; takes a few seconds."""
     from relaxdp.cli.demo import run  # noqa: PLC0415
 
-    run(objects)
+    run(out)
 
 
 @app.command()

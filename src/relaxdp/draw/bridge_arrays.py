@@ -19,7 +19,7 @@ Bytes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 
 # Objects at a time for fresh draws, so that the handful of bytes that each needs stay in the cache.
-FRESH_CHUNK = 1 << 16
+FRESH_CHUNK = 1 << 17
 
 
 def fresh_bridges(
@@ -58,8 +58,9 @@ class _Chance:
     """A probability for objects whose ends agree and one for others, as a first byte and an exact rest."""
 
     def __init__(self, agree: Fraction, differ: Fraction) -> None:
-        (top, self.rest_agree), (other, self.rest_differ) = _top_byte(agree), _top_byte(differ)
+        (top, rest), (other, other_rest) = _digit(agree, 256), _digit(differ, 256)
         self.top, self.more = np.uint8(top), np.uint8((other - top) % 256)
+        self.rests = (rest, other_rest)
 
 
 class _FreshBridge:
@@ -74,11 +75,12 @@ class _FreshBridge:
         ends = differ.to_upper + differ.to_lower
         self._to_upper = _Chance(Fraction(0), differ.to_upper / ends if ends else Fraction(0))
         # Buffers that are used again for every chunk: fresh ones would be mapped and cleared each time.
-        self._random, self._top = np.empty((2, FRESH_CHUNK), dtype=np.uint8)
+        self._random, self._top, self._differ = np.empty((3, FRESH_CHUNK), dtype=np.uint8)
 
     def into(self, result: Codes, lower: Codes, upper: Codes) -> None:
         """Write the draws of one chunk, of at most FRESH_CHUNK objects, into `result`."""
-        differ = (lower != upper).view(np.uint8)
+        differ = self._differ[: len(result)]
+        np.not_equal(lower, upper, out=differ.view(np.bool_))
         if self._values == 2:
             np.bitwise_xor(upper, self._chance(self._flip, differ).view(np.uint8), out=result)
             return
@@ -98,22 +100,20 @@ class _FreshBridge:
         np.add(top, chance.top, out=top)
         flags: Flags = random < top
         ties = np.flatnonzero(random == top)
-        kind = differs[ties]
-        for which, rest in ((0, chance.rest_agree), (1, chance.rest_differ)):
-            tied = ties[kind == which]
-            flags[tied] = self._coins(rest, len(tied))
+        flags[ties] = self._coins(chance.rests, differs.take(ties))
         return flags
 
-    def _coins(self, chance: Fraction, count: int) -> Flags:
-        """Return `count` exact coins; a tie with a 64-bit digit (one in 2^64) reads the next digit."""
-        if chance in (0, 1) or count == 0:
-            return np.full(count, chance == 1)
-        digit, rest = divmod(chance * ONE, 1)
-        words = self._words(count)
-        coins: Flags = words < np.uint64(digit)
-        ties = np.flatnonzero(words == np.uint64(digit))
+    def _coins(self, chances: tuple[Fraction, Fraction], kinds: Bytes) -> Flags:
+        """Return exact coins, each with the chance of its kind; a tie with a 64-bit digit (one in 2^64) reads on."""
+        if all(chance in (0, 1) for chance in chances):
+            return np.array([chance == 1 for chance in chances]).take(kinds)
+        (digit, rest), (other, other_rest) = (_digit(chance, ONE) for chance in chances)
+        digits = np.array([digit, other], dtype=np.uint64).take(kinds)
+        words = self._words(len(kinds))
+        coins: Flags = words < digits
+        ties = np.flatnonzero(words == digits)
         if ties.size:
-            coins[ties] = self._coins(rest, len(ties))
+            coins[ties] = self._coins((rest, other_rest), kinds[ties])
         return coins
 
     def _uniform_bytes(self, count: int) -> Bytes:
@@ -155,10 +155,10 @@ def _select(result: Codes, otherwise: Codes, chosen: Codes, flags: Flags) -> Non
     np.bitwise_xor(otherwise, mask, out=result)
 
 
-def _top_byte(chance: Fraction) -> tuple[int, Fraction]:
-    """Return the first byte of a chance's expansion and what is left of it; certainty is 255 and a rest of 1."""
-    top, rest = divmod(chance * 256, 1)
-    return (int(top), rest) if top < 256 else (255, Fraction(1))
+def _digit(chance: Fraction, base: int) -> tuple[int, Fraction]:
+    """Return the first digit of a chance's expansion and what is left of it; certainty is the last digit and 1."""
+    digit = min(int(chance * base), base - 1)
+    return digit, chance * base - digit
 
 
 class KeyedBridges:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.draw.columns import as_arrow, is_objects
+from relaxdp.draw.columns import as_arrow, as_objects, is_objects
 from relaxdp.errors import ObjectIdError
 
 _STRIDE = 1 << 16
@@ -28,6 +28,7 @@ def refuse_repeats(column: Any) -> None:
 def _first_repeat(column: Any) -> int | None:
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
         return None if _ascending(column) else _first_repeat_in(column)
+    column = as_objects(column)
     if is_objects(column):
         seen: set[Any] = set()
         for row, item in enumerate(column):
@@ -35,7 +36,7 @@ def _first_repeat(column: Any) -> int | None:
                 return row
             seen.add(item)
         return None
-    array = as_arrow(column)
+    array = as_arrow(column, widen=False)
     array = getattr(array, "storage", array)  # pyarrow compares the bytes of a UUID, not the UUID
     if pc.all(pc.less(array[:-1], array[1:])).as_py() or len(pc.unique(array)) == len(array):
         return None

@@ -1,0 +1,5 @@
+"""`python -m relaxdp` is the `relaxdp` command."""
+
+from relaxdp.cli.main import main
+
+main()
