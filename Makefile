@@ -8,7 +8,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo test check format bench coverage vectors lock clean
+.PHONY: help demo test check format bench coverage faults vectors lock clean
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -52,6 +52,9 @@ bench: $(VENV)-bench/stamp ## measure speed against peers and limits; writes doc
 
 coverage: $(VENV)/dev.stamp ## measure how often all intervals hold; writes docs/coverage.md (7 minutes)
 	$(BIN)/python -m tests.statistical.interval_coverage
+
+faults: $(VENV)/dev.stamp ## kill and race releases and the ledger, 500 times (10 minutes)
+	RELAXDP_FAULTS=500 $(BIN)/pytest -p no:xdist -s tests/faults
 
 vectors: $(VENV)/dev.stamp ## check that the frozen test vectors are what this code makes
 	$(BIN)/python -m tests.vectors.make --check

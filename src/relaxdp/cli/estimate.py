@@ -21,7 +21,8 @@ from relaxdp.cli.plan import AboutChoice
 from relaxdp.errors import CountsError, MissingPartError, TableFileError
 from relaxdp.estimate.result import About, Floats, Result
 from relaxdp.estimate.simplex import nearest_shares
-from relaxdp.table.counting import Axis, PairTally, Tally, count, count_pairs
+from relaxdp.table.counting import PairTally, Tally, count, count_pairs
+from relaxdp.table.released_files import Axis
 
 MOST_ROWS = 50
 MOST_PICTURES = 20

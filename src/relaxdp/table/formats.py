@@ -14,7 +14,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.ipc as pa_ipc
 import pyarrow.parquet as pa_parquet
 
-from relaxdp.errors import DescriptionError, TableFileError
+from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError
 from relaxdp.table.description import METADATA_KEY, FileDescription
 
 BATCH_ROWS = 1 << 18
@@ -193,6 +193,8 @@ class _sentences:  # noqa: N801 (used as a statement)
 
     def __exit__(self, kind: Any, problem: BaseException | None, trace: Any) -> None:
         sentence = None
+        if isinstance(problem, RelaxdpError):
+            return
         if isinstance(problem, FileNotFoundError):
             sentence = f"there is no file {str(self._path)!r}."
         elif isinstance(problem, UnicodeDecodeError):

@@ -1,0 +1,280 @@
+"""Cells: how many objects have which reports at which levels, counted by DuckDB."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from relaxdp.draw.canonical import kind_of
+from relaxdp.errors import CountsError, DescriptionError, TableFileError
+from relaxdp.table.formats import Format
+from relaxdp.table.released_files import Axis, ReleasedFile, comparable_type
+
+MOST_GROUPS = 1_000
+MOST_CELLS = 10_000_000
+
+Integers = NDArray[np.int64]
+
+
+# What is asked of DuckDB.
+
+
+class Cells:
+    """How many objects there are in each cell: a group, and for each column a level and a value, all by position."""
+
+    def __init__(self, connection: Any, files: list[ReleasedFile], axes: list[Axis], by: str | None) -> None:
+        self._connection, self._files, self._axes, self._by = connection, files, axes, by
+        self.groups: list[str | None] = [None]
+        for number, axis in enumerate(axes):
+            connection.register(f"labels{number}", _label_table(axis))
+            value = "CAST(value AS UUID)" if _kind(axis) == "uuid" else "value"
+            declared = f"SELECT {value} AS value, code FROM labels{number}"  # noqa: S608
+            connection.execute(f"CREATE VIEW declared{number} AS {declared}")
+        self._group, *self._places, self._objects = self._one() if len(files) == 1 else self._many()
+
+    def table(self, *shape: int) -> Integers:
+        """Return the objects of all cells, the empty ones too."""
+        size = int(np.prod(shape))
+        flat = np.ravel_multi_index((self._group, *self._places), shape)
+        return np.bincount(flat, self._objects, minlength=size).astype(np.int64).reshape(shape)
+
+    def _one(self) -> list[Integers]:
+        """Count a single file by its reports, without looking at an id."""
+        file = self._files[0]
+        numbers = range(len(self._axes))
+        columns = {f"report{number}": self._axes[number].names[0] or "" for number in numbers}
+        columns |= {"kept": self._by} if self._by is not None else {}
+        source = file.relation(self._connection, "file0", columns)
+        counted = f"SELECT {', '.join(columns)}, count(*) AS objects FROM {source} GROUP BY ALL"  # noqa: S608
+        if self._by is not None:
+            self._connection.execute(f"CREATE TEMP TABLE counted AS {counted}")
+            self._name_groups("SELECT kept FROM counted")
+            counted = "SELECT * FROM counted"
+        self._check_size()
+        group, join = self._group_join("counted.kept")
+        codes = ", ".join(f"declared{number}.code" for number in numbers)
+        joins = " ".join(
+            f"LEFT JOIN declared{number} ON {_report(self._axes[number], file, 0, f'counted.report{number}')} "
+            f"= declared{number}.value"
+            for number in numbers
+        )
+        found = self._connection.execute(
+            f"SELECT {group}, {codes}, counted.objects FROM ({counted}) AS counted {joins} {join}"  # noqa: S608
+        ).fetchnumpy()
+        group_codes, *codes_found, objects = found.values()
+        if not len(objects):
+            raise CountsError(f"{str(file.path)!r} has no rows: there is nothing to estimate.")
+        for axis, each in zip(self._axes, codes_found, strict=True):
+            undeclared = np.ma.getmaskarray(each)
+            _refuse_undeclared(axis, int(objects[undeclared].sum()), int(objects.sum()))
+        places = [each for code in codes_found for each in (np.zeros(len(objects), np.int64), code)]
+        return [np.asarray(each, dtype=np.int64) for each in (group_codes, *places, objects)]
+
+    def _many(self) -> list[Integers]:
+        """Count every object once, at its highest level.
+
+        Level, group and value of a report are packed into one integer, the level on top, so that the largest one is
+        the report that counts: states of a fixed size, which go to disk where there are too many of them.
+        """
+        if self._by is not None:
+            kept = [
+                file.relation(self._connection, f"kept{n}", {"kept": self._by}) for n, file in enumerate(self._files)
+            ]
+            distinct = [f"SELECT DISTINCT kept::VARCHAR AS kept FROM {each}" for each in kept]  # noqa: S608
+            self._name_groups(" UNION ALL ".join(distinct))
+        self._check_size()
+        reports = " UNION ALL ".join(self._packed(number, file) for number, file in enumerate(self._files))
+        numbers = range(len(self._axes))
+        each = ", ".join(
+            f"max(packed{n}) AS best{n}, count(place{n}) AS rows{n}, count(packed{n}) AS known{n}, "
+            f"coalesce(bit_count(bit_or(1::UBIGINT << place{n})), 0) AS levels{n}"
+            for n in numbers
+        )
+        best = ", ".join(f"best{n}" for n in numbers)
+        sums = ", ".join(
+            f"sum(rows{n})::BIGINT, sum(rows{n} - known{n})::BIGINT, count(*) FILTER (rows{n} > levels{n})"
+            for n in numbers
+        )
+        found = self._connection.execute(
+            f"WITH reports AS ({reports}), objects AS (SELECT id, {each} FROM reports GROUP BY id) "  # noqa: S608
+            f"SELECT {best}, count(*), count(*) FILTER (id IS NULL), {sums} FROM objects GROUP BY {best}"
+        ).fetchnumpy()
+        columns, axes = list(found.values()), len(self._axes)
+        bests, (objects, missing), sums_found = columns[:axes], columns[axes : axes + 2], columns[axes + 2 :]
+        if not len(objects):
+            raise CountsError("the files have no rows: there is nothing to estimate.")
+        if missing.sum():
+            raise CountsError("the id of a row is missing, or of another kind than the description says.")
+        for place, axis in enumerate(self._axes):
+            rows, undeclared, repeated = (int(each.sum()) for each in sums_found[3 * place : 3 * place + 3])
+            _refuse_undeclared(axis, undeclared, rows)
+            if repeated:
+                verb = "ids stand" if repeated > 1 else "id stands"
+                raise CountsError(
+                    f"{repeated:,} {verb} in more than one row at the same level. "
+                    "One id is one object: within a file, and among files of one level, it stands once."
+                )
+        both = ~np.logical_or.reduce([np.ma.getmaskarray(each) for each in bests])
+        if not both.any():
+            raise CountsError("no object has a report in both columns: there is nothing to estimate.")
+        return [*self._unpacked([np.asarray(each[both], dtype=np.int64) for each in bests]), objects[both]]
+
+    def _packed(self, number: int, file: ReleasedFile) -> str:
+        """Return SQL for the reports of one file: the id, and for each column the level and the packed report."""
+        columns = {"id": file.description.id_column}
+        axes = [(place, axis, axis.names[number]) for place, axis in enumerate(self._axes)]
+        columns |= {f"report{place}": name for place, _, name in axes if name}
+        columns |= {"kept": self._by} if self._by is not None else {}
+        source = file.relation(self._connection, f"file{number}", columns)
+        group, join = self._group_join("source.kept")
+        parts, joins = [], [join]
+        for place, axis, name in axes:
+            if name is None:
+                parts.append(f"NULL::INTEGER AS place{place}, NULL::BIGINT AS packed{place}")
+                continue
+            level = list(axis.levels).index(file.description.columns[name].threshold)
+            upper = f"{level * len(self.groups)}::BIGINT + {group}" if place == 0 else f"{level}::BIGINT"
+            parts.append(
+                f"{level} AS place{place}, ({upper}) * {len(axis.labels)} + declared{place}.code AS packed{place}"
+            )
+            report = _report(axis, file, number, f"source.report{place}")
+            joins.append(f"LEFT JOIN declared{place} ON {report} = declared{place}.value")
+        return f"SELECT {_id(file)} AS id, {', '.join(parts)} FROM {source} AS source {' '.join(joins)}"  # noqa: S608
+
+    def _unpacked(self, bests: list[Integers]) -> list[Integers]:
+        places: list[Integers] = []
+        group = np.zeros(len(bests[0]), np.int64)
+        for number, (axis, best) in enumerate(zip(self._axes, bests, strict=True)):
+            upper, code = np.divmod(best, len(axis.labels))
+            if number == 0:
+                upper, group = np.divmod(upper, len(self.groups))
+            places += [upper, code]
+        return [group, *places]
+
+    def _name_groups(self, kept: str) -> None:
+        """Give every group a number, in an order that people expect."""
+        distinct = f"SELECT DISTINCT CAST(kept AS VARCHAR) AS name FROM ({kept})"  # noqa: S608
+        found = [name for (name,) in self._connection.execute(f"{distinct} LIMIT {MOST_GROUPS + 1}").fetchall()]
+        if len(found) > MOST_GROUPS:
+            raise CountsError(f"the column {self._by!r} makes more than {MOST_GROUPS:,} groups.")
+        self.groups = sorted(found, key=_natural) or [None]
+        names = pa.array(self.groups, pa.string())
+        self._connection.register("groups", pa.table({"name": names, "code": pa.array(range(len(names)), pa.int64())}))
+
+    def _group_join(self, kept: str) -> tuple[str, str]:
+        if self._by is None:
+            return "0::BIGINT", ""
+        return "groups.code", f"LEFT JOIN groups ON CAST({kept} AS VARCHAR) IS NOT DISTINCT FROM groups.name"
+
+    def _check_size(self) -> None:
+        cells = len(self.groups)
+        for axis in self._axes:
+            cells *= len(axis.labels) * len(axis.levels)
+        if cells > MOST_CELLS and (len(self._axes) > 1 or self._by is not None):
+            raise CountsError(f"the table would have {cells:,} cells, and at most {MOST_CELLS:,} are counted.")
+
+
+def _refuse_undeclared(axis: Axis, undeclared: int, total: int) -> None:
+    if undeclared:
+        verb = "reports are" if undeclared > 1 else "report is"
+        raise CountsError(
+            f"{undeclared:,} of {total:,} {verb} not one of the {len(axis.labels):,} declared values of {axis.name!r}: "
+            "the file was changed after its release.",
+            undeclared=undeclared,
+        )
+
+
+def _natural(name: str | None) -> tuple[int, float, str]:
+    """Sort numbers by size, then text, then what is missing."""
+    if name is None:
+        return (2, 0.0, "")
+    try:
+        return (0, float(name), name) if float(name) == float(name) else (1, 0.0, name)
+    except ValueError:
+        return (1, 0.0, name)
+
+
+def _kind(axis: Axis) -> str:
+    return str(kind_of(axis.labels[0]))
+
+
+def _label_table(axis: Axis) -> Any:
+    """Return the declared values with their positions, in the type that reports are compared in."""
+    kind, labels = _kind(axis), list(axis.labels)
+    if kind == "integer":
+        values = pa.array(labels, pa.uint64() if max(labels) >= 2**63 else pa.int64())
+    else:
+        values = pa.array([str(label) for label in labels] if kind == "uuid" else labels)
+    return pa.table({"value": values, "code": pa.array(range(len(labels)), pa.int64())})
+
+
+_TESTS = {
+    "text": pa.types.is_string,
+    "integer": pa.types.is_integer,
+    "number": pa.types.is_floating,
+    "bytes": pa.types.is_binary,
+    "uuid": lambda kind: getattr(kind, "extension_name", None) == "arrow.uuid",
+}
+_FROM_TEXT = {
+    "text": "{}",
+    "integer": "TRY_CAST({} AS HUGEINT)",
+    "number": "TRY_CAST({} AS DOUBLE)",
+    "bytes": "encode({})",
+    "uuid": "TRY_CAST({} AS UUID)",
+}
+
+
+def _report(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
+    """Return SQL for a report as a value. A number is not its text, except in CSV, where everything is text."""
+    kind, name = _kind(axis), str(axis.names[number])
+    found = comparable_type(file.table.schema.field(name).type)
+    if file.table.format is Format.CSV:
+        return _FROM_TEXT[kind].format(sql)
+    if not _TESTS[kind](found):
+        raise DescriptionError(
+            f"the column {name!r} of {str(file.path)!r} is of type {found}, and its declared values are not."
+        )
+    return sql
+
+
+def _id(file: ReleasedFile) -> str:
+    id_type = next(iter(file.description.columns.values())).id_type
+    if file.table.format is Format.CSV and id_type in _FROM_TEXT:
+        return _FROM_TEXT[id_type].format("source.id")
+    return "source.id"
+
+
+@contextmanager
+def database(paths: Sequence[Path], memory_limit: str) -> Iterator[Any]:
+    """Open DuckDB in memory, with a folder for what does not fit. Its messages quote rows, so none of them is shown."""
+    import duckdb  # noqa: PLC0415
+
+    named = repr(str(paths[0])) if len(paths) == 1 else "one of the files"
+    sentence = ""
+    with tempfile.TemporaryDirectory(prefix="relaxdp-") as folder:
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": memory_limit,
+            "temp_directory": folder,
+            "preserve_insertion_order": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "python_enable_replacements": False,
+        }
+        with duckdb.connect(":memory:", config=settings) as connection:
+            try:
+                yield connection
+            except duckdb.InterruptException:
+                raise KeyboardInterrupt from None
+            except duckdb.OutOfMemoryException:
+                sentence = f"counting takes more memory or disk than there is ({memory_limit} of memory are used)."
+            except duckdb.Error:
+                sentence = f"{named} is damaged, cut off, or has ids or reports of another type than it says."
+    if sentence:
+        raise TableFileError(sentence) from None

@@ -1,0 +1,230 @@
+"""Released files that are counted together: opening them, and what they must have in common."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, TableFileError, UnknownColumnError
+from relaxdp.front import Mechanism
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.table.description import ColumnDescription, FileDescription
+from relaxdp.table.formats import Format, Input, files_of, released
+
+# The levels of an object are bits of one word, so that an id that stands twice at one level is seen.
+MOST_LEVELS = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One released column: what its description says, the levels it stands at, and its name in every file."""
+
+    description: ColumnDescription
+    mechanism: Mechanism
+    names: list[str | None]
+    """The column's name in each file; None where a file does not have it."""
+    levels: dict[int, Decimal]
+    """Threshold and epsilon of every level, ascending."""
+
+    @property
+    def name(self) -> str:
+        """The column's name in the first file that has it."""
+        return next(name for name in self.names if name is not None)
+
+    @property
+    def labels(self) -> Sequence[Any]:
+        """The values that are counted."""
+        return self.mechanism.encoding.labels
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedFile:
+    """One released file and what it says about itself."""
+
+    path: Path
+    table: Input
+    description: FileDescription
+    parts: list[Path] = field(default_factory=list)
+
+    def released_name(self, wanted: str | None) -> str:
+        """Return the name of the released column that is meant."""
+        names = list(self.description.columns)
+        if wanted is None and len(names) == 1:
+            return names[0]
+        if wanted is None:
+            listed = ", ".join(map(repr, names[:12]))
+            raise UnknownColumnError(f"{str(self.path)!r} has several released columns ({listed}): pick one.")
+        if wanted not in names:
+            raise self._unknown(wanted, names, "released column")
+        return wanted
+
+    def pair_names(self, wanted: str | None, cross: str) -> tuple[str | None, str | None]:
+        """Return the names of both columns, None for one that stands in another file."""
+        names = list(self.description.columns)
+        others = [name for name in names if name != cross]
+        first = wanted if wanted in names else None
+        if wanted is None and others:
+            first = others[0] if len(others) == 1 else self.released_name(None)
+        second = cross if cross in names else None
+        if first is None and second is None:
+            raise self._unknown(cross if wanted is None else wanted, names, "released column")
+        return first, second
+
+    def check_kept(self, name: str) -> None:
+        """Refuse what cannot make groups: a column that is not there, a released one, the ids."""
+        if name in self.description.columns:
+            raise UnknownColumnError(
+                f"{name!r} is a released column: a group of its reports is not a group of objects. "
+                "Two released columns make a two-way table (--cross)."
+            )
+        if name == self.description.id_column:
+            raise UnknownColumnError(f"{name!r} holds the ids: every object would be a group of its own.")
+        if name not in self.table.schema.names:
+            kept = set(self.table.schema.names) - {self.description.id_column, *self.description.columns}
+            raise self._unknown(name, sorted(kept), "kept column")
+
+    def _unknown(self, name: str, names: list[str], what: str) -> UnknownColumnError:
+        near = get_close_matches(name, names, 1)
+        if near:
+            hint = f" Did you mean {near[0]!r}?"
+        else:
+            hint = f" It has: {', '.join(map(repr, names[:12]))}." if names else ""
+        return UnknownColumnError(f"{str(self.path)!r} has no {what} {name!r}.{hint}", column=name)
+
+    def relation(self, connection: Any, view: str, columns: dict[str, str]) -> str:
+        """Return SQL for some columns under other names. DuckDB reads Parquet itself, and what Arrow reads as Arrow."""
+        folded = [name.casefold() for name in self.table.schema.names]
+        # DuckDB does not tell names by case, and takes these letters of a path for a pattern.
+        plain = len(set(folded)) == len(folded) and not set("*?[{") & set("".join(map(str, self.parts)))
+        if self.table.format is Format.PARQUET and plain:
+            listed = ", ".join(f"{identifier(name)} AS {alias}" for alias, name in columns.items())
+            files = ", ".join("'" + str(part.absolute()).replace("'", "''") + "'" for part in self.parts)
+            return f"(SELECT {listed} FROM read_parquet([{files}], hive_partitioning = false))"  # noqa: S608
+        schema = pa.schema(
+            [(alias, comparable_type(self.table.schema.field(name).type)) for alias, name in columns.items()]
+        )
+        batches = _renamed(self.table.batches(list(columns.values())), columns, schema)
+        connection.register(view, pa.RecordBatchReader.from_batches(schema, batches))
+        return view
+
+
+def open_all(paths: Sequence[Path]) -> list[ReleasedFile]:
+    """Open files that are to be counted together."""
+    seen = set()
+    for path in paths:
+        if path.absolute() in seen:
+            raise MixedFilesError(f"{str(path)!r} is named twice: its objects would count twice.")
+        seen.add(path.absolute())
+    return [_open(path) for path in paths]
+
+
+def _open(path: Path) -> ReleasedFile:
+    """Open a released file and check that it is what its description says."""
+    sentence = None
+    try:
+        table, description = released(path)
+        file = ReleasedFile(path, table, description, files_of(path))
+        for part in file.parts[1:]:
+            other = Input(part)
+            if other.description() != description or not _same_types(table, other, description):
+                raise MixedFilesError(f"{str(part)!r} is not of the same release, level and columns as the first file.")
+    except (OSError, UnicodeError, csv.Error) as problem:
+        if isinstance(problem, TableFileError):
+            raise
+        sentence = f"{str(path)!r} or its description cannot be read."
+    if sentence is not None:  # raised outside, so that no context shows what the file holds
+        raise TableFileError(sentence, path=str(path))
+    for name in (description.id_column, *description.columns):
+        if table.schema.names.count(name) != 1:
+            raise DescriptionError(f"the description of {str(path)!r} speaks of other columns than the file has.")
+    return file
+
+
+def _same_types(table: Input, other: Input, description: FileDescription) -> bool:
+    names = (description.id_column, *description.columns)
+    return all(
+        name in table.schema.names
+        and name in other.schema.names
+        and table.schema.field(name).type == other.schema.field(name).type
+        for name in names
+    )
+
+
+_PATH = {
+    "release": "another release",
+    "attribute": "another attribute",
+    "encoding": "another encoding",
+    "values": "other values",
+    "range": "another range",
+    "function": "another function",
+    "key_fingerprint": "another key",
+    "id_type": "another kind of ids",
+}
+
+
+def axis_of(files: list[ReleasedFile], names: list[str | None]) -> Axis:
+    """Return the column that stands in all these files, or refuse files that do not continue each other's paths."""
+    found = [(file, file.description.columns[name]) for file, name in zip(files, names, strict=True) if name]
+    first_file, first = found[0]
+    levels = {}
+    for file, description in found:
+        for part, words in _PATH.items():
+            if getattr(description, part) != getattr(first, part):
+                raise MixedFilesError(
+                    f"{str(file.path)!r} holds {words} than {str(first_file.path)!r}: "
+                    "only files of one path are counted together."
+                )
+        mechanism = description.mechanism()
+        if mechanism.encoding.name != description.encoding:
+            raise DescriptionError(f"the encoding {description.encoding!r} is not known to this version.")
+        if mechanism.encoding.threshold(description.epsilon) != description.threshold:
+            raise DescriptionError(
+                f"the description of {str(file.path)!r} contradicts itself: its threshold is not that of "
+                f"epsilon {epsilon_text(description.epsilon)}."
+            )
+        levels[description.threshold] = description.epsilon
+    if len(levels) > MOST_LEVELS:
+        raise MixedFilesError(f"at most {MOST_LEVELS} levels are counted together, not {len(levels)}.")
+    return Axis(first, first.mechanism(), names, dict(sorted(levels.items())))
+
+
+def check_pair(rows: Axis, columns: Axis) -> None:
+    """Refuse two columns that cannot be the sides of a table."""
+    for axis in (rows, columns):
+        if axis.description.values is None:
+            raise CountsError(f"a two-way table is of columns with declared values; {axis.name!r} holds numbers.")
+    one, two = rows.description, columns.description
+    if (one.release, one.attribute, one.key_fingerprint) == (two.release, two.attribute, two.key_fingerprint):
+        raise MixedFilesError(
+            f"{rows.name!r} and {columns.name!r} are the same answers: their noise is not independent."
+        )
+    if one.id_type != two.id_type:
+        raise MixedFilesError(f"the ids of {rows.name!r} and of {columns.name!r} are of different kinds.")
+
+
+def comparable_type(kind: Any) -> Any:
+    """Return a type without a dictionary and with one spelling of text and bytes."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    return kind
+
+
+def _renamed(batches: Iterator[Any], columns: dict[str, str], schema: Any) -> Iterator[Any]:
+    for batch in batches:
+        arrays = [batch.column(name).cast(schema.field(alias).type) for alias, name in columns.items()]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def identifier(name: str) -> str:
+    """Return a column's name as SQL takes it."""
+    return '"' + name.replace('"', '""') + '"'
