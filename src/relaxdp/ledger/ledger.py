@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import TracebackType
@@ -113,10 +113,11 @@ class Ledger:
         again: bool = False,
         force: bool = False,
         budget: Epsilon | None = None,
+        changed: Collection[PathIdentity] = (),
     ) -> list[Charge]:
         """Return what `charge_all` would do, or refuse as it would; nothing is written."""
         with self._account(subject) as (_, account):
-            return list(self._decide(account, requests, again, force, budget, "").charges)
+            return list(self._decide(account, requests, again, force, budget, "", changed).charges)
 
     def charge(
         self,
@@ -148,15 +149,17 @@ class Ledger:
         budget: Epsilon | None = None,
         reason: str = "",
         epochs: Sequence[int] | None = None,
+        changed: Collection[PathIdentity] = (),
     ) -> list[Charge]:
         """Charge several releases together: all of them or none, in one transaction.
 
         `epochs` says on which epoch each was drawn, as quoted before. If that is no longer so, nothing is charged.
+        `changed` names growing paths of which rows have changed: only the caller, who keeps their tags, can tell.
         """
         if reason:
             check_reason(reason)
         with self._account(subject, writing=True) as (connection, account):
-            decision = self._decide(account, requests, again, force, budget, reason)
+            decision = self._decide(account, requests, again, force, budget, reason, changed)
             if epochs is not None and list(epochs) != [charge.epoch for charge in decision.charges]:
                 raise LedgerChangedError(
                     "the ledger changed since the release was quoted. Nothing was released; run it again.",
@@ -210,9 +213,12 @@ class Ledger:
         force: bool,
         budget: Epsilon | None,
         reason: str,
+        changed: Collection[PathIdentity],
     ) -> Decision:
         exact = None if budget is None else as_budget(budget)
-        return decide(account, requests, again=again, force=force, budget=exact, reason=reason, time=self._now())
+        return decide(
+            account, requests, again=again, force=force, budget=exact, reason=reason, time=self._now(), changed=changed
+        )
 
     @contextmanager
     def _account(self, subject: Subject, *, writing: bool = False) -> Iterator[tuple[Connection, Account]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -61,22 +61,25 @@ def decide(
     budget: Decimal | None,
     reason: str,
     time: datetime,
+    changed: Collection[PathIdentity] = (),
 ) -> Decision:
     """Return what several releases cost together; if one of them is refused, all are.
 
-    `force` opens a new path where something differs, and only there; it is refused where nothing does.
+    `force` opens a new path where something differs, and only there; it is refused where nothing does. `changed` names
+    growing paths with rows that are no longer what they were, which fingerprints cannot tell.
     """
     events: list[Event] = _first_budget(account, budget, reason, time)
     for event in events:
         account = account.after(event)
-    if force and not any(_differs(account.path(identity), facts) for identity, facts, _ in requests):
+    if force and not any(_differs(account.path(name), facts, name in changed) for name, facts, _ in requests):
         raise NothingChangedError(
             "nothing differs from what was released before, so no new path is opened. Nothing was released. "
             "Without forcing, the path goes on."
         )
     charges = []
     for identity, facts, epsilon in requests:
-        charge, happened = _one(account, identity, facts, as_epsilon(epsilon), again, force, reason, time)
+        problem = _differs(account.path(identity), facts, identity in changed)
+        charge, happened = _one(account, identity, facts, as_epsilon(epsilon), problem, again, force, reason, time)
         for event in happened:
             account = account.after(event)
         events += happened
@@ -108,13 +111,13 @@ def _one(
     identity: PathIdentity,
     facts: PathFacts,
     epsilon: Decimal,
+    problem: PathChangedError | None,
     again: bool,
     force: bool,
     reason: str,
     time: datetime,
 ) -> tuple[Charge, list[Event]]:
     path, subject = account.path(identity), account.subject
-    problem = _differs(path, facts)
     if problem is not None and not force:
         raise problem
     is_new = path is None or problem is not None
@@ -156,7 +159,7 @@ def _exceeded(account: Account, cost: Decimal) -> BudgetExceededError:
     )
 
 
-def _differs(path: PathState | None, facts: PathFacts) -> PathChangedError | None:
+def _differs(path: PathState | None, facts: PathFacts, changed: bool = False) -> PathChangedError | None:
     """Return the first thing that differs. The key comes first: another key changes the keyed fingerprint too."""
     if path is None:
         return None
@@ -170,9 +173,12 @@ def _differs(path: PathState | None, facts: PathFacts) -> PathChangedError | Non
     if facts.id_type != old.id_type:
         return _changed(IdTypeError, path, "the type of the ids", old.id_type, facts.id_type)
     known, given_table = old.table_fingerprint, facts.table_fingerprint
-    if not old.growing and known is not None and given_table is not None and known != given_table:
+    differs = known is not None and given_table is not None and known != given_table
+    if changed or (differs and not old.growing):
         # Which rows changed is not known here, and must not be: it would be as telling as the change itself.
-        return _changed(TableChangedError, path, "the table (its ids or their truths)", known, given_table)
+        return _changed(TableChangedError, path, "the table (its ids or their truths)", str(known), str(given_table))
+    if facts.growing and not old.growing:
+        return _changed(PathChangedError, path, "whether rows may join", "a table that does not grow", "a growing one")
     return None
 
 

@@ -1,0 +1,137 @@
+"""Files of keyed row tags: what a growing table has shown so far, in the order of the tags, and joined on disk.
+
+A file holds two 64-bit tags of every row, one of its id and one of its id and truth; no id, no truth and no order of
+rows can be read from it. Two ids share a tag with a chance of about 7e-5 at 50 million rows: a false alarm, no leak.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Generator, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+
+from relaxdp.draw.blocks import Words
+from relaxdp.draw.private_file import sync_folder
+from relaxdp.errors import TableFileError
+from relaxdp.table.formats import BATCH_ROWS
+
+_SCHEMA = pa.schema([("id_tag", pa.uint64()), ("row_tag", pa.uint64())])
+_MEMORY = "600MB"
+
+
+class TagWriter:
+    """Writes tags to a file that only its owner can read, and knows the digest of what it wrote."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+        self._writer: Any = pa_parquet.ParquetWriter(self._file, _SCHEMA, compression="none", use_dictionary=False)
+        self._digest = _Digest()
+
+    def write(self, id_tags: Words, row_tags: Words) -> None:
+        """Append rows."""
+        self._writer.write_batch(pa.RecordBatch.from_arrays([pa.array(id_tags), pa.array(row_tags)], schema=_SCHEMA))
+        self._digest.add(id_tags, row_tags)
+
+    def close(self) -> str:
+        """Wait for the disk, and return the digest."""
+        self._writer.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        sync_folder(self.path.parent)
+        return self._digest.text()
+
+    def abandon(self) -> None:
+        """Remove the file if it is still under its name."""
+        with contextlib.suppress(Exception):  # Arrow's writer would complain later that its file is gone
+            self._writer.close()
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
+
+def digest_of(path: Path) -> str | None:
+    """Return the digest of a file of tags; None where it is missing or damaged."""
+    digest = _Digest()
+    try:
+        with pa_parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(BATCH_ROWS):
+                digest.add(*_arrays(batch))
+    except (OSError, pa.ArrowException):
+        return None
+    return digest.text()
+
+
+def merge(old: Path | None, fresh: Path, into: TagWriter, threads: int) -> int:
+    """Write all rows of both files in the order of their tags; return how many ids have another row than before."""
+    changed, last = 0, np.zeros((2, 0), dtype=np.uint64)
+    for id_tags, row_tags, fresh_rows in _together(old, fresh, threads):
+        # The last row of the batch before stands in front, so that pairs across a border are seen too.
+        ids, rows = np.concatenate([last[0], id_tags]), np.concatenate([last[1], row_tags & ~np.uint64(0)])
+        same = ids[1:] == ids[:-1]
+        changed += int(np.count_nonzero(same & (rows[1:] != rows[:-1])))
+        if (same[len(same) - len(fresh_rows) + 1 :] & fresh_rows[1:] & fresh_rows[:-1]).any():
+            raise_repeated()
+        first = np.concatenate([[True], ~same])[len(last[0]) :]
+        into.write(id_tags[first], row_tags[first])
+        last = np.stack([ids[-1:], rows[-1:]])
+    return changed
+
+
+def raise_repeated() -> None:
+    """Refuse a table with an id in two rows."""
+    raise TableFileError(
+        "an id occurs in two rows. One id is one object: two people under one id would show whether their answers "
+        "are equal. Nothing was released."
+    )
+
+
+def _together(old: Path | None, fresh: Path, threads: int) -> Generator[tuple[Words, Words, Any]]:
+    """Return the rows of both files in the order of the tags, sorted by DuckDB, which spills to disk."""
+    import duckdb  # noqa: PLC0415 (only where tables grow)
+
+    with tempfile.TemporaryDirectory(prefix="relaxdp-tags-") as spill, contextlib.closing(duckdb.connect()) as database:
+        try:
+            database.execute("SET memory_limit = ?", [_MEMORY])
+            database.execute("SET temp_directory = ?", [spill])
+            database.execute("SET threads = ?", [threads])
+            parts = [(fresh, True)] if old is None else [(old, False), (fresh, True)]
+            query = " UNION ALL ".join(_part(*part) for part in parts) + " ORDER BY id_tag, fresh"
+            for batch in database.sql(query).to_arrow_reader(BATCH_ROWS):
+                yield *_arrays(batch), batch.column(2).to_numpy(zero_copy_only=False)
+        except duckdb.Error:
+            raise TableFileError(
+                "the tags of the rows could not be joined: the disk may be full. Nothing was released."
+            ) from None
+
+
+def _part(path: Path, fresh: bool) -> str:
+    name = str(path).replace("'", "''")
+    return f"SELECT id_tag, row_tag, {fresh} AS fresh FROM read_parquet('{name}')"  # noqa: S608 (quoted name)
+
+
+def _arrays(batch: Any) -> Iterator[Words]:
+    return (batch.column(number).to_numpy(zero_copy_only=False) for number in range(2))
+
+
+class _Digest:
+    """SHA-256 of the tags in their order, whatever the file around them looks like, and their number."""
+
+    def __init__(self) -> None:
+        self._hash, self._rows = sha256(), 0
+
+    def add(self, id_tags: Words, row_tags: Words) -> None:
+        pairs = np.stack([id_tags, row_tags], axis=1).astype("<u8")
+        self._hash.update(pairs.tobytes())
+        self._rows += len(pairs)
+
+    def text(self) -> str:
+        return f"{self._rows}:{self._hash.hexdigest()[:32]}"
