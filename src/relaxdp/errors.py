@@ -181,3 +181,7 @@ class TableChangedError(PathChangedError):
 
 class NothingChangedError(RelaxdpError, ValueError):
     """A new path was to be forced although nothing differs from the old one."""
+
+
+class OptionError(RelaxdpError, ValueError):
+    """Options of a command exclude or need each other."""

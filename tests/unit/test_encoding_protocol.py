@@ -67,7 +67,8 @@ def bits(monkeypatch: pytest.MonkeyPatch) -> Bits:
 
 
 def test_path_arrays_and_algorithm_1(bits: Bits) -> None:
-    key, where = rx.Key.from_bytes(bytes(32)), {"release": "r", "attribute": "a"}
+    key = rx.Key.from_bytes(bytes(32))
+    where: Any = {"release": "r", "attribute": "a"}
     truth = ["xyz"[row % 3] for row in range(500)]
     ids = [f"id {row * 7919}" * (1 + row % 3) for row in range(500)]
     codes = release_codes(bits, truth, ids, key=key, epsilon=Decimal(2), **where)

@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from relaxdp.draw.key import Key
-from relaxdp.errors import ValuesError
+from relaxdp.errors import OptionError, ValuesError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.ledger import Charge, Ledger
 from relaxdp.ledger.subject import Subject
 from relaxdp.table.declare import Declaration, values_from_file
 from relaxdp.table.formats import Input
+from relaxdp.table.growing import tags_folder
 from relaxdp.table.release import Account, quote_table, release_table
 from relaxdp.table.request import TableRequest
 
@@ -58,6 +59,12 @@ def release(
     force: Annotated[
         bool, typer.Option("--force", help="Another key, other values or a changed table: a new path, charged in full.")
     ] = False,
+    growing: Annotated[
+        bool,
+        typer.Option(
+            "--growing", help="Rows may join and leave between releases; rows that changed are counted and refused."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="Cores to use  [default: all]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
@@ -90,12 +97,16 @@ def release(
         release=source.stem if name is None else name,
         keep=keep or [],
     )
+    if no_ledger and growing:
+        raise OptionError("--growing keeps tags of the rows beside the ledger, so it needs one. Nothing was released.")
     if no_ledger:
         rows, _ = _run(request, None, threads)
         _report(request, rows, [], as_json)
         return
-    with Ledger.open(ledger or key.with_name(key.name + ".ledger")) as book:
-        account = Account(book, Subject.population(population), budget, f"release to {target.name}", again, force)
+    place = ledger or key.with_name(key.name + ".ledger")
+    with Ledger.open(place) as book:
+        tags = tags_folder(place) if growing else None
+        account = Account(book, Subject.population(population), budget, f"release to {target.name}", again, force, tags)
         if dry_run:
             _report(request, None, quote_table(request, account), as_json)
             return

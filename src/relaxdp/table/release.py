@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from relaxdp.ledger.paths import PathFacts, PathIdentity
 from relaxdp.ledger.subject import Subject
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import Input, Output, format_of, sidecar_of
+from relaxdp.table.growing import Growth, path_states, refuse_growing, watched_growth
 from relaxdp.table.order import NotAscendingError, sorted_batches
 from relaxdp.table.request import TableRequest, id_type_of
 from relaxdp.table.temporary import aside, put_in_place
@@ -33,6 +34,8 @@ class Account:
     reason: str = ""
     again: bool = False
     force: bool = False
+    growing: Path | None = None
+    """The folder of row tags where the table may grow, see `tags_folder`; None where it may not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +58,18 @@ def release_table(
     table = Input(request.source)
     request.check_columns(table.schema)
     id_type = id_type_of(table.schema.field(request.id_column).type)
-    with aside(request.target) as place:
-        epochs = _epochs(request, account, table, id_type, threads)
+    with ExitStack() as stack:
+        place = stack.enter_context(aside(request.target))
+        growth = _growth(request, account, table, id_type, threads, stack)
+        epochs = _epochs(request, account, table, id_type, threads, growth)
         names = [epoch_name(request.release, epoch) for epoch in epochs]
         engine, rows = _write(request, table, place, id_type, names, threads, _progress_of(progress, table))
-        charges = _charge(request, account, id_type, [each.text() for each in engine.fingerprints], epochs)
-        _finish(request, place, id_type, names)
+        prints = [each.text() for each in engine.fingerprints]
+        if growth is not None:
+            growth.check(prints)
+            prints = growth.digests
+        charges = _charge(request, account, id_type, prints, epochs, growth)
+        finish(request, place, id_type, names)
     return Outcome(rows, charges)
 
 
@@ -69,7 +78,7 @@ def quote_table(request: TableRequest, account: Account) -> list[Charge]:
     table = Input(request.source)
     request.check_columns(table.schema)
     id_type = id_type_of(table.schema.field(request.id_column).type)
-    return _quote(account, _entries(request, id_type, [None] * len(request.columns)))
+    return _quote(account, _entries(request, account, id_type, [None] * len(request.columns)))
 
 
 def epoch_name(release: str, epoch: int) -> str:
@@ -130,14 +139,34 @@ def _write_from(
     return engine, rows
 
 
-def _epochs(request: TableRequest, account: Account | None, table: Input, id_type: str, threads: int) -> list[int]:
+def _growth(
+    request: TableRequest, account: Account | None, table: Input, id_type: str, threads: int, stack: ExitStack
+) -> Growth | None:
+    """Look at the rows of a growing table, until the release is over; first ask the ledger, which is faster."""
+    if account is None or account.growing is None:
+        return None
+    entries = _entries(request, account, id_type, [None] * len(request.columns))
+    if not account.force:
+        _quote(account, entries)
+    facts = [(identity, facts) for identity, facts, _ in entries]
+    watched = watched_growth(
+        request, account.growing, account.ledger, account.subject, facts, table, force=account.force, threads=threads
+    )
+    return stack.enter_context(watched)
+
+
+def _epochs(
+    request: TableRequest, account: Account | None, table: Input, id_type: str, threads: int, growth: Growth | None
+) -> list[int]:
     """Return which epoch of each path is to be drawn, and refuse early what the ledger would refuse at the end."""
     if account is None:
         return [1] * len(request.columns)
-    prints: list[str | None] = [None] * len(request.columns)
-    if account.force:  # whether the table changed decides the epoch, so its fingerprint is needed first
+    prints: list[Any] = [None] * len(request.columns)
+    if growth is not None:
+        prints = growth.digests
+    elif account.force:  # whether the table changed decides the epoch, so its fingerprint is needed first
         prints = _fingerprints(request, table, threads)
-    return [charge.epoch for charge in _quote(account, _entries(request, id_type, prints))]
+    return [charge.epoch for charge in _quote(account, _entries(request, account, id_type, prints), growth)]
 
 
 def _fingerprints(request: TableRequest, table: Input, threads: int) -> list[str | None]:
@@ -147,7 +176,9 @@ def _fingerprints(request: TableRequest, table: Input, threads: int) -> list[str
     return [each.text() for each in engine.fingerprints]
 
 
-def _entries(request: TableRequest, id_type: str, prints: list[Any]) -> list[tuple[PathIdentity, PathFacts, Any]]:
+def _entries(
+    request: TableRequest, account: Account, id_type: str, prints: list[Any]
+) -> list[tuple[PathIdentity, PathFacts, Any]]:
     entries = []
     for each, fingerprint in zip(request.columns, prints, strict=True):
         encoding = each.mechanism.encoding
@@ -157,26 +188,39 @@ def _entries(request: TableRequest, id_type: str, prints: list[Any]) -> list[tup
             key_fingerprint=request.key.fingerprint,
             id_type=id_type,
             table_fingerprint=fingerprint,
+            growing=account.growing is not None,
         )
         entries.append((PathIdentity(request.release, each.column), facts, request.epsilon))
     return entries
 
 
-def _quote(account: Account, entries: list[tuple[PathIdentity, PathFacts, Any]]) -> list[Charge]:
+def _quote(
+    account: Account, entries: list[tuple[PathIdentity, PathFacts, Any]], growth: Growth | None = None
+) -> list[Charge]:
+    if account.growing is None:
+        refuse_growing(path_states(account.ledger, account.subject), [identity for identity, _, _ in entries])
     return account.ledger.quote_all(
-        account.subject, entries, again=account.again, force=account.force, budget=account.budget
+        account.subject,
+        entries,
+        again=account.again,
+        force=account.force,
+        budget=account.budget,
+        changed=[] if growth is None else growth.changed,
     )
 
 
 def _charge(
-    request: TableRequest, account: Account | None, id_type: str, prints: list[str], epochs: list[int]
+    request: TableRequest,
+    account: Account | None,
+    id_type: str,
+    prints: list[str],
+    epochs: list[int],
+    growth: Growth | None,
 ) -> list[Charge]:
+    """Charge everything together. An epoch that moved on while we wrote would not be what we drew: it is refused."""
     if account is None:
         return []
-    entries = _entries(request, id_type, prints)
-    # Somebody else may have charged the same path while we wrote; an epoch that moved on would not be what we drew.
-    if [charge.epoch for charge in _quote(account, entries)] != epochs:
-        raise TableFileError("the ledger changed while the release was written. Nothing was released; run it again.")
+    entries = _entries(request, account, id_type, prints)
     return account.ledger.charge_all(
         account.subject,
         entries,
@@ -184,10 +228,13 @@ def _charge(
         force=account.force,
         budget=account.budget,
         reason=account.reason,
+        epochs=epochs,
+        changed=[] if growth is None else growth.changed,
     )
 
 
-def _finish(request: TableRequest, place: Path, id_type: str, names: list[str]) -> None:
+def finish(request: TableRequest, place: Path, id_type: str, names: list[str]) -> None:
+    """Put a finished file, and the description beside a CSV file, under their names."""
     sidecar = sidecar_of(request.target)
     if format_of(request.target).value == "csv":  # first, so that no file ever stands without its description
         with aside(sidecar) as beside:

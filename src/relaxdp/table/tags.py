@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -72,17 +72,20 @@ def digest_of(path: Path) -> str | None:
 
 def merge(old: Path | None, fresh: Path, into: TagWriter, threads: int) -> int:
     """Write all rows of both files in the order of their tags; return how many ids have another row than before."""
-    changed, last = 0, np.zeros((2, 0), dtype=np.uint64)
-    for id_tags, row_tags, fresh_rows in _together(old, fresh, threads):
+    changed, last = 0, None
+    for batch in _together(old, fresh, threads):
         # The last row of the batch before stands in front, so that pairs across a border are seen too.
-        ids, rows = np.concatenate([last[0], id_tags]), np.concatenate([last[1], row_tags & ~np.uint64(0)])
+        carried = 0 if last is None else 1
+        columns = batch if last is None else [np.concatenate(pair) for pair in zip(last, batch, strict=True)]
+        ids, rows, is_fresh = columns
         same = ids[1:] == ids[:-1]
-        changed += int(np.count_nonzero(same & (rows[1:] != rows[:-1])))
-        if (same[len(same) - len(fresh_rows) + 1 :] & fresh_rows[1:] & fresh_rows[:-1]).any():
+        if (same & is_fresh[1:] & is_fresh[:-1]).any():
             raise_repeated()
-        first = np.concatenate([[True], ~same])[len(last[0]) :]
-        into.write(id_tags[first], row_tags[first])
-        last = np.stack([ids[-1:], rows[-1:]])
+        changed += int(np.count_nonzero(same & (rows[1:] != rows[:-1])))
+        first = np.concatenate([[True], ~same])
+        first[:carried] = False
+        into.write(ids[first], rows[first])
+        last = [column[-1:] for column in columns]
     return changed
 
 
@@ -94,7 +97,7 @@ def raise_repeated() -> None:
     )
 
 
-def _together(old: Path | None, fresh: Path, threads: int) -> Generator[tuple[Words, Words, Any]]:
+def _together(old: Path | None, fresh: Path, threads: int) -> Generator[list[Any]]:
     """Return the rows of both files in the order of the tags, sorted by DuckDB, which spills to disk."""
     import duckdb  # noqa: PLC0415 (only where tables grow)
 
@@ -106,7 +109,7 @@ def _together(old: Path | None, fresh: Path, threads: int) -> Generator[tuple[Wo
             parts = [(fresh, True)] if old is None else [(old, False), (fresh, True)]
             query = " UNION ALL ".join(_part(*part) for part in parts) + " ORDER BY id_tag, fresh"
             for batch in database.sql(query).to_arrow_reader(BATCH_ROWS):
-                yield *_arrays(batch), batch.column(2).to_numpy(zero_copy_only=False)
+                yield _arrays(batch)
         except duckdb.Error:
             raise TableFileError(
                 "the tags of the rows could not be joined: the disk may be full. Nothing was released."
@@ -118,8 +121,8 @@ def _part(path: Path, fresh: bool) -> str:
     return f"SELECT id_tag, row_tag, {fresh} AS fresh FROM read_parquet('{name}')"  # noqa: S608 (quoted name)
 
 
-def _arrays(batch: Any) -> Iterator[Words]:
-    return (batch.column(number).to_numpy(zero_copy_only=False) for number in range(2))
+def _arrays(batch: Any) -> list[Any]:
+    return [column.to_numpy(zero_copy_only=False) for column in batch.columns]
 
 
 class _Digest:
