@@ -182,8 +182,9 @@ def kill_at_random_instants(folder: Path, kills: int, *, seed: int, writers: int
 
 
 def test_killed_at_random_instants(tmp_path: Path) -> None:
-    """40 times two writers; `kill_at_random_instants(folder, 500, seed=...)` is the campaign."""
-    assert kill_at_random_instants(tmp_path, 40, seed=20260701) >= 20
+    """40 times two writers; `make faults` runs the campaign of 500."""
+    kills = int(os.environ.get("RELAXDP_FAULTS", "40"))
+    assert kill_at_random_instants(tmp_path, kills, seed=20260701) >= kills / 2
 
 
 def _create_forever(folder: str) -> None:
