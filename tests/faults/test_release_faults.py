@@ -156,3 +156,31 @@ def test_sixteen_releases_race_for_the_last_of_a_budget(zygote: Zygote, folder: 
     assert sorted(zygote.statuses()) == [0] * 5 + [2] * 11
     assert len(list(folder.glob("r*.parquet"))) == 5
     assert spent(folder) == Decimal("0.5")
+
+
+@pytest.mark.parametrize("limit", [0, 5_000, 60_000])
+def test_a_full_disk(folder: Path, limit: int) -> None:
+    """The system refuses to let the output grow: one sentence, exit status 2, nothing written, nothing charged."""
+    words = [
+        "release", str(folder / "in.parquet"), str(folder / "full.parquet"), "--column", "answer", "--id", "id",
+        "--values", ",".join(VALUES), "--epsilon", "1", "--key", str(folder / "key"), "--budget", "2",
+        "--ledger", str(folder / "ledger"),
+    ]  # fmt: skip
+    script = (
+        "import resource, sys, relaxdp.cli.main, relaxdp.table.formats as formats\n"
+        "start = formats.Output.__init__\n"
+        "def limited(*arguments, **options):\n"
+        f"    resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))\n"
+        "    start(*arguments, **options)\n"
+        "formats.Output.__init__ = limited\n"
+        f"sys.argv = {['relaxdp', *words]!r}\n"
+        "relaxdp.cli.main.main()\n"
+    )
+    before = sorted(folder.iterdir())
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.strip().endswith("Nothing was released.")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert sorted(folder.iterdir()) == before
+    with Ledger.open(folder / "ledger") as ledger:
+        assert ledger.history() == []

@@ -78,6 +78,13 @@ def test_not_a_key_file(tmp_path: Path, content: bytes) -> None:
     assert caught.value.code == "key_file_error"
 
 
+def test_another_file_gets_no_advice_about_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "patients.csv").write_text("id,diagnosis\n")
+    with pytest.raises(KeyFileError, match="is not a relaxdp key file") as caught:
+        Key.load(tmp_path / "patients.csv")
+    assert "chmod" not in str(caught.value)
+
+
 def test_missing_files_and_folders(tmp_path: Path) -> None:
     with pytest.raises(KeyFileError, match="there is no key file"):
         Key.load(tmp_path / "absent")

@@ -159,7 +159,9 @@ def test_numbers_bins_maps_nulls_and_public_values(place: Path) -> None:
     gaps = np.array([None if row % 7 == 0 else value for row, value in enumerate(TRUTH)], dtype=object)
     pa_parquet.write_table(table(diagnosis=gaps), "gaps.parquet")
     status, sentence = run("--no-ledger", source="gaps.parquet", target="gaps-out.parquet")
-    assert (status, sentence) == (2, "row 1: the value is not one of the 3 declared values. Nothing was released.")
+    missing = "row 1: the value is missing, which is not one of the 3 declared values. Nothing was released."
+    assert status == 2
+    assert sentence.startswith(missing)
     run("--no-ledger", "--nulls", "missing", source="gaps.parquet", target="gaps-out.parquet", epsilon="60")
     assert read("gaps-out.parquet")["diagnosis"].to_pylist()[:7] == ["missing", *TRUTH[1:7]]
     assert run("--public-values", "--no-ledger", target="public.parquet")[0] == 0

@@ -107,6 +107,8 @@ def estimate(
         typer.echo(json.dumps(_json(tally, axis, parts, asked), ensure_ascii=False, allow_nan=False))
     else:
         _print(tally, axis, parts, asked)
+        if plot is not None:
+            typer.echo(f"wrote the picture {plot}")
 
 
 def _check(asked: Asked, plot: Path | None) -> None:
@@ -169,8 +171,18 @@ def _print(tally: Tally | PairTally, axis: Axis, parts: list[Part], asked: Asked
     shown, rows = sum(len(_largest(part)) for part in parts), sum(len(part.labels) for part in parts)
     if shown < rows:
         console.print(f"These are the largest {shown:,} of {rows:,} rows; --json has all of them.")
+    if any(_says_nothing(part) for part in parts):
+        console.print(
+            "Some intervals are as wide as the possible, or shrunk to its edge: the noise is larger than the answer."
+        )
     if asked.by is not None:
         console.print(Text(_groups_sentence(asked.by)))
+
+
+def _says_nothing(part: Part) -> bool:
+    """Tell whether noise outweighs the answer: an interval over nearly everything, or squeezed against an end."""
+    width = (part.high - part.low) / (part.most - part.least)
+    return bool(np.any(width > 0.9) or np.any((width < 1e-9) & (part.std_error > 0.05 * (part.most - part.least))))
 
 
 def _heading(tally: Tally | PairTally, axis: Axis, parts: list[Part], asked: Asked) -> str:

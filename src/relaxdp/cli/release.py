@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +22,8 @@ from relaxdp.ledger.subject import Subject
 from relaxdp.table.declare import Declaration, values_from_file
 from relaxdp.table.formats import Input
 from relaxdp.table.growing import tags_folder
-from relaxdp.table.release import Account, quote_table, release_table
+from relaxdp.table.last import quote_step, relax_table
+from relaxdp.table.release import Account, Outcome, quote_table, release_table
 from relaxdp.table.request import TableRequest
 
 
@@ -65,6 +68,16 @@ def release(
             "--growing", help="Rows may join and leave between releases; rows that changed are counted and refused."
         ),
     ] = False,
+    last: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OLD",
+            help="Relax the reports in this file by Algorithm 1: fresh randomness, so once. Same ids as IN.",
+        ),
+    ] = None,
+    last_epsilon: Annotated[
+        str | None, typer.Option(help="The level of OLD, where that file does not say it itself.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="Cores to use  [default: all]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
@@ -97,20 +110,32 @@ def release(
         release=source.stem if name is None else name,
         keep=keep or [],
     )
+    if last is None and last_epsilon is not None:
+        raise OptionError("--last-epsilon is the level of --last OLD, which is not there. Nothing was released.")
+    if last is not None and (no_ledger or growing or force or again):
+        raise OptionError(
+            "--last draws once from what was released before, so it needs the ledger, and neither --growing, --force "
+            "nor --again go with it. Nothing was released."
+        )
     if no_ledger and growing:
         raise OptionError("--growing keeps tags of the rows beside the ledger, so it needs one. Nothing was released.")
     if no_ledger:
-        rows, _ = _run(request, None, threads)
+        rows, _ = _run(partial(release_table, request, None), threads)
         _report(request, rows, [], as_json)
         return
     place = ledger or key.with_name(key.name + ".ledger")
     with Ledger.open(place) as book:
         tags = tags_folder(place) if growing else None
         account = Account(book, Subject.population(population), budget, f"release to {target.name}", again, force, tags)
+        work, quote = partial(release_table, request, account), partial(quote_table, request, account)
+        if last is not None:
+            level = None if last_epsilon is None else as_epsilon(last_epsilon)
+            work = partial(relax_table, request, last, account, last_epsilon=level)
+            quote = partial(quote_step, request, last, account, last_epsilon=level)
         if dry_run:
-            _report(request, None, quote_table(request, account), as_json)
+            _report(request, None, quote(), as_json)
             return
-        rows, charges = _run(request, account, threads)
+        rows, charges = _run(work, threads)
         _report(request, rows, charges, as_json)
 
 
@@ -140,14 +165,12 @@ def _number(text: str) -> float:
         raise ValuesError("bins are numbers separated by commas, like 18,30,65.") from None
 
 
-def _run(request: TableRequest, account: Account | None, threads: int | None) -> tuple[int, list[Charge]]:
+def _run(work: Callable[..., Outcome], threads: int | None) -> tuple[int, list[Charge]]:
     columns = (TextColumn("releasing"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
-        outcome = release_table(
-            request,
-            account,
+        outcome = work(
             threads=threads or os.cpu_count() or 1,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )

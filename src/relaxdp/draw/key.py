@@ -51,6 +51,8 @@ class Key:
         try:
             content = read_private(place)
         except PrivateFileError as problem:
+            if _is_something_else(place):  # no advice to change the mode of a file that is no key
+                raise KeyFileError(f"{str(place)!r} is not a relaxdp key file.", path=str(place)) from None
             raise KeyFileError(f"the key file {str(place)!r} {problem}.", path=str(place)) from None
         if content is None:
             raise KeyFileError(f"there is no key file {str(place)!r}.", path=str(place))
@@ -105,3 +107,11 @@ class Key:
     def __reduce__(self) -> NoReturn:
         # A pickled key would end up in caches, logs and task descriptions.
         raise TypeError("a relaxdp key is not pickled; save it to a key file and load it where it is needed.")
+
+
+def _is_something_else(place: Path) -> bool:
+    try:
+        with place.open("rb") as file:
+            return file.read(len(_HEADER)) != _HEADER.encode("ascii")
+    except OSError:
+        return False

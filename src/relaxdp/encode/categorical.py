@@ -130,7 +130,8 @@ class CategoricalEncoding(Encoding):
                 f"{self.kind}.{_NOTHING}"
             )
         if found.null_count:
-            raise self._undeclared(first_row + pc.index(pc.is_null(found), True).as_py())
+            row = pc.index(pc.is_null(found), True).as_py()
+            raise self._undeclared(first_row + row, missing=_is_missing(column, row))
         return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.uint64)
 
     def _find_all(self, column: Any) -> pa.Array | None:
@@ -159,16 +160,23 @@ class CategoricalEncoding(Encoding):
         for row, item in enumerate(items):
             index = self._index.get(_plain(item)) if kind_of(item) == self.kind else None
             if index is None:
-                raise self._undeclared(first_row + row)
+                raise self._undeclared(first_row + row, missing=item is None or item != item)  # noqa: PLR0124 (NaN)
             indices[row] = index
         return indices
 
-    def _undeclared(self, row: int) -> UndeclaredValueError:
+    def _undeclared(self, row: int, *, missing: bool = False) -> UndeclaredValueError:
+        what = "is missing, which" if missing else "is"
+        is_not = "is not" if missing else "not"
         return UndeclaredValueError(
-            f"row {row + 1:,}: the value is not one of the {self.alphabet} declared values.{_NOTHING}",
+            f"row {row + 1:,}: the value {what} {is_not} one of the {self.alphabet} declared values.{_NOTHING}",
             row=row + 1,
             values=self.alphabet,
         )
+
+
+def _is_missing(column: Any, row: int) -> bool:
+    part = as_arrow(column_slice(column, row, row + 1))
+    return bool(part.null_count)
 
 
 def _plain(value: Any) -> Any:

@@ -70,12 +70,15 @@ class Account:
     def after(self, event: Event) -> Account:
         """Return the account after one more event.
 
-        A path that began without a table's fingerprint learns it from the first level that has one.
+        A path that began without a table's fingerprint learns it from the first level that has one. A path that is
+        opened again goes on with other facts, and with what was read from it.
         """
         if isinstance(event, BudgetSet | BudgetRaised):
             return replace(self, budget=event.budget)
         if isinstance(event, PathOpened):
-            return self._with(PathState(event.identity, event.epoch, event.facts))
+            known = self.path(event.identity, event.epoch)
+            largest = ZERO if known is None else known.largest
+            return self._with(PathState(event.identity, event.epoch, event.facts, largest))
         old = self.path(event.identity, event.epoch)
         if old is None:
             raise ValueError("a level was released from a path that was never opened")

@@ -12,13 +12,14 @@ from typing import Self
 from sqlalchemy import Connection
 
 from relaxdp.errors import BudgetError, EpsilonError, LedgerChangedError, PathNameError, SubjectError
-from relaxdp.law.epsilon import Epsilon, epsilon_text
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.ledger.account import Account, Balance, add_up
 from relaxdp.ledger.amounts import as_budget
 from relaxdp.ledger.events import BudgetRaised, BudgetSet, Event
 from relaxdp.ledger.paths import PathFacts, PathIdentity
 from relaxdp.ledger.rows import last_number, read_account, read_events, read_subjects, write
 from relaxdp.ledger.rules import Charge, Decision, Request, decide
+from relaxdp.ledger.step import decide_step
 from relaxdp.ledger.store import Store, store_of
 from relaxdp.ledger.subject import Subject, check_reason
 
@@ -167,6 +168,32 @@ class Ledger:
                 )
             write(connection, account, decision.account, decision.events)
         return list(decision.charges)
+
+    def step(
+        self,
+        subject: Subject,
+        identity: PathIdentity,
+        facts: PathFacts,
+        old: Epsilon,
+        epsilon: Epsilon,
+        *,
+        budget: Epsilon | None = None,
+        reason: str = "",
+        dry: bool = False,
+    ) -> Charge:
+        """Charge a step of Algorithm 1 from the reports at `old` to `epsilon`, durably, before it leaves.
+
+        Its randomness is fresh, so a level is charged once: the same step again is refused. `dry` writes nothing.
+        """
+        with self._account(subject, writing=not dry) as (connection, account):
+            decision = decide_step(
+                account, identity, facts, as_epsilon(old), as_epsilon(epsilon), reason=reason, time=self._now(),
+                budget=None if budget is None else as_budget(budget),
+            )  # fmt: skip
+            if not dry:
+                check_reason(reason)
+                write(connection, account, decision.account, decision.events)
+        return decision.charges[0]
 
     def balance(self, subject: Subject) -> Balance:
         """Return what a subject may spend, has spent, has left, and on which paths."""

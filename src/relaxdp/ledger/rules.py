@@ -68,17 +68,17 @@ def decide(
     `force` opens a new path where something differs, and only there; it is refused where nothing does. `changed` names
     growing paths with rows that are no longer what they were, which fingerprints cannot tell.
     """
-    events: list[Event] = _first_budget(account, budget, reason, time)
+    events: list[Event] = first_budget(account, budget, reason, time)
     for event in events:
         account = account.after(event)
-    if force and not any(_differs(account.path(name), facts, name in changed) for name, facts, _ in requests):
+    if force and not any(differs(account.path(name), facts, name in changed) for name, facts, _ in requests):
         raise NothingChangedError(
             "nothing differs from what was released before, so no new path is opened. Nothing was released. "
             "Without forcing, the path goes on."
         )
     charges = []
     for identity, facts, epsilon in requests:
-        problem = _differs(account.path(identity), facts, identity in changed)
+        problem = differs(account.path(identity), facts, identity in changed)
         charge, happened = _one(account, identity, facts, as_epsilon(epsilon), problem, again, force, reason, time)
         for event in happened:
             account = account.after(event)
@@ -87,7 +87,8 @@ def decide(
     return Decision(account, tuple(events), tuple(charges))
 
 
-def _first_budget(account: Account, budget: Decimal | None, reason: str, time: datetime) -> list[Event]:
+def first_budget(account: Account, budget: Decimal | None, reason: str, time: datetime) -> list[Event]:
+    """Return the first budget of a subject as an event, or refuse one that differs from what is set."""
     if account.budget is None:
         if budget is None:
             raise BudgetMissingError(
@@ -142,12 +143,13 @@ def _one(
         after = after.after(event)
     assert account.budget is not None  # noqa: S101
     if cost > account.left:
-        raise _exceeded(account, cost)
+        raise exceeded(account, cost)
     spent = account.spent
     return Charge(identity, cost, epoch, previous, spent, after.spent, account.budget, is_new), events
 
 
-def _exceeded(account: Account, cost: Decimal) -> BudgetExceededError:
+def exceeded(account: Account, cost: Decimal) -> BudgetExceededError:
+    """Return the refusal of what costs more than is left."""
     assert account.budget is not None  # noqa: S101
     left, budget, needed = epsilon_text(account.left), epsilon_text(account.budget), epsilon_text(cost)
     return BudgetExceededError(
@@ -159,7 +161,7 @@ def _exceeded(account: Account, cost: Decimal) -> BudgetExceededError:
     )
 
 
-def _differs(path: PathState | None, facts: PathFacts, changed: bool = False) -> PathChangedError | None:
+def differs(path: PathState | None, facts: PathFacts, changed: bool = False) -> PathChangedError | None:
     """Return the first thing that differs. The key comes first: another key changes the keyed fingerprint too."""
     if path is None:
         return None
@@ -173,8 +175,8 @@ def _differs(path: PathState | None, facts: PathFacts, changed: bool = False) ->
     if facts.id_type != old.id_type:
         return _changed(IdTypeError, path, "the type of the ids", old.id_type, facts.id_type)
     known, given_table = old.table_fingerprint, facts.table_fingerprint
-    differs = known is not None and given_table is not None and known != given_table
-    if changed or (differs and not old.growing):
+    other = known is not None and given_table is not None and known != given_table
+    if changed or (other and not old.growing):
         # Which rows changed is not known here, and must not be: it would be as telling as the change itself.
         return _changed(TableChangedError, path, "the table (its ids or their truths)", str(known), str(given_table))
     if facts.growing and not old.growing:

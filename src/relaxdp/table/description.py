@@ -16,6 +16,7 @@ from relaxdp.draw.canonical import kind_of
 from relaxdp.errors import DescriptionError
 from relaxdp.front import Categorical, Mechanism, Numeric
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.ledger.step import stepped
 
 METADATA_KEY = b"relaxdp"
 VERSION = 1
@@ -39,7 +40,11 @@ class ColumnDescription:
     def mechanism(self) -> Mechanism:
         """Return the mechanism that counts and estimates this column. A function need not be known for that."""
         if self.values is not None:
-            return Categorical(self.values)
+            mechanism = Categorical(self.values)
+            if self.encoding == stepped(mechanism.encoding.name):
+                # It counts like its keyed sister, and the name keeps anybody from drawing on that one's path.
+                mechanism.encoding.name = self.encoding
+            return mechanism
         if self.range is not None:
             return Numeric(*self.range)
         raise DescriptionError(f"the encoding {self.encoding!r} is not known to this version.", encoding=self.encoding)

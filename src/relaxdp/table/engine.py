@@ -84,6 +84,10 @@ class Engine:
         )[:, 0]
         if isinstance(each.mechanism, Numeric):
             return pa.array(np.array(encoding.labels)[codes])
-        kind = self.schema.field(each.column).type
-        indices = pa.array(codes.astype(kind.index_type.to_pandas_dtype(), copy=False))
-        return pa.DictionaryArray.from_arrays(indices, pa.array(list(encoding.labels)))
+        return coded(codes, self.schema.field(each.column).type, encoding.labels)
+
+
+def coded(codes: Any, kind: Any, labels: Any) -> Any:
+    """Return a released column of a category: codes and the declared values, whether they occur or not."""
+    indices = pa.array(codes.astype(kind.index_type.to_pandas_dtype(), copy=False))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(labels)))

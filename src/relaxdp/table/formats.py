@@ -179,7 +179,8 @@ class Output:
         """Close the file, finished or not; an unfinished one is about to be removed."""
         with contextlib.suppress(Exception):  # Arrow's writers would complain later that their file is gone
             self._writer.close()
-        self._file.close()
+        with contextlib.suppress(OSError):  # a full disk refuses the last bytes here too
+            self._file.close()
 
 
 class _sentences:  # noqa: N801 (used as a statement)

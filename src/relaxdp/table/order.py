@@ -23,6 +23,14 @@ class NotAscendingError(Exception):
     """The input is not sorted by id; it has to be read again through a sort."""
 
 
+def repeated_id() -> TableFileError:
+    """Return the refusal of rows that do not ascend even after a sort."""
+    return TableFileError(
+        "an id occurs in two rows. One id is one object: two people under one id would show whether their answers "
+        "are equal. Nothing was released."
+    )
+
+
 class IdOrder:
     """Checks, batch after batch, that ids ascend."""
 

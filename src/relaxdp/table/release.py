@@ -14,12 +14,13 @@ from relaxdp.errors import TableFileError
 from relaxdp.ledger.ledger import Charge, Ledger
 from relaxdp.ledger.paths import PathFacts, PathIdentity
 from relaxdp.ledger.subject import Subject
+from relaxdp.table.description import FileDescription
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import Input, Output, format_of, sidecar_of
 from relaxdp.table.growing import Growth, path_states, refuse_growing, watched_growth
-from relaxdp.table.order import NotAscendingError, sorted_batches
+from relaxdp.table.order import NotAscendingError, repeated_id, sorted_batches
 from relaxdp.table.request import TableRequest, id_type_of
-from relaxdp.table.temporary import aside, put_in_place
+from relaxdp.table.temporary import aside, put_in_place, refuse_existing
 
 Progress = Callable[[int, int | None], None]
 
@@ -63,13 +64,14 @@ def release_table(
         growth = _growth(request, account, table, id_type, threads, stack)
         epochs = _epochs(request, account, table, id_type, threads, growth)
         names = [epoch_name(request.release, epoch) for epoch in epochs]
-        engine, rows = _write(request, table, place, id_type, names, threads, _progress_of(progress, table))
+        refuse_other(request, request.description(id_type, names))
+        engine, rows = _write(request, table, place, id_type, names, threads, progress_of(progress, table))
         prints = [each.text() for each in engine.fingerprints]
         if growth is not None:
             growth.check(prints)
             prints = growth.digests
         charges = _charge(request, account, id_type, prints, epochs, growth)
-        finish(request, place, id_type, names)
+        finish(request, place, request.description(id_type, names))
     return Outcome(rows, charges)
 
 
@@ -100,10 +102,7 @@ def _write(
         with closing(sorted_batches(table, columns, request.id_column, threads)) as batches:
             return _write_from(request, table, batches, place, id_type, names, threads, progress)
     except NotAscendingError:
-        raise TableFileError(
-            "an id occurs in two rows. One id is one object: two people under one id would show whether their answers "
-            "are equal. Nothing was released."
-        ) from None
+        raise repeated_id() from None
 
 
 def _write_from(
@@ -116,12 +115,20 @@ def _write_from(
     threads: int,
     progress: Any,
 ) -> tuple[Engine, int]:
-    engine, rows = Engine(request, table.schema, names), 0
-    output = None
+    engine = Engine(request, table.schema, names)
+    description = request.description(id_type, names)
+    rows = write_rows(request, place, engine.schema, description, engine.run(batches, threads, progress))
+    return engine, rows
+
+
+def write_rows(
+    request: TableRequest, place: Path, schema: Any, description: FileDescription, batches: Iterator[Any]
+) -> int:
+    """Write released batches to a place aside, wait for the disk, and return how many rows there were."""
+    output, rows = None, 0
     try:
-        description = request.description(id_type, names)
-        output = Output(place, format_of(request.target), engine.schema, description)
-        for batch in engine.run(batches, threads, progress):
+        output = Output(place, format_of(request.target), schema, description)
+        for batch in batches:
             output.write(batch)
             rows += batch.num_rows
         output.close()
@@ -136,7 +143,7 @@ def _write_from(
     finally:
         if output is not None:
             output.abandon()
-    return engine, rows
+    return rows
 
 
 def _growth(
@@ -233,17 +240,29 @@ def _charge(
     )
 
 
-def finish(request: TableRequest, place: Path, id_type: str, names: list[str]) -> None:
+def finish(request: TableRequest, place: Path, description: FileDescription) -> None:
     """Put a finished file, and the description beside a CSV file, under their names."""
     sidecar = sidecar_of(request.target)
-    if format_of(request.target).value == "csv":  # first, so that no file ever stands without its description
+    # First, so that no file ever stands without its description; a run that was killed may have come so far.
+    if format_of(request.target).value == "csv" and not sidecar.exists():
         with aside(sidecar) as beside:
-            beside.write_text(request.description(id_type, names).dumps(), "utf-8")
+            beside.write_text(description.dumps(), "utf-8")
             put_in_place(beside, sidecar)
     put_in_place(place, request.target)
 
 
-def _progress_of(progress: Progress | None, table: Input) -> Any:
+def refuse_other(request: TableRequest, description: FileDescription) -> None:
+    """Refuse to write over a file, or beside a description of something else."""
+    refuse_existing(request.target)
+    sidecar = sidecar_of(request.target)
+    if format_of(request.target).value != "csv" or not sidecar.exists():
+        return
+    if sidecar.read_bytes() != description.dumps().encode():
+        refuse_existing(sidecar)
+
+
+def progress_of(progress: Progress | None, table: Input) -> Any:
+    """Return a function that is told of every batch, and of a new beginning."""
     done = 0
 
     def advance(rows: int | None) -> None:

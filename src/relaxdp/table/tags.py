@@ -22,9 +22,10 @@ from relaxdp.draw.blocks import Words
 from relaxdp.draw.private_file import sync_folder
 from relaxdp.errors import TableFileError
 from relaxdp.table.formats import BATCH_ROWS
+from relaxdp.table.order import repeated_id
 
 _SCHEMA = pa.schema([("id_tag", pa.uint64()), ("row_tag", pa.uint64())])
-_MEMORY = "600MB"
+_MEMORY = "400MB"
 
 
 class TagWriter:
@@ -63,8 +64,9 @@ def digest_of(path: Path) -> str | None:
     digest = _Digest()
     try:
         with pa_parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(BATCH_ROWS):
-                digest.add(*_arrays(batch))
+            for number in range(file.num_row_groups):  # one at a time: an iterator would read the whole file ahead
+                for batch in file.read_row_group(number).to_batches():
+                    digest.add(*_arrays(batch))
     except (OSError, pa.ArrowException):
         return None
     return digest.text()
@@ -80,21 +82,13 @@ def merge(old: Path | None, fresh: Path, into: TagWriter, threads: int) -> int:
         ids, rows, is_fresh = columns
         same = ids[1:] == ids[:-1]
         if (same & is_fresh[1:] & is_fresh[:-1]).any():
-            raise_repeated()
+            raise repeated_id()
         changed += int(np.count_nonzero(same & (rows[1:] != rows[:-1])))
         first = np.concatenate([[True], ~same])
         first[:carried] = False
         into.write(ids[first], rows[first])
         last = [column[-1:] for column in columns]
     return changed
-
-
-def raise_repeated() -> None:
-    """Refuse a table with an id in two rows."""
-    raise TableFileError(
-        "an id occurs in two rows. One id is one object: two people under one id would show whether their answers "
-        "are equal. Nothing was released."
-    )
 
 
 def _together(old: Path | None, fresh: Path, threads: int) -> Generator[list[Any]]:

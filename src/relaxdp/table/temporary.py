@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from relaxdp.draw.private_file import sync_folder
-from relaxdp.errors import TableFileError
+from relaxdp.errors import RelaxdpError, TableFileError
 
 _MARK = ".relaxdp-unfinished"
+_KEPT = ".relaxdp-released"
 
 
 @contextmanager
@@ -22,7 +24,7 @@ def aside(target: Path) -> Iterator[Path]:
     A run that was killed leaves its unfinished file behind. The next one for the same target removes it, unless another
     process is still writing it, which a lock tells.
     """
-    _refuse_existing(target)
+    refuse_existing(target)
     _sweep(target)
     place = target.with_name(f".{target.name}.{secrets.token_hex(6)}{_MARK}")
     try:
@@ -41,7 +43,7 @@ def aside(target: Path) -> Iterator[Path]:
 
 def put_in_place(place: Path, target: Path) -> None:
     """Rename a finished file. The mode becomes that of any new file: reports are there to be read."""
-    _refuse_existing(target)
+    refuse_existing(target)
     umask = os.umask(0)
     os.umask(umask)
     place.chmod(0o666 & ~umask)
@@ -49,13 +51,27 @@ def put_in_place(place: Path, target: Path) -> None:
     sync_folder(target.parent)
 
 
-def _refuse_existing(target: Path) -> None:
+def kept_aside(target: Path, digest: str) -> Path:
+    """Return where a finished file that must not be made twice waits for its name."""
+    return target.with_name(f".{target.name}.{digest[:16]}{_KEPT}")
+
+
+def sweep_kept(target: Path, recorded: Callable[[], set[str]]) -> None:
+    """Remove kept files that were never charged. Asked after the lock is held: their maker is gone then."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*{_KEPT}"):
+        with contextlib.suppress(OSError, RelaxdpError), left.open("rb+") as file:
+            if _try_lock(file.fileno()) and left not in {kept_aside(target, digest) for digest in recorded()}:
+                left.unlink()
+
+
+def refuse_existing(target: Path) -> None:
+    """Refuse to write over a file."""
     if target.exists():
         raise TableFileError(f"{str(target)!r} exists already. Nothing was written.", path=str(target))
 
 
 def _sweep(target: Path) -> None:
-    for left in target.parent.glob(f".{target.name}.*{_MARK}"):
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*{_MARK}"):
         with contextlib.suppress(OSError):
             descriptor = os.open(left, os.O_WRONLY)
             try:
