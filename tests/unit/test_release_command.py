@@ -83,6 +83,7 @@ def test_the_file_holds_ids_and_reports_and_describes_itself(place: Path) -> Non
     status, output = first()
     assert status == 0
     assert "released 'diagnosis' of 5,000 rows at epsilon 0.5 to out.parquet" in output
+    assert "to out.parquet (a new path)" in output
     assert "cost 0.5; spent 0.5 of the budget 2, 1.5 left" in output
     out = read("out.parquet")
     assert out.column_names == ["id", "diagnosis"]
@@ -97,14 +98,14 @@ def test_the_file_holds_ids_and_reports_and_describes_itself(place: Path) -> Non
 
 def test_relaxing_costs_the_difference_and_again_costs_nothing(place: Path) -> None:
     first()
-    assert "cost 0; spent 0.5" in run(target="same.parquet")[1]
+    assert "cost 0; spent 0.5 of the budget 2" in run(target="same.parquet")[1]
     assert read("same.parquet").equals(read("out.parquet"))
-    assert "cost 0.5; spent 1 of" in run(target="more.parquet", epsilon="1")[1]
+    assert "cost 0.5; spent 1 of the budget 2" in run(target="more.parquet", epsilon="1")[1]
     assert read("more.parquet")["diagnosis"].to_pylist() == expected("1")
     status, sentence = run(target="less.parquet", epsilon="0.1")
     assert status == 2
     assert "epsilon may only grow" in sentence
-    assert "cost 0; spent 1" in run("--again", target="less.parquet", epsilon="0.1")[1]
+    assert "cost 0; spent 1 of the budget 2" in run("--again", target="less.parquet", epsilon="0.1")[1]
     assert read("less.parquet")["diagnosis"].to_pylist() == expected("0.1")
 
 
@@ -218,6 +219,31 @@ def test_dry_run_and_no_ledger(place: Path) -> None:
     assert "would cost 0.5" in output
     assert not (place / "out.parquet").exists()
     assert "nobody keeps account" in run("--no-ledger")[1]
+
+
+def test_a_file_with_another_name_does_not_open_a_second_path_by_itself(place: Path) -> None:
+    first()
+    (place / "in.parquet").rename(place / "in-2027.parquet")
+    status, sentence = run(source="in-2027.parquet", target="next.parquet", epsilon="1")
+    assert status == 2
+    assert "was released before, as release 'in'. Say --release in to relax that one" in sentence
+    output = run(source="in-2027.parquet", target="next.parquet", epsilon="1", release="in")[1]
+    assert "(the level before: 0.5)" in output
+    assert "cost 0.5; spent 1 of" in output
+    assert "a new path" in run(source="in-2027.parquet", target="new.parquet", release="in-2027")[1]
+
+
+def test_another_key_does_not_begin_new_accounts_by_itself(place: Path) -> None:
+    first()
+    rx.Key.from_bytes(bytes(32)).save(place / "key2")
+    status, sentence = run("--budget", "2", target="other.parquet", key="key2")
+    assert status == 2
+    assert "'key.ledger' lies beside it. Say --ledger key.ledger" in sentence
+    assert not (place / "key2.ledger").exists()
+
+
+def test_a_name_that_marks_an_epoch(place: Path) -> None:
+    assert "must not end in '(epoch ...)'" in first(release="in (epoch 2)")[1]
 
 
 Prepare = Callable[[Path], None]

@@ -113,7 +113,7 @@ def test_the_law_of_the_step(place: Path) -> None:
     count = 2 * BATCH_ROWS
     truth = np.random.default_rng(11).integers(0, 3, count)
     pa_parquet.write_table(table(truth=np.array(VALUES)[truth]), "many.parquet")
-    assert plain(source="many.parquet", target="many-old.parquet", epsilon="1", budget="5")[0] == 0
+    assert plain(source="many.parquet", target="many-old.parquet", epsilon="1", budget="5", release="many")[0] == 0
     answers = rx.Categorical(VALUES)
     request = TableRequest(
         Path("many.parquet"), Path("new.parquet"), "id", [ColumnRequest("diagnosis", answers)], Decimal(2), KEY, "many"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from relaxdp.draw.key import Key
 from relaxdp.errors import OptionError, ValuesError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.ledger.amounts import difference, total
 from relaxdp.ledger.ledger import Charge, Ledger
 from relaxdp.ledger.subject import Subject
 from relaxdp.table.declare import Declaration, values_from_file
@@ -51,7 +52,9 @@ def release(
     value_map: Annotated[
         Path | None, typer.Option("--map", help="CSV of two columns: value, what it becomes before it is released.")
     ] = None,
-    nulls: Annotated[str | None, typer.Option(help="A missing value becomes this declared value.")] = None,
+    nulls: Annotated[
+        str | None, typer.Option(help="A missing value becomes this value, added to the declared.")
+    ] = None,
     keep: Annotated[list[str] | None, typer.Option(help="Column to copy as it is; it is not protected.")] = None,
     name: Annotated[str | None, typer.Option("--release", help="Name of the release  [default: IN's name]")] = None,
     population: Annotated[str, typer.Option(help="Whose budget is charged; all its tables add up.")] = "everyone",
@@ -123,8 +126,10 @@ def release(
         rows, _ = _run(partial(release_table, request, None), threads)
         _report(request, rows, [], as_json)
         return
-    place = ledger or key.with_name(key.name + ".ledger")
+    place = ledger or _ledger_beside(key)
     with Ledger.open(place) as book:
+        if name is None:
+            _refuse_other_name(book, Subject.population(population), request)
         tags = tags_folder(place) if growing else None
         account = Account(book, Subject.population(population), budget, f"release to {target.name}", again, force, tags)
         work, quote = partial(release_table, request, account), partial(quote_table, request, account)
@@ -137,6 +142,33 @@ def release(
             return
         rows, charges = _run(work, threads)
         _report(request, rows, charges, as_json)
+
+
+def _ledger_beside(key: Path) -> Path:
+    """Return the ledger of a key; where only those of other keys lie there, a new one would forget what was spent."""
+    place = key.with_name(key.name + ".ledger")
+    others = sorted(other.name for other in key.parent.glob("*.ledger"))
+    if others and not place.exists():
+        raise OptionError(
+            f"this key has no ledger yet, and {others[0]!r} lies beside it. Say --ledger {others[0]} to go on with its "
+            f"accounts, or --ledger {place.name} to begin new ones. Nothing was released."
+        )
+    return place
+
+
+def _refuse_other_name(book: Ledger, subject: Subject, request: TableRequest) -> None:
+    """Refuse to open a second path of a column only because its file has another name this year."""
+    if subject not in book.subjects():
+        return
+    paths = book.balance(subject).paths
+    for each in request.columns:
+        releases = {path.identity.release for path in paths if path.identity.attribute == each.column}
+        if releases and request.release not in releases:
+            known = sorted(releases)[0]
+            raise OptionError(
+                f"{each.column!r} was released before, as release {known!r}. Say --release {shlex.quote(known)} to "
+                "relax that one, or --release NAME for a new path, whose cost is added. Nothing was released."
+            )
 
 
 class _Spoken:
@@ -191,14 +223,23 @@ def _report(request: TableRequest, rows: int | None, charges: list[Charge], as_j
     if rows is None:
         typer.echo(f"dry run: {names} at epsilon {level} would cost {_total(charges)}")
     else:
-        typer.echo(f"released {names} of {rows:,} rows at epsilon {level} to {request.target}")
+        typer.echo(f"released {names} of {rows:,} rows at epsilon {level} to {request.target}{_history(charges)}")
     if charges:
         last = charges[-1]
-        spent, budget, left = map(epsilon_text, (last.spent_after, last.budget, last.budget - last.spent_after))
-        typer.echo(f"cost {_total(charges)}; spent {spent} of the budget {budget}, {left} left")
+        left = difference(last.budget, last.spent_after)
+        spent, budget, rest = map(epsilon_text, (last.spent_after, last.budget, left))
+        verb = "would have spent" if rows is None else "spent"
+        typer.echo(f"cost {_total(charges)}; {verb} {spent} of the budget {budget}, {rest} left")
     else:
         typer.echo("no ledger: nobody keeps account of what this cost")
 
 
+def _history(charges: list[Charge]) -> str:
+    if not charges:
+        return ""
+    previous = charges[-1].previous
+    return " (a new path)" if previous is None else f" (the level before: {epsilon_text(previous)})"
+
+
 def _total(charges: list[Charge]) -> str:
-    return epsilon_text(sum((charge.cost for charge in charges), Decimal(0)))
+    return epsilon_text(total(charge.cost for charge in charges))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.draw.key import Key
-from relaxdp.errors import ObjectIdError, UnknownColumnError
+from relaxdp.errors import ObjectIdError, PathNameError, UnknownColumnError
 from relaxdp.front import Categorical, Mechanism, Numeric
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.table.description import ColumnDescription, FileDescription
@@ -47,6 +48,11 @@ class TableRequest:
     key: Key
     release: str
     keep: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        # Such a name is what a later epoch of a release is called in the stream: it would share its noise.
+        if re.search(r" \(epoch \d+\)$", self.release):
+            raise PathNameError("a release's name must not end in '(epoch ...)', which marks a path that was forced.")
 
     def check_columns(self, schema: Any) -> None:
         """Refuse a name that the table does not have, and suggest the nearest."""
