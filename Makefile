@@ -8,7 +8,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo test check format bench coverage faults vectors lock clean
+.PHONY: help demo test check format bench bench-table coverage faults vectors lock clean
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -49,6 +49,9 @@ $(VENV)-bench/stamp: requirements/bench.txt pyproject.toml
 
 bench: $(VENV)-bench/stamp ## measure speed against peers and limits; writes docs/benchmarks.md
 	$(VENV)-bench/bin/python -m benchmarks
+
+bench-table: $(VENV)/dev.stamp ## measure the table tool on 10 million rows; writes docs/benchmarks-table.md
+	$(BIN)/python -m benchmarks.table
 
 coverage: $(VENV)/dev.stamp ## measure how often all intervals hold; writes docs/coverage.md (7 minutes)
 	$(BIN)/python -m tests.statistical.interval_coverage

@@ -45,7 +45,7 @@ class Engine:
                         order.check(plain(batch.column(self._request.id_column)))
                     under_way.append(pool.submit(self._release, batch, first_row))
                     first_row += batch.num_rows
-                    if len(under_way) > threads:
+                    if len(under_way) > 3 * threads:  # so many that no core waits while this thread writes
                         yield self._next(under_way, progress)
                 while under_way:
                     yield self._next(under_way, progress)

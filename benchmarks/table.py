@@ -1,0 +1,135 @@
+"""`relaxdp release` and `estimate` on ten million rows, beside what reading, writing, sorting and counting cost.
+
+python -m benchmarks.table [--rows N] (`make bench-table`) writes docs/benchmarks-table.md. Each figure is the best of
+three turns, and every turn is a process of its own, so that peak memory is its own too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-table.md"
+LABELS = [f"value-{number}" for number in range(10)]
+TURNS = 3
+
+# What one turn does, once to warm up and once for the clock; it prints seconds and peak memory.
+TURN = """
+import json, os, resource, sys, time
+from pathlib import Path
+what, source, target, threads, labels = json.loads(sys.argv[1])
+os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:threads]))
+import pyarrow as pa, pyarrow.parquet as pq, duckdb
+pa.set_cpu_count(threads)
+import relaxdp as rx
+from decimal import Decimal
+from relaxdp.table.counting import count
+from relaxdp.table.release import release_table
+from relaxdp.table.request import ColumnRequest, TableRequest
+def work():
+    Path(target).unlink(missing_ok=True)
+    if what == "rewrite":
+        with pq.ParquetFile(source) as file:
+            with pq.ParquetWriter(target, file.schema_arrow, compression="zstd", compression_level=1) as writer:
+                for batch in file.iter_batches(1 << 18, columns=["id", "answer"]):
+                    writer.write_batch(batch)
+    elif what == "release":
+        columns = [ColumnRequest("answer", rx.Categorical(labels))]
+        key = rx.Key.from_bytes(bytes(32))
+        request = TableRequest(Path(source), Path(target), "id", columns, Decimal(1), key, "r")
+        release_table(request, None, threads=threads)
+    elif what == "sort":
+        connection = duckdb.connect(config={"threads": threads, "memory_limit": "600MB"})
+        connection.execute(f"COPY (SELECT * FROM '{source}' ORDER BY id) TO '{target}' (FORMAT parquet)")
+    elif what == "group by":
+        connection = duckdb.connect(config={"threads": threads})
+        connection.execute(f"SELECT answer, count(*) FROM '{source}' GROUP BY answer").fetchall()
+    else:
+        count([Path(source)]).groups[0][1].estimate().interval()
+work()  # imports, caches and the file system's own are warm for everybody
+start = time.perf_counter()
+work()
+seconds = time.perf_counter() - start
+print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000]))
+"""
+
+
+def turn(what: str, source: Path, target: Path, threads: int = 1) -> tuple[float, float]:
+    """Return the best time in seconds and the largest peak of memory in MB, over a few turns."""
+    order = json.dumps([what, str(source), str(target), threads, LABELS])
+    command = [sys.executable, "-c", TURN, order]
+    turns = [subprocess.run(command, check=True, capture_output=True, text=True) for _ in range(TURNS)]
+    results = [json.loads(each.stdout.splitlines()[-1]) for each in turns]  # DuckDB may have drawn a bar before
+    print(f"{what}, {source.name}, {threads} thread(s): {min(results)[0]:.2f} s", flush=True)
+    return min(seconds for seconds, _ in results), max(memory for _, memory in results)
+
+
+def make_table(path: Path, rows: int, *, shuffled: bool) -> None:
+    """Write integer ids and a dictionary-encoded string column of ten values, part by part."""
+    rng = np.random.default_rng(1)
+    ids = rng.permutation(rows) if shuffled else np.arange(rows)
+    schema = pa.schema([("id", pa.int64()), ("answer", pa.dictionary(pa.int8(), pa.string()))])
+    with pa_parquet.ParquetWriter(path, schema) as writer:
+        for part in np.array_split(ids, max(1, rows // 1_000_000)):
+            codes = pa.array(rng.integers(0, 10, len(part)).astype(np.int8))
+            answers = pa.DictionaryArray.from_arrays(codes, pa.array(LABELS))
+            writer.write_table(pa.table({"id": part, "answer": answers}, schema=schema))
+
+
+def measure(rows: int, folder: Path) -> str:
+    """Return the page."""
+    ordered, shuffled, out = folder / "sorted.parquet", folder / "shuffled.parquet", folder / "out.parquet"
+    make_table(ordered, rows, shuffled=False)
+    make_table(shuffled, rows, shuffled=True)
+    rewrite, _ = turn("rewrite", ordered, out)
+    one, one_memory = turn("release", ordered, out)
+    two, two_memory = turn("release", ordered, out, 2)
+    mixed_rewrite, _ = turn("rewrite", shuffled, out)
+    sort, _ = turn("sort", shuffled, out)
+    mixed, mixed_memory = turn("release", shuffled, out)
+    turn("release", ordered, folder / "released.parquet")
+    group, _ = turn("group by", folder / "released.parquet", out)
+    estimate, _ = turn("estimate", folder / "released.parquet", out)
+    lines = [
+        "# Benchmarks of the table tool",
+        "",
+        f"`make bench-table` wrote this page: {rows:,} rows, an integer id and a dictionary-encoded string column of "
+        f"ten values, epsilon 1, Parquet. Best of {TURNS} turns, each in a process of its own, without Python's start.",
+        "",
+        "| what | seconds | compared with | ratio | target |",
+        "|---|---:|---|---:|---:|",
+        f"| release, sorted by id, one core | {one:.2f} | read and rewrite with pyarrow, {rewrite:.2f} s | "
+        f"{one / rewrite:.2f} | ≤ 5 |",
+        f"| release, shuffled, one core | {mixed:.2f} | 5 rewrites and DuckDB's sort ({sort:.2f} s) | "
+        f"{mixed / (5 * mixed_rewrite + sort):.2f} | ≤ 1 |",
+        f"| release, sorted, two cores | {two:.2f} | one core | {one / two:.2f} times as fast | ≥ 1.5 |",
+        f"| estimate, one core | {estimate:.3f} | DuckDB: connect and group by, {group:.3f} s | "
+        f"{estimate / group:.2f} | ≤ 1.5 |",
+        "",
+        f"Peak memory: {one_memory:.0f} MB (one core), {two_memory:.0f} MB (two), {mixed_memory:.0f} MB (shuffled).",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure, print and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        page = measure(arguments.rows, Path(folder))
+    print(page)
+    if arguments.rows == parser.get_default("rows"):
+        PAGE.write_text(page, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
