@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
+import numpy as np
 import pytest
 
 from relaxdp.errors import EpsilonError
@@ -138,7 +139,6 @@ def test_too_many_digits(written: str) -> None:
 
 
 def test_float32_is_refused_and_float64_is_what_it_prints() -> None:
-    np = pytest.importorskip("numpy")
     with pytest.raises(EpsilonError, match="epsilon must be a number"):
         as_epsilon(np.float32(0.1))
     assert as_epsilon(np.float64(0.1)) == as_epsilon(0.1) == Decimal("0.1")

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -65,13 +67,12 @@ def test_two_values_are_one_question() -> None:
 
 
 def test_plot(tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     axes = ANSWERS.estimate(released(1), epsilon=1).plot()
     axes.figure.savefig(tmp_path / "plot.png")
     assert (tmp_path / "plot.png").stat().st_size > 5000
     assert [label.get_text() for label in axes.get_yticklabels()] == ["flu", "covid", "none"]
-    matplotlib.pyplot.close(axes.figure)
+    plt.close(axes.figure)
 
 
 def test_without_the_optional_parts(monkeypatch: pytest.MonkeyPatch) -> None:
