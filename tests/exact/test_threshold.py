@@ -140,9 +140,9 @@ def test_too_many_digits(written: str) -> None:
 
 def test_float32_is_refused_and_float64_is_what_it_prints() -> None:
     with pytest.raises(EpsilonError, match="epsilon must be a number"):
-        as_epsilon(np.float32(0.1))
+        as_epsilon(np.float32(0.1))  # type: ignore[arg-type]
     assert as_epsilon(np.float64(0.1)) == as_epsilon(0.1) == Decimal("0.1")
-    assert as_epsilon(np.int64(2)) == 2
+    assert as_epsilon(np.int64(2)) == 2  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("values", [0, 1, -3, 2**32 + 1, True, 2.0])
