@@ -254,7 +254,9 @@ def test_a_table_that_grows_is_declared_when_its_path_is_opened(ledger: Ledger) 
     growing = replace(FACTS, growing=True)
     ledger.charge(HOSPITAL, DIAGNOSIS, growing, 1, budget=2)
     ledger.charge(HOSPITAL, DIAGNOSIS, replace(growing, table_fingerprint="bb"), 1)
-    assert ledger.charge(HOSPITAL, DIAGNOSIS, replace(FACTS, table_fingerprint="cc"), 2).epoch == 1
+    with pytest.raises(PathChangedError, match="whether rows may join"):
+        ledger.charge(HOSPITAL, DIAGNOSIS, replace(FACTS, table_fingerprint="cc"), 2)
+    assert ledger.charge(HOSPITAL, DIAGNOSIS, replace(growing, table_fingerprint="cc"), 2).epoch == 1
     assert ledger.balance(HOSPITAL).paths[0].facts == replace(growing, table_fingerprint="cc")
     with pytest.raises(WrongKeyError):
         ledger.charge(HOSPITAL, DIAGNOSIS, replace(growing, key_fingerprint="5678"), 2)

@@ -169,6 +169,25 @@ def test_numbers_bins_maps_nulls_and_public_values(place: Path) -> None:
     assert released(place / "public.parquet")[1].columns["diagnosis"].values == tuple(sorted(VALUES))
 
 
+def test_what_is_no_number_falls_into_no_bin(place: Path) -> None:
+    ages = np.array(AGES, dtype=float)
+    ages[3] = np.nan
+    pa_parquet.write_table(table(age=ages), "nan.parquet")
+    status, sentence = run("--bins", "18,65", "--no-ledger", column="age", source="nan.parquet")
+    assert (status, sentence.startswith("row 4: the value is missing")) == (2, True)
+    run("--bins", "18,65", "--nulls", "unknown", "--no-ledger", column="age", source="nan.parquet", epsilon="60")
+    assert read("out.parquet")["age"].to_pylist()[3] == "unknown"
+
+
+def test_a_column_that_cannot_be_mapped(place: Path) -> None:
+    raw = np.array([SECRET.encode() + bytes([255])] * ROWS, dtype=object)
+    pa_parquet.write_table(table(diagnosis=raw), "raw.parquet")
+    (place / "map.csv").write_text("flu,ill\nnone,well\n")
+    status, sentence = run("--map", "map.csv", "--no-ledger", source="raw.parquet")
+    assert status == 2
+    assert sentence == "'diagnosis' is not of a type that this can be derived from. Nothing was released."
+
+
 def test_several_columns_and_kept_ones(place: Path) -> None:
     pa_parquet.write_table(table(smoker=np.array(["no", "yes"])[np.arange(ROWS) % 2]), "two.parquet")
     words = ["--column", "smoker", "--values", "smoker=no,yes", "--keep", "age", "--budget", "3"]

@@ -65,7 +65,7 @@ def _as_decimal(written: Any) -> Decimal | None:
         whole = written.__index__()  # int and NumPy's integers, but not numpy.float32
     except (AttributeError, TypeError):
         return None
-    return Decimal(whole) if abs(whole) < 10**MOST_DIGITS else Decimal(10).scaleb(MOST_DIGITS)
+    return Decimal(whole) if abs(whole) < 10**MOST_DIGITS else Decimal((0, (1,), MOST_DIGITS))
 
 
 def _plain(number: Decimal) -> Decimal:

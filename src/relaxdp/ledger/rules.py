@@ -179,8 +179,10 @@ def differs(path: PathState | None, facts: PathFacts, changed: bool = False) -> 
     if changed or (other and not old.growing):
         # Which rows changed is not known here, and must not be: it would be as telling as the change itself.
         return _changed(TableChangedError, path, "the table (its ids or their truths)", str(known), str(given_table))
-    if facts.growing and not old.growing:
-        return _changed(PathChangedError, path, "whether rows may join", "a table that does not grow", "a growing one")
+    if facts.growing != old.growing:
+        # Either way nobody would look at the rows: a growing table is known by its tags, another by its fingerprint.
+        kinds = ("a table that does not grow", "a growing one")
+        return _changed(PathChangedError, path, "whether rows may join", kinds[old.growing], kinds[facts.growing])
     return None
 
 

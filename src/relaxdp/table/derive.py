@@ -49,6 +49,8 @@ class Bins:
     def __call__(self, column: Column, first_row: int) -> Column:
         """Return the bins' names, as a dictionary."""
         numbers = as_numbers(column, first_row)
+        if pa.types.is_floating(numbers.type):  # NaN is no small number: it is missing, and refused or declared as such
+            numbers = pc.if_else(pc.is_nan(numbers), pa.scalar(None, numbers.type), numbers)
         place = pa.scalar(0, pa.int32())
         for edge in self.edges:
             place = pc.add(place, pc.cast(pc.greater_equal(numbers, edge), pa.int32()))

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.draw.key import Key
-from relaxdp.errors import ObjectIdError, PathNameError, UnknownColumnError
+from relaxdp.errors import DeriveError, ObjectIdError, PathNameError, UnknownColumnError
 from relaxdp.front import Categorical, Mechanism, Numeric
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.table.description import ColumnDescription, FileDescription
@@ -31,8 +31,17 @@ class ColumnRequest:
 
     def truth(self, column: Any, first_row: int) -> Any:
         """Return the truths of a part of the column."""
-        for derive in self.derivations:
-            column = derive(column, first_row)
+        derived = self._derived(column, first_row)
+        if derived is None:  # raised here, because Arrow's own message may quote the row
+            raise DeriveError(f"{self.column!r} is not of a type that this can be derived from. Nothing was released.")
+        return derived
+
+    def _derived(self, column: Any, first_row: int) -> Any | None:
+        try:
+            for derive in self.derivations:
+                column = derive(column, first_row)
+        except pa.ArrowException:
+            return None
         return column
 
 
