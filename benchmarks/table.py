@@ -44,7 +44,15 @@ def work():
     elif what == "release":
         columns = [ColumnRequest("answer", rx.Categorical(labels))]
         key = rx.Key.from_bytes(bytes(32))
-        request = TableRequest(Path(source), Path(target), "id", columns, Decimal(1), key, "r")
+        request = TableRequest(
+            source=Path(source),
+            target=Path(target),
+            id_column="id",
+            columns=columns,
+            epsilon=Decimal(1),
+            key=key,
+            release="r",
+        )
         release_table(request, None, threads=threads)
     elif what == "sort":
         connection = duckdb.connect(config={"threads": threads, "memory_limit": "600MB"})

@@ -18,7 +18,8 @@ from relaxdp.front import Categorical
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
-from relaxdp.table.release import Account, release_table
+from relaxdp.table.charging import Account
+from relaxdp.table.release import release_table
 from relaxdp.table.request import ColumnRequest, TableRequest
 
 VALUES = ["flu", "covid", "none"]

@@ -26,9 +26,9 @@ from relaxdp.law.threshold import ONE
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
 from relaxdp.table import last, pairs, release, temporary
+from relaxdp.table.charging import Account
 from relaxdp.table.formats import BATCH_ROWS, Input, released
 from relaxdp.table.last import relax_table
-from relaxdp.table.release import Account
 from relaxdp.table.request import ColumnRequest, TableRequest
 
 ROWS = 3000
@@ -116,7 +116,13 @@ def test_the_law_of_the_step(place: Path) -> None:
     assert plain(source="many.parquet", target="many-old.parquet", epsilon="1", budget="5", release="many")[0] == 0
     answers = rx.Categorical(VALUES)
     request = TableRequest(
-        Path("many.parquet"), Path("new.parquet"), "id", [ColumnRequest("diagnosis", answers)], Decimal(2), KEY, "many"
+        source=Path("many.parquet"),
+        target=Path("new.parquet"),
+        id_column="id",
+        columns=[ColumnRequest("diagnosis", answers)],
+        epsilon=Decimal(2),
+        key=KEY,
+        release="many",
     )
     with Ledger.open("key.ledger") as book:
         who = Account(book, Subject.population("everyone"), reason="test")

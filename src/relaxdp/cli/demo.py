@@ -25,7 +25,8 @@ from relaxdp.estimate.baselines import split_budget
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
-from relaxdp.table.release import Account, release_table
+from relaxdp.table.charging import Account
+from relaxdp.table.release import release_table
 from relaxdp.table.request import ColumnRequest, TableRequest
 
 LEVELS = tuple(as_epsilon(level) for level in ("0.1", "0.5", "1", "2"))
@@ -78,7 +79,15 @@ def prepare(folder: Path) -> Any:
 
 def _request(folder: Path, target: str, key: Key, epsilon: Decimal) -> TableRequest:
     columns = [ColumnRequest("veteran", Categorical(VALUES))]
-    return TableRequest(folder / PEOPLE, folder / target, "person", columns, epsilon, key, "demo")
+    return TableRequest(
+        source=folder / PEOPLE,
+        target=folder / target,
+        id_column="person",
+        columns=columns,
+        epsilon=epsilon,
+        key=key,
+        release="demo",
+    )
 
 
 def _account(ledger: Ledger) -> Account:

@@ -20,11 +20,12 @@ from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.amounts import difference, total
 from relaxdp.ledger.ledger import Charge, Ledger
 from relaxdp.ledger.subject import Subject
+from relaxdp.table.charging import Account
 from relaxdp.table.declare import Declaration, values_from_file
 from relaxdp.table.formats import Input
 from relaxdp.table.growing import tags_folder
 from relaxdp.table.last import quote_step, relax_table
-from relaxdp.table.release import Account, Outcome, quote_table, release_table
+from relaxdp.table.release import Outcome, quote_table, release_table
 from relaxdp.table.request import TableRequest
 
 

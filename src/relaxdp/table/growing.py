@@ -18,11 +18,12 @@ from pathlib import Path
 
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.private_file import PrivateFileError, locked_folder, sync_folder
-from relaxdp.errors import PathChangedError, RelaxdpError, TableChangedError, TableFileError, UnknownSubjectError
+from relaxdp.errors import RelaxdpError, TableChangedError, TableFileError
 from relaxdp.ledger.account import PathState
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.paths import PathFacts, PathIdentity
 from relaxdp.ledger.subject import Subject
+from relaxdp.table.charging import path_states
 from relaxdp.table.fingerprint import Fingerprint
 from relaxdp.table.formats import Input
 from relaxdp.table.request import TableRequest, plain
@@ -50,27 +51,6 @@ class Growth:
 def tags_folder(ledger: Path) -> Path:
     """Return where the tags of a ledger's growing tables lie."""
     return ledger.with_name(ledger.name + ".tags")
-
-
-def path_states(ledger: Ledger, subject: Subject) -> dict[PathIdentity, PathState]:
-    """Return the last epoch of every path of a subject; none of one that the ledger has never heard of."""
-    try:
-        paths = ledger.balance(subject).paths
-    except UnknownSubjectError:
-        return {}
-    return {path.identity: path for path in paths}  # epochs ascend
-
-
-def refuse_growing(states: dict[PathIdentity, PathState], identities: Sequence[PathIdentity]) -> None:
-    """Refuse to go on with a growing path as if its table did not grow: nobody would look at its rows."""
-    for identity in identities:
-        state = states.get(identity)
-        if state is not None and state.facts.growing:
-            raise PathChangedError(
-                f"{identity} was released as a growing table, and is continued as one only. Nothing was released.",
-                release=identity.release,
-                attribute=identity.attribute,
-            )
 
 
 @contextmanager

@@ -31,14 +31,14 @@ from relaxdp.ledger.events import LevelReleased
 from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.paths import PathFacts, PathIdentity
 from relaxdp.ledger.step import already_released, stepped
+from relaxdp.table.charging import Account, epoch_names, path_states
 from relaxdp.table.description import FileDescription
 from relaxdp.table.engine import coded
 from relaxdp.table.fingerprint import Fingerprint
 from relaxdp.table.formats import Input
-from relaxdp.table.growing import path_states
 from relaxdp.table.old_reports import OldReports
 from relaxdp.table.pairs import in_order, paired
-from relaxdp.table.release import Account, Outcome, Progress, epoch_name, finish, progress_of, refuse_other, write_rows
+from relaxdp.table.release import Outcome, Progress, finish, progress_of, refuse_other, write_rows
 from relaxdp.table.request import TableRequest, id_type_of, plain
 from relaxdp.table.temporary import aside, kept_aside, sweep_kept
 
@@ -71,7 +71,7 @@ class _Step:
         )
 
     def description(self) -> FileDescription:
-        plain_one = self.request.description(self.id_type, [epoch_name(self.request.release, self.epoch)])
+        plain_one = self.request.description(self.id_type, epoch_names(self.request.release, [self.epoch]))
         columns = {
             name: replace(column, encoding=stepped(column.encoding)) for name, column in plain_one.columns.items()
         }
@@ -162,7 +162,7 @@ def _prepare(request: TableRequest, last: Path, account: Account, last_epsilon: 
     old = OldReports.open(request, last, last_epsilon, id_type)
     identity = PathIdentity(request.release, request.columns[0].column)
     state = path_states(account.ledger, account.subject).get(identity)
-    old.check_path(request, epoch_name(request.release, 1 if state is None else state.epoch), state)
+    old.check_path(request, epoch_names(request.release, [1 if state is None else state.epoch])[0], state)
     return _Step(request, account, table, old, id_type, state)
 
 

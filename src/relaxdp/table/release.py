@@ -7,36 +7,22 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from relaxdp.errors import TableFileError
-from relaxdp.ledger.ledger import Charge, Ledger
-from relaxdp.ledger.paths import PathFacts, PathIdentity
-from relaxdp.ledger.subject import Subject
+from relaxdp.ledger.ledger import Charge
+from relaxdp.table.charging import Account, charge, entries, epoch_names, plan_epochs, quote
 from relaxdp.table.description import FileDescription
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import Input, Output, format_of, sidecar_of
-from relaxdp.table.growing import Growth, path_states, refuse_growing, watched_growth
+from relaxdp.table.growing import Growth, watched_growth
 from relaxdp.table.order import NotAscendingError, repeated_id, sorted_batches
 from relaxdp.table.request import TableRequest, id_type_of
 from relaxdp.table.temporary import aside, put_in_place, refuse_existing
 
 Progress = Callable[[int, int | None], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """Who is charged, in which ledger, and what the person who releases has agreed to."""
-
-    ledger: Ledger
-    subject: Subject
-    budget: Any = None
-    reason: str = ""
-    again: bool = False
-    force: bool = False
-    growing: Path | None = None
-    """The folder of row tags where the table may grow, see `tags_folder`; None where it may not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +49,14 @@ def release_table(
         place = stack.enter_context(aside(request.target))
         growth = _growth(request, account, table, id_type, threads, stack)
         epochs = _epochs(request, account, table, id_type, threads, growth)
-        names = [epoch_name(request.release, epoch) for epoch in epochs]
+        names = epoch_names(request.release, epochs)
         refuse_other(request, request.description(id_type, names))
         engine, rows = _write(request, table, place, id_type, names, threads, progress_of(progress, table))
         prints = [each.text() for each in engine.fingerprints]
         if growth is not None:
             growth.check(prints)
             prints = growth.digests
-        charges = _charge(request, account, id_type, prints, epochs, growth)
+        charges = charge(request, account, id_type, prints, epochs, () if growth is None else growth.changed)
         finish(request, place, request.description(id_type, names))
     return Outcome(rows, charges)
 
@@ -80,12 +66,7 @@ def quote_table(request: TableRequest, account: Account) -> list[Charge]:
     table = Input(request.source)
     request.check_columns(table.schema)
     id_type = id_type_of(table.schema.field(request.id_column).type)
-    return _quote(account, _entries(request, account, id_type, [None] * len(request.columns)))
-
-
-def epoch_name(release: str, epoch: int) -> str:
-    """Return the release's name in the stream: a table that was forced through has noise of its own."""
-    return release if epoch == 1 else f"{release} (epoch {epoch})"
+    return quote(account, entries(request, account, id_type, [None] * len(request.columns)))
 
 
 def _write(
@@ -152,10 +133,10 @@ def _growth(
     """Look at the rows of a growing table, until the release is over; first ask the ledger, which is faster."""
     if account is None or account.growing is None:
         return None
-    entries = _entries(request, account, id_type, [None] * len(request.columns))
+    wanted = entries(request, account, id_type, [None] * len(request.columns))
     if not account.force:
-        _quote(account, entries)
-    facts = [(identity, facts) for identity, facts, _ in entries]
+        quote(account, wanted)
+    facts = [(identity, facts) for identity, facts, _ in wanted]
     watched = watched_growth(
         request, account.growing, account.ledger, account.subject, facts, table, force=account.force, threads=threads
     )
@@ -165,79 +146,17 @@ def _growth(
 def _epochs(
     request: TableRequest, account: Account | None, table: Input, id_type: str, threads: int, growth: Growth | None
 ) -> list[int]:
-    """Return which epoch of each path is to be drawn, and refuse early what the ledger would refuse at the end."""
-    if account is None:
-        return [1] * len(request.columns)
-    prints: list[Any] = [None] * len(request.columns)
-    if growth is not None:
-        prints = growth.digests
-    elif account.force:  # whether the table changed decides the epoch, so its fingerprint is needed first
-        prints = _fingerprints(request, table, threads)
-    return [charge.epoch for charge in _quote(account, _entries(request, account, id_type, prints), growth)]
+    if account is None or growth is None:
+        return plan_epochs(request, account, id_type, partial(_fingerprints, request, table, threads))
+    wanted = entries(request, account, id_type, growth.digests)
+    return [found.epoch for found in quote(account, wanted, growth.changed)]
 
 
-def _fingerprints(request: TableRequest, table: Input, threads: int) -> list[str | None]:
+def _fingerprints(request: TableRequest, table: Input, threads: int) -> list[str]:
     """Read the table once without releasing anything. The order of the rows does not matter here."""
     engine = Engine(request, table.schema, [request.release] * len(request.columns))
     deque(engine.run(table.batches(request.input_columns()), threads, lambda _: None, ordered=False), maxlen=0)
     return [each.text() for each in engine.fingerprints]
-
-
-def _entries(
-    request: TableRequest, account: Account, id_type: str, prints: list[Any]
-) -> list[tuple[PathIdentity, PathFacts, Any]]:
-    entries = []
-    for each, fingerprint in zip(request.columns, prints, strict=True):
-        encoding = each.mechanism.encoding
-        facts = PathFacts(
-            encoding=encoding.name,
-            params=encoding.params.hex(),
-            key_fingerprint=request.key.fingerprint,
-            id_type=id_type,
-            table_fingerprint=fingerprint,
-            growing=account.growing is not None,
-        )
-        entries.append((PathIdentity(request.release, each.column), facts, request.epsilon))
-    return entries
-
-
-def _quote(
-    account: Account, entries: list[tuple[PathIdentity, PathFacts, Any]], growth: Growth | None = None
-) -> list[Charge]:
-    if account.growing is None:
-        refuse_growing(path_states(account.ledger, account.subject), [identity for identity, _, _ in entries])
-    return account.ledger.quote_all(
-        account.subject,
-        entries,
-        again=account.again,
-        force=account.force,
-        budget=account.budget,
-        changed=[] if growth is None else growth.changed,
-    )
-
-
-def _charge(
-    request: TableRequest,
-    account: Account | None,
-    id_type: str,
-    prints: list[str],
-    epochs: list[int],
-    growth: Growth | None,
-) -> list[Charge]:
-    """Charge everything together. An epoch that moved on while we wrote would not be what we drew: it is refused."""
-    if account is None:
-        return []
-    entries = _entries(request, account, id_type, prints)
-    return account.ledger.charge_all(
-        account.subject,
-        entries,
-        again=account.again,
-        force=account.force,
-        budget=account.budget,
-        reason=account.reason,
-        epochs=epochs,
-        changed=[] if growth is None else growth.changed,
-    )
 
 
 def finish(request: TableRequest, place: Path, description: FileDescription) -> None:

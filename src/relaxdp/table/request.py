@@ -15,7 +15,6 @@ import pyarrow as pa
 from relaxdp.draw.key import Key
 from relaxdp.errors import DeriveError, ObjectIdError, PathNameError, UnknownColumnError
 from relaxdp.front import Categorical, Mechanism, Numeric
-from relaxdp.law.epsilon import epsilon_text
 from relaxdp.table.description import ColumnDescription, FileDescription
 
 Derivation = Callable[[Any, int], Any]
@@ -45,12 +44,10 @@ class ColumnRequest:
         return column
 
 
-@dataclass(frozen=True, slots=True)
-class TableRequest:
-    """A release of one table."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseRequest:
+    """A release of columns, wherever they lie: files, data frames and Spark all ask for it like this."""
 
-    source: Path
-    target: Path
     id_column: str
     columns: Sequence[ColumnRequest]
     epsilon: Decimal
@@ -105,9 +102,13 @@ class TableRequest:
             )
         return FileDescription(self.id_column, columns)
 
-    def __str__(self) -> str:
-        names = ", ".join(repr(request.column) for request in self.columns)
-        return f"{names} of {self.source.name} at epsilon {epsilon_text(self.epsilon)} as release {self.release!r}"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRequest(ReleaseRequest):
+    """A release from one file to another."""
+
+    source: Path
+    target: Path
 
 
 def released_type(mechanism: Mechanism) -> Any:
