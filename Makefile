@@ -8,7 +8,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo test check format bench bench-table coverage faults vectors lock clean
+.PHONY: help demo test check format bench bench-table scale coverage faults vectors lock clean
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -53,10 +53,13 @@ bench: $(VENV)-bench/stamp ## measure speed against peers and limits; writes doc
 bench-table: $(VENV)/dev.stamp ## measure the table tool on 10 million rows; writes docs/benchmarks-table.md
 	$(BIN)/python -m benchmarks.table
 
+scale: $(VENV)/dev.stamp ## measure 10^4 to 10^8 rows, and Spark; writes docs/scale.md (15 minutes, 15 GB)
+	$(BIN)/python -m benchmarks.scale
+
 coverage: $(VENV)/dev.stamp ## measure how often all intervals hold; writes docs/coverage.md (7 minutes)
 	$(BIN)/python -m tests.statistical.interval_coverage
 
-faults: $(VENV)/dev.stamp ## kill and race releases and the ledger, 500 times (10 minutes)
+faults: $(VENV)/dev.stamp ## kill and race releases and the ledger on both stores, 500 times (13 minutes)
 	RELAXDP_FAULTS=500 $(BIN)/pytest -p no:xdist -s tests/faults
 
 vectors: $(VENV)/dev.stamp ## check that the frozen test vectors are what this code makes

@@ -2,28 +2,38 @@
 
 from relaxdp import errors
 from relaxdp.draw.key import Key
+from relaxdp.estimate.advice import Advice, best_encoding
 from relaxdp.estimate.combined import difference
 from relaxdp.estimate.counts import Counts, highest_only
 from relaxdp.estimate.cross import cross
 from relaxdp.estimate.mean import variance
-from relaxdp.front import Categorical, Numeric, Relaxation
+from relaxdp.front import Categorical, LocalHash, Numeric, Relaxation, Unary, mechanism
 from relaxdp.law.relaxation import RelaxationLaw, relaxation_law
 from relaxdp.law.transcript import PrivacyLoss, privacy_loss
+from relaxdp.table.frames import description, estimate, release
 
 __version__ = "0.1.0.dev0"
 __all__ = [
+    "Advice",
     "Categorical",
     "Counts",
     "Key",
+    "LocalHash",
     "Numeric",
     "PrivacyLoss",
     "Relaxation",
     "RelaxationLaw",
+    "Unary",
+    "best_encoding",
     "cross",
+    "description",
     "difference",
     "errors",
+    "estimate",
     "highest_only",
+    "mechanism",
     "privacy_loss",
     "relaxation_law",
+    "release",
     "variance",
 ]

@@ -185,3 +185,27 @@ class NothingChangedError(RelaxdpError, ValueError):
 
 class OptionError(RelaxdpError, ValueError):
     """Options of a command exclude or need each other."""
+
+
+class SparkError(RelaxdpError, RuntimeError):
+    """Spark is not there, could not start, or stopped; nothing was charged or released."""
+
+
+class RapporError(RelaxdpError, ValueError):
+    """Parameters, maps, counts or reports of RAPPOR that are not usable, or that do not belong together."""
+
+
+class LedgerUncertainError(LedgerError):
+    """The connection was lost during a commit: what was to be charged may be charged, and nothing was released."""
+
+
+class AuditError(RelaxdpError, ValueError):
+    """A question to the auditor or to an attack makes no sense, or a mechanism does not answer as it must."""
+
+
+class UnknownClaimError(RelaxdpError, ValueError):
+    """A claim of the paper is asked for by a name that none has."""
+
+
+class OutputFolderError(RelaxdpError, OSError):
+    """A folder for results cannot be written, or holds something that no earlier run has written."""

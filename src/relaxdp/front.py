@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
-from relaxdp.draw.blocks import Words
 from relaxdp.draw.bridge import fresh_step
+from relaxdp.draw.bridge_arrays import fresh_bridges
 from relaxdp.draw.chain_file import ChainStore, FileStore, Link, MemoryStore
 from relaxdp.draw.columns import as_column
 from relaxdp.draw.entropy import Entropy, SystemEntropy
 from relaxdp.draw.key import Key
 from relaxdp.draw.repeats import refuse_repeats
-from relaxdp.draw.stream import Purpose
+from relaxdp.encode.bridges import FreshPermanent
 from relaxdp.encode.categorical import CategoricalEncoding
-from relaxdp.encode.containers import like
+from relaxdp.encode.containers import like, like_packed
+from relaxdp.encode.declared import DeclaredEncoding
+from relaxdp.encode.local_hash import LocalHashEncoding, best_buckets
 from relaxdp.encode.numeric import Function, NumericEncoding
 from relaxdp.encode.path import Path
-from relaxdp.encode.protocol import Encoding
-from relaxdp.encode.release import code_dtype, release_codes
-from relaxdp.errors import ChainFileError, LevelError
+from relaxdp.encode.protocol import Encoding, code_dtype
+from relaxdp.encode.registry import encoding_named
+from relaxdp.encode.release import release_codes, release_reports
+from relaxdp.encode.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
+from relaxdp.errors import ChainFileError, EncodingError, LevelError
+from relaxdp.estimate.advice import best_encoding
 from relaxdp.estimate.counts import Counts
 from relaxdp.estimate.mean import Mean
 from relaxdp.estimate.result import Result
-from relaxdp.law.bridge import NOISE
+from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.threshold import retention
+from relaxdp.law.threshold import ONE, retention
 
 
 class Mechanism:
@@ -44,20 +51,19 @@ class Mechanism:
     def release(self, values: Any, object_ids: Any, *, key: Key, epsilon: Epsilon, release: str, attribute: str) -> Any:
         """Return the reports of many objects at one level, as the kind of column that `values` is.
 
-        Lists, NumPy arrays, pyarrow arrays, pandas and polars series. The same call again gives the same reports;
-        a call with a larger epsilon relaxes them. Nothing is remembered here: budgets are kept by a ledger.
+        Lists, NumPy arrays, pyarrow arrays, pandas and polars series; packed reports of a NumPy array are a matrix of
+        bytes. The same call again gives the same reports; a call with a larger epsilon relaxes them. Nothing is
+        remembered here: budgets are kept by a ledger.
         """
-        codes = release_codes(
-            self.encoding,
-            values,
-            object_ids,
-            key=key,
-            epsilon=as_epsilon(epsilon),
-            release=release,
-            attribute=attribute,
-        )
+        where: Any = {"key": key, "epsilon": as_epsilon(epsilon), "release": release, "attribute": attribute}
+        if self.encoding.symbols == 1 and self.encoding.joint == "exclusive":
+            codes = release_codes(self.encoding, values, object_ids, **where)
+            released = like(values, self.encoding.labels, codes[:, 0])
+        else:
+            reports = release_reports(self.encoding, values, object_ids, **where)
+            released = like_packed(values, reports) if self.encoding.report_width else reports.to_pylist()
         refuse_repeats(as_column(object_ids))
-        return like(values, self.encoding.labels, codes[:, 0])
+        return released
 
     def estimate(self, reports: Any, *, epsilon: Epsilon) -> Any:
         """Return what reports at one level say: `.value`, `.std_error`, `.interval(0.95)`, `.to_frame()`, `.plot()`.
@@ -73,7 +79,27 @@ class Mechanism:
         return shares
 
 
-class Categorical(Mechanism):
+class Declared(Mechanism):
+    """A mechanism for answers out of a list of declared values, however they are encoded."""
+
+    encoding: DeclaredEncoding
+
+    @property
+    def values(self) -> tuple[Hashable, ...]:
+        """The declared values."""
+        return self.encoding.values
+
+    def __repr__(self) -> str:
+        name, values = type(self).__name__, len(self.values)
+        return (
+            f"{name}({list(self.values)!r}{self._shown()})" if values <= 10 else f"<{name} of {values}{self._shown()}>"
+        )
+
+    def _shown(self) -> str:
+        return ""
+
+
+class Categorical(Declared):
     """Answers out of a list of declared values: the randomized response of the paper, relaxed on the path.
 
     >>> answers = Categorical(["flu", "covid", "none"])
@@ -88,21 +114,83 @@ class Categorical(Mechanism):
     ['covid', 'none']
     """
 
-    encoding: CategoricalEncoding
-
     def __init__(self, values: Sequence[Hashable]) -> None:
         """Declare the values. They are public, and their order is part of every path."""
         super().__init__(CategoricalEncoding(values))
 
-    @property
-    def values(self) -> tuple[Hashable, ...]:
-        """The declared values."""
-        return self.encoding.values
 
-    def __repr__(self) -> str:
-        return (
-            f"Categorical({list(self.values)!r})" if len(self.values) <= 10 else f"<Categorical of {len(self.values)}>"
-        )
+class Unary(Declared):
+    """Answers out of many declared values, as one bit for each: the error does not grow with their number.
+
+    Optimised (OUE), or symmetric (SUE, the basic RAPPOR). A report is packed into `bytes`.
+
+    >>> answers = Unary(["flu", "covid", "none"])
+    >>> key = Key.from_bytes(bytes(range(32)))
+    >>> path = answers.path("covid", key=key, object_id="patient-19", release="survey-2026", attribute="diagnosis")
+    >>> [path.at(epsilon).hex() for epsilon in (0.1, 1, 20)]
+    ['05', '03', '02']
+    """
+
+    def __init__(self, values: Sequence[Hashable], *, optimised: bool = True) -> None:
+        """Declare the values. They are public, and their order is part of every path."""
+        super().__init__(OptimisedUnaryEncoding(values) if optimised else SymmetricUnaryEncoding(values))
+
+    def _shown(self) -> str:
+        return "" if isinstance(self.encoding, OptimisedUnaryEncoding) else ", optimised=False"
+
+
+class LocalHash(Declared):
+    """Answers out of very many declared values, as a short report: a public seed and a hidden bucket (OLH).
+
+    The number of buckets is part of every path, so it is chosen once, for the last epsilon that is planned.
+
+    >>> LocalHash(["flu", "covid", "none"], epsilon=1)
+    LocalHash(['flu', 'covid', 'none'], buckets=4)
+    """
+
+    def __init__(
+        self, values: Sequence[Hashable], *, buckets: int | None = None, epsilon: Epsilon | None = None
+    ) -> None:
+        """Declare the values, and the number of buckets or the last epsilon that it is to be the best for."""
+        if (buckets is None) == (epsilon is None):
+            raise EncodingError("local hashing needs a number of buckets, or the last epsilon that is planned.")
+        super().__init__(LocalHashEncoding(values, best_buckets(epsilon) if buckets is None else buckets))  # type: ignore[arg-type]
+
+    def _shown(self) -> str:
+        return f", buckets={self.encoding.alphabet}"
+
+
+def mechanism(
+    values: Sequence[Hashable], *, encoding: str = "auto", epsilon: Epsilon | None = None, **options: Any
+) -> Mechanism:
+    """Return the mechanism of declared values with this encoding; "auto" takes the best one for `epsilon`.
+
+    `epsilon` is the last one that is planned: an encoding is fixed for the life of a path. `options` are the encoding's
+    own, like `buckets`. An encoding from outside is found by the name it was registered under.
+
+    >>> mechanism(["a", "b", "c"], epsilon=1), mechanism(range(1000), epsilon=1)
+    (Categorical(['a', 'b', 'c']), <LocalHash of 1000, buckets=4>)
+    >>> mechanism(["a", "b"], encoding="unary-symmetric")
+    Unary(['a', 'b'], optimised=False)
+    """
+    if encoding == "auto":
+        if epsilon is None:
+            raise EncodingError("to find the best encoding, the last epsilon that is planned must be known.")
+        encoding = best_encoding(len(values), epsilon).best
+    if encoding == "local-hash":
+        return LocalHash(values, epsilon=None if "buckets" in options else epsilon, **options)
+    built_in: dict[str, Any] = {
+        "categorical": Categorical,
+        "unary-symmetric": partial(Unary, optimised=False),
+        "unary-optimised": Unary,
+    }
+    if encoding not in built_in:
+        plugged_in: Any = encoding_named(encoding)
+        return Mechanism(plugged_in(values, **options))
+    if options:
+        raise EncodingError(f"the encoding {encoding!r} takes no {', '.join(sorted(options))}.", encoding=encoding)
+    made: Mechanism = built_in[encoding](values)
+    return made
 
 
 class Numeric(Mechanism):
@@ -176,7 +264,8 @@ cannot be taken back.
                 link = self._step(link, level, epsilon_text(exact))
                 self._store.write(link)
                 self._seen = link
-        return self._encoding.reports(np.array([link.report], dtype=code_dtype(self._encoding.alphabet)))[0]
+        seeds = None if link.seed is None else np.array([int(link.seed)], dtype=np.uint64)
+        return self._encoding.reports(np.array([link.report], dtype=code_dtype(self._encoding.alphabet)), seeds)[0]
 
     @property
     def epsilon(self) -> str | None:
@@ -187,18 +276,22 @@ cannot be taken back.
     def _step(self, link: Link, level: int, epsilon: str) -> Link:
         # The old level is the stored report's own threshold, never a caller's claim.
         old, new = retention(int(link.threshold)), retention(level)
-        report = tuple(
-            fresh_step(self._encoding.alphabet, old, new, truth=truth, last=last, entropy=self._entropy)
-            for truth, last in zip(link.symbols, link.report, strict=True)
+        if len(link.symbols) == 1:
+            step = fresh_step(
+                self._encoding.alphabet, old, new, truth=link.symbols[0], last=link.report[0], entropy=self._entropy
+            )
+            return replace(link, epsilon=epsilon, threshold=str(level), report=(step,))
+        truths, last = np.array([link.symbols, link.report], dtype=code_dtype(self._encoding.alphabet))
+        report = fresh_bridges(
+            self._encoding.alphabet, old, new, TRUTH, lower_reports=last, upper_reports=truths, entropy=self._entropy
         )
-        return Link(link.encoding, link.params, link.truth, link.symbols, epsilon, str(level), report)
+        return replace(link, epsilon=epsilon, threshold=str(level), report=tuple(report.tolist()))
 
     def _first(self) -> Link:
         """Return the state before the first report: noise at level 0, whatever it shows."""
-        symbols = tuple(
-            int(self._encoding.symbol_truth(self._truths, symbol, _FreshPermanent(self._entropy))[0])
-            for symbol in range(self._encoding.symbols)
-        )
+        permanent = FreshPermanent(self._entropy, 1)
+        symbols = tuple(self._encoding.symbol_truths(self._truths, permanent)[0].tolist())
+        seeds = self._encoding.seeds(permanent)
         return Link(
             self._encoding.name,
             self._encoding.params.hex(),
@@ -207,6 +300,7 @@ cannot be taken back.
             "0",
             str(NOISE),
             (0,) * len(symbols),
+            None if seeds is None else str(int(seeds[0])),
         )
 
     def _kept(self) -> Link | None:
@@ -237,6 +331,7 @@ cannot be taken back.
             len(link.symbols) == len(link.report) == self._encoding.symbols
             and all(isinstance(code, int) and 0 <= code < self._encoding.alphabet for code in codes)
             and isinstance(link.epsilon, str)
+            and _is_seed(link.seed) == self._encoding.seeded
             and link.threshold == str(self._encoding.threshold(as_epsilon(link.epsilon)))
         )
 
@@ -251,11 +346,5 @@ cannot be taken back.
         return f"<relaxdp.Relaxation at {self.epsilon or 0}>"
 
 
-class _FreshPermanent:
-    """Kept randomness for Algorithm 1: fresh, and stored with the chain."""
-
-    def __init__(self, entropy: Entropy) -> None:
-        self._entropy = entropy
-
-    def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
-        return np.array([next(self._entropy.words())], dtype=np.uint64)
+def _is_seed(seed: Any) -> bool:
+    return isinstance(seed, str) and seed.isdecimal() and int(seed) < ONE

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.servers.ledgers import STORES, place_of
 
 from relaxdp.errors import (
     BudgetError,
@@ -50,14 +50,10 @@ NOON = datetime(2026, 7, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 Opener = Callable[..., Ledger]
 
 
-def sqlite_store(folder: Path) -> str:
-    return str(folder / "ledger.db")
-
-
-@pytest.fixture(params=[sqlite_store], ids=["sqlite"])
-def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
-    """Open one and the same ledger, again and again. A second store is one more line above."""
-    where = request.param(tmp_path)
+@pytest.fixture(params=STORES)
+def opener(request: pytest.FixtureRequest) -> Opener:
+    """Open one and the same ledger, again and again."""
+    where = place_of(request.param, request).where
     return lambda **options: Ledger.open(where, **{"clock": lambda: NOON, **options})
 
 

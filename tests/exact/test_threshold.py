@@ -13,7 +13,16 @@ import pytest
 
 from relaxdp.errors import EpsilonError
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.threshold import ONE, log_up, odds, realised_epsilon, release_threshold, retention, threshold
+from relaxdp.law.threshold import (
+    ONE,
+    log_up,
+    odds,
+    realised_epsilon,
+    release_threshold,
+    retention,
+    shared_threshold,
+    threshold,
+)
 
 mpmath.mp.prec = 600
 
@@ -149,3 +158,19 @@ def test_float32_is_refused_and_float64_is_what_it_prints() -> None:
 def test_number_of_values(values: object) -> None:
     with pytest.raises(ValueError, match="the number of values must be"):
         threshold(1, values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 4, 7, 32])
+def test_shared_levels(parts: int) -> None:
+    """Each of `parts` symbols gets its part of epsilon, rounded to the private side however many digits it has."""
+    for epsilon, values in cases()[: 4000 // parts : 7]:
+        asked = as_epsilon(epsilon)
+        try:
+            level = shared_threshold(asked, values, parts=parts)
+        except EpsilonError:
+            assert guarantee(1, values) * parts > mpf(asked)
+            continue
+        assert guarantee(level, values) * parts <= mpf(asked)
+        assert level + 1 == ONE or guarantee(level + 1, values) * parts > mpf(asked)
+    longest = Decimal("0." + "7" * 60)
+    assert shared_threshold(longest, 2, parts=2) == threshold(Decimal("0.3" + "8" * 40), 2)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from relaxdp import Categorical, Numeric
+from relaxdp import Categorical, Numeric, Unary, mechanism
 from relaxdp.estimate.combined import Combined, difference
 from relaxdp.estimate.cross import CrossTable
 from relaxdp.estimate.frequency import Frequency, report_variance
@@ -106,15 +106,47 @@ def single_values(grid: Grid) -> Iterator[Point]:
     for objects, share, epsilon, values, about in itertools.product(
         grid.objects, grid.shares, grid.epsilons, grid.values, ABOUTS
     ):
-        support, truths = support_of(values, epsilon), round(share * objects)
-        counts, law = count_law(truths, objects, support, about)
-        estimate = Frequency(range(len(counts)), counts, objects, support)
-        low, high = estimate.interval(NOMINAL, about=about)
-        held = (low <= truths / objects + 1e-9) & (truths / objects - 1e-9 <= high)
-        wald = wald_width(estimate, truths / objects, about)
-        width = None if wald is None else float((law * (high - low)).sum() / wald)
-        where = f"n = {objects:,}, share {truths / objects:g}, eps {epsilon}, m = {values}"
-        yield Point(f"one value, about the {about}", where, float(law[held].sum()), 0.0, width)
+        where = f"n = {objects:,}, share {share:g}, eps {epsilon}, m = {values}"
+        yield exactly(f"one value, about the {about}", where, objects, share, support_of(values, epsilon), about)
+
+
+def exactly(kind: str, where: str, objects: int, share: float, support: Support, about: About) -> Point:
+    truths = round(share * objects)
+    counts, law = count_law(truths, objects, support, about)
+    estimate = Frequency(range(len(counts)), counts, objects, support)
+    low, high = estimate.interval(NOMINAL, about=about)
+    held = (low <= truths / objects + 1e-9) & (truths / objects - 1e-9 <= high)
+    wald = wald_width(estimate, truths / objects, about)
+    width = None if wald is None else float((law * (high - low)).sum() / wald)
+    return Point(kind, where, float(law[held].sum()), 0.0, width)
+
+
+def encodings(grid: Grid) -> Iterator[Point]:
+    """One value, reported as bits or hashed: a count of supports has the same kind of law, so it is summed as well."""
+    for objects, share, epsilon, about in itertools.product(grid.objects, grid.shares, grid.epsilons, ABOUTS):
+        for name in ("unary-symmetric", "unary-optimised", "local-hash"):
+            encoding = mechanism(range(3), encoding=name, epsilon=epsilon).encoding
+            support = encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
+            where = f"n = {objects:,}, share {share:g}, eps {epsilon}, {name}"
+            yield exactly(f"one value as bits or hashed, about the {about}", where, objects, share, support, about)
+
+
+def all_bits(grid: Grid) -> Iterator[Point]:
+    """All values at once, reported as bits, which are independent: the chances that all hold multiply, exactly."""
+    for objects, epsilon, values in itertools.product(grid.objects, grid.epsilons, grid.values):
+        encoding = Unary(range(values)).encoding
+        support = encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
+        for name, shares in distributions(values):
+            tail = (1 - NOMINAL) / 2 / values
+            coverage = 1.0
+            for share, repeats in zip(*np.unique(shares, return_counts=True), strict=True):
+                truths = round(share * objects)
+                counts, law = count_law(truths, objects, support, "objects")
+                low, high = Frequency(range(len(counts)), counts, objects, support).ends(tail, "objects")
+                held = (low <= truths / objects + 1e-9) & (truths / objects - 1e-9 <= high)
+                coverage *= float(law[held].sum()) ** int(repeats)
+            where = f"n = {objects:,}, {name}, eps {epsilon}, m = {values}"
+            yield Point("all values at once as bits, about the objects", where, coverage, 0.0, None)
 
 
 def distributions(values: int) -> Iterator[tuple[str, Floats]]:
@@ -263,7 +295,7 @@ def tables(grid: Grid) -> Iterator[Point]:
 
 
 def all_points(grid: Grid) -> Iterator[Point]:
-    for part in (single_values, all_values, combinations, means, tables):
+    for part in (single_values, encodings, all_values, all_bits, combinations, means, tables):
         yield from part(grid)
 
 
@@ -274,9 +306,9 @@ def page(points: Sequence[Point], grid: Grid) -> str:
         "",
         "Measured coverage of every 95 % interval that is offered, over a grid: "
         f"n in {_list(grid.objects)}; shares in {_list(grid.shares)}; eps in {_list(grid.epsilons)}; "
-        f"m in {_list(grid.values)}. Intervals of one value are summed *exactly* over all possible counts, the others "
-        f"simulated ({grid.runs:,} seeded runs a point; a fifth of that for 100 values at once and for two-way "
-        "tables). Made by `make coverage`; a small grid is part of `make test`.",
+        f"m in {_list(grid.values)}. Intervals of one value, and of all values as bits, are summed *exactly* over all "
+        f"possible counts, the others simulated ({grid.runs:,} seeded runs a point; a fifth of that for 100 values at "
+        "once and for two-way tables). Made by `make coverage`; a small grid is part of `make test`.",
         "",
         "The requirement is 94.5 % at every point (simulated points get four standard errors of leave), and for one "
         "value a mean width of at most 1.1 times Wald's wherever Wald is valid: a variance of the count of ten or "
@@ -297,9 +329,9 @@ def page(points: Sequence[Point], grid: Grid) -> str:
     lines += [
         "",
         "Single values use tails of the count's own law, so they are conservative where counts are few. Intervals for "
-        "all values at once divide the error by the number of values (two values are one question: nothing is "
-        "divided). Differences and pools of levels recover the parts' distances to their ends. A mean is always judged "
-        "with its kept rounding. Two-way tables are averaged over cells of a kind.",
+        "all values at once divide the error by the number of values (two categorical values are one question: nothing "
+        "is divided). Differences and pools of levels recover the parts' distances to their ends. A mean is always "
+        "judged with its kept rounding. Two-way tables are averaged over cells of a kind.",
     ]
     return "\n".join(lines) + "\n"
 

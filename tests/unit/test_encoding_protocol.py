@@ -44,11 +44,11 @@ class Bits(Encoding):
             return np.asarray(permanent.words("coin", truths.index) & np.uint64(1), dtype=np.uint64)
         return np.asarray(truths.index == symbol, dtype=np.uint64)
 
-    def reports(self, codes: Codes) -> Sequence[Any]:
+    def reports(self, codes: Codes, seeds: Words | None = None) -> Sequence[Any]:
         return ["".join(map(str, row)) for row in codes.tolist()]
 
-    def count(self, codes: Codes) -> NDArray[np.int64]:
-        return np.asarray(codes[:, :3].sum(axis=0), dtype=np.int64)
+    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+        return np.asarray(codes[:, :3] == 1)
 
     labels = tuple("xyz")
 
@@ -97,7 +97,7 @@ def test_shares(bits: Bits) -> None:
 def test_registry(bits: Bits) -> None:
     assert encoding_named("test-bits") is Bits
     assert encoding_named("categorical").name == "categorical"
-    with pytest.raises(EncodingError, match="no encoding named 'nope'; known are: categorical"):
+    with pytest.raises(EncodingError, match="no encoding named 'nope'; known are: .*categorical"):
         encoding_named("nope")
 
     class Impostor(Bits):

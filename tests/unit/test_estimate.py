@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ import pytest
 import relaxdp as rx
 from relaxdp.errors import CountsError, EpsilonError, LengthError, MissingPartError, RangeError, RelaxdpError
 from relaxdp.estimate.combined import Combined
+from relaxdp.estimate.frequency import Frequency
+from relaxdp.law.epsilon import as_epsilon
+from relaxdp.law.threshold import retention
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 ANSWERS = rx.Categorical(["flu", "covid", "none"])
@@ -359,3 +363,85 @@ def test_a_million_values() -> None:
     low, high = estimate.interval(simultaneous=True)
     assert np.all((low <= 1e-6) & (high >= 1e-6))
     assert np.isclose(estimate.value.sum(), 1)
+
+
+def bits_counts(name: str, values: int = 3) -> rx.Counts:
+    return rx.Counts(rx.mechanism(range(values), encoding=name, epsilon=1))
+
+
+def test_counts_of_bits_need_the_number_of_objects() -> None:
+    counts = bits_counts("unary-optimised")
+    with pytest.raises(CountsError, match="the number of objects must be said"):
+        counts.add_counts([1, 2, 3], epsilon=1)
+    with pytest.raises(CountsError, match="at most as many reports"):
+        counts.add_counts([1, 2, 30], epsilon=1, objects=20)
+    counts.add_counts([0, 0, 0], epsilon=1, objects=20)  # no bit set anywhere is an answer too
+    assert counts.objects == 20
+    assert (counts.estimate().value < 0).all()
+    with pytest.raises(CountsError, match="20 objects have 6 reports"):
+        rx.Counts(rx.Categorical(range(3))).add_counts([1, 2, 3], epsilon=1, objects=20)
+
+
+def test_counts_of_bits_are_saved_and_merged(tmp_path: Path) -> None:
+    counts = bits_counts("local-hash")
+    counts.add_counts([5, 2, 3], epsilon=1, objects=20)
+    counts.add_counts([9, 2, 3], epsilon=2, objects=10)
+    counts.save(tmp_path / "counts.json")
+    again = rx.Counts.load(tmp_path / "counts.json", rx.mechanism(range(3), encoding="local-hash", buckets=4))
+    again.merge(counts)
+    assert again.levels == {"1": 40, "2": 20}
+    with pytest.raises(CountsError, match="of other values or of another encoding"):
+        rx.Counts.load(tmp_path / "counts.json", rx.mechanism(range(3), encoding="local-hash", buckets=5))
+
+
+def test_two_bits_are_two_questions() -> None:
+    """Two categorical shares sum to 1; two bits do not, so intervals that hold for both are wider."""
+    categorical = rx.Counts(rx.Categorical(range(2)))
+    categorical.add_counts([400, 600], epsilon=1)
+    bits = bits_counts("unary-symmetric", 2)
+    bits.add_counts([400, 600], epsilon=1, objects=1000)
+    for counts, questions in ((categorical, 1), (bits, 2)):
+        estimate = counts.estimate()
+        assert estimate.questions == questions
+        alone, both = (np.ptp(estimate.interval(simultaneous=each), axis=0) for each in (False, True))
+        assert ((both > alone) == (questions == 2)).all()
+    assert rx.difference(bits.estimate(), bits.estimate()).questions == 2
+
+
+def test_covariance_that_nobody_knows() -> None:
+    estimate = bits_counts("unary-symmetric")
+    estimate.add_counts([3, 4, 5], epsilon=1, objects=9)
+    part = estimate.estimate()
+    assert isinstance(part, Frequency)
+    with pytest.raises(CountsError, match="not known for this encoding"):
+        replace(part, joint="unknown").covariance()
+
+
+@pytest.mark.parametrize("name", ["unary-symmetric", "unary-optimised", "local-hash"])
+def test_likelihood_of_bits_by_grid(name: str) -> None:
+    """Two levels, three values: the product of the binomial likelihoods on all shares in steps of 1/200."""
+    counts = bits_counts(name)
+    seen = {"1": (np.array([40, 22, 20]), 60), "2": (np.array([20, 30, 10]), 50)}
+    for epsilon, (supported, objects) in seen.items():
+        counts.add_counts(supported, epsilon=epsilon, objects=objects)
+    encoding = rx.mechanism(range(3), encoding=name, epsilon=1).encoding
+    best, found = -np.inf, None
+    for i in range(201):
+        for j in range(201 - i):
+            shares, total = np.array([i, j, 200 - i - j]) / 200, 0.0
+            for epsilon, (supported, objects) in seen.items():
+                support = encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
+                chance = float(support.noise) + float(support.gain) * shares
+                total += float((supported * np.log(chance) + (objects - supported) * np.log(1 - chance)).sum())
+            if total > best:
+                best, found = total, shares
+    assert found is not None
+    assert np.abs(counts.likelihood() - found).max() < 0.006
+    single = bits_counts(name)
+    single.add_counts(seen["1"][0], epsilon=1, objects=60)
+    part = single.estimate()
+    assert isinstance(part, Frequency)
+    for method in ("nearest", "likelihood"):
+        shares = part.consistent(method)
+        assert (shares >= 0).all()
+        assert abs(shares.sum() - 1) < 1e-9

@@ -17,17 +17,16 @@ from relaxdp.ledger.subject import Subject
 
 app = typer.Typer(help="Show and raise privacy budgets.", no_args_is_help=True)
 
-LedgerOption = Annotated[Path | None, typer.Option("--ledger", help="Ledger file.")]
+LedgerOption = Annotated[str | None, typer.Option("--ledger", help="Ledger file or database URL.")]
 KeyOption = Annotated[Path | None, typer.Option("--key", help="Key file, beside which the ledger lies.")]
 PopulationOption = Annotated[str, typer.Option("--population", help="Whose budget.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def _open(ledger: Path | None, key: Path | None) -> Ledger:
+def _open(ledger: str | None, key: Path | None) -> Ledger:
     if ledger is None and key is None:
-        raise LedgerError("say which ledger: --ledger FILE, or --key KEY for the one beside a key.")
-    place = ledger if ledger is not None else Path(f"{key}.ledger")
-    return Ledger.open(place, create=False)
+        raise LedgerError("say which ledger: --ledger FILE or URL, or --key KEY for the one beside a key.")
+    return Ledger.open(Path(f"{key}.ledger") if ledger is None else ledger, create=False)
 
 
 @app.command("show")

@@ -9,10 +9,13 @@ from typing import Annotated
 import typer
 
 from relaxdp import __version__
+from relaxdp.cli.audit import audit
 from relaxdp.cli.budget import app as budget
 from relaxdp.cli.estimate import estimate
 from relaxdp.cli.plan import plan
+from relaxdp.cli.rappor import app as rappor
 from relaxdp.cli.release import release
+from relaxdp.cli.reproduce import reproduce
 from relaxdp.draw.key import Key
 from relaxdp.errors import RelaxdpError
 
@@ -65,6 +68,9 @@ app.command()(release)
 app.add_typer(budget, name="budget")
 app.command()(estimate)
 app.command()(plan)
+app.command()(audit)
+app.add_typer(rappor, name="rappor")
+app.command()(reproduce)
 
 
 def main() -> None:

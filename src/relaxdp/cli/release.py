@@ -6,6 +6,8 @@ import json
 import os
 import shlex
 from collections.abc import Callable
+from contextlib import ExitStack
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,13 +16,15 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from relaxdp.cli.spark import SparkPlace
 from relaxdp.draw.key import Key
 from relaxdp.errors import OptionError, ValuesError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.amounts import difference, total
 from relaxdp.ledger.ledger import Charge, Ledger
+from relaxdp.ledger.paths import PathIdentity
 from relaxdp.ledger.subject import Subject
-from relaxdp.table.charging import Account
+from relaxdp.table.charging import Account, path_encoding, path_states
 from relaxdp.table.declare import Declaration, values_from_file
 from relaxdp.table.formats import Input
 from relaxdp.table.growing import tags_folder
@@ -29,8 +33,15 @@ from relaxdp.table.release import Outcome, quote_table, release_table
 from relaxdp.table.request import TableRequest
 
 
+class EngineChoice(StrEnum):
+    """Where the rows are drawn."""
+
+    LOCAL = "local"
+    SPARK = "spark"
+
+
 def release(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="Table: Parquet, a folder of it, CSV or Arrow IPC.")],
+    source: Annotated[str, typer.Argument(metavar="IN", help="Table: Parquet, a folder of it, CSV or Arrow IPC.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="Released table; it must not exist.")],
     column: Annotated[list[str], typer.Option(help="Column to release; may be given several times.")],
     id_column: Annotated[str, typer.Option("--id", help="Column that holds the ids; one id is one person.")],
@@ -56,10 +67,19 @@ def release(
     nulls: Annotated[
         str | None, typer.Option(help="A missing value becomes this value, added to the declared.")
     ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            help="auto, categorical, unary-symmetric, unary-optimised, local-hash  [default: as before, or categorical]"
+        ),
+    ] = None,
+    planned_epsilon: Annotated[
+        str | None, typer.Option(help="The last level that is planned, for which auto chooses  [default: --epsilon]")
+    ] = None,
     keep: Annotated[list[str] | None, typer.Option(help="Column to copy as it is; it is not protected.")] = None,
     name: Annotated[str | None, typer.Option("--release", help="Name of the release  [default: IN's name]")] = None,
     population: Annotated[str, typer.Option(help="Whose budget is charged; all its tables add up.")] = "everyone",
-    ledger: Annotated[Path | None, typer.Option(help="Ledger file  [default: KEY.ledger]")] = None,
+    ledger: Annotated[str | None, typer.Option(help="Ledger file or database URL  [default: KEY.ledger]")] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Release without accounting. Your risk.")] = False,
     budget: Annotated[str | None, typer.Option(help="Budget of the population; the first release needs it.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Allow a level below the last one; it costs nothing.")] = False,
@@ -84,6 +104,14 @@ def release(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="Cores to use  [default: all]")] = None,
+    engine: Annotated[EngineChoice, typer.Option(help="Where the rows are drawn.")] = EngineChoice.LOCAL,
+    master: Annotated[
+        str | None, typer.Option(help="Spark's address, like spark://host:7077  [default: as Spark is set up, or here]")
+    ] = None,
+    worker_key: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where Spark's workers find the key  [default: KEY]")
+    ] = None,
+    partitions: Annotated[int | None, typer.Option(min=1, help="Spark tasks  [default: Spark decides]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Release columns of a table at a level, or relax an earlier release to a larger one.
@@ -91,29 +119,13 @@ def release(
     Only ids and released columns are written, in the order of the ids. The same level again gives the identical reports
     and costs nothing; a larger one costs the difference.
     """
-    table = Input(source)
-    spoken = _Spoken(column, values or [], values_file or [])
-    request = TableRequest(
-        source=source,
-        target=target,
-        id_column=id_column,
-        columns=[
-            Declaration(
-                column=each,
-                values=spoken.of(each),
-                public=public_values and spoken.of(each) is None,
-                range=number_range if spoken.of(each) is None and not public_values else None,
-                bins=None if bins is None else [_number(edge) for edge in bins.split(",")],
-                map=value_map,
-                nulls=nulls,
-            ).request(table)
-            for each in column
-        ],
-        epsilon=as_epsilon(epsilon),
-        key=Key.load(key),
-        release=source.stem if name is None else name,
-        keep=keep or [],
-    )
+    spark = None
+    if engine is EngineChoice.SPARK:
+        if last is not None or growing:
+            raise OptionError("--last and --growing are for the local engine only. Nothing was released.")
+        spark = SparkPlace(source, master, worker_key, partitions)
+    elif master is not None or worker_key is not None or partitions is not None:
+        raise OptionError("--master, --worker-key and --partitions need --engine spark. Nothing was released.")
     if last is None and last_epsilon is not None:
         raise OptionError("--last-epsilon is the level of --last OLD, which is not there. Nothing was released.")
     if last is not None and (no_ledger or growing or force or again):
@@ -123,26 +135,87 @@ def release(
         )
     if no_ledger and growing:
         raise OptionError("--growing keeps tags of the rows beside the ledger, so it needs one. Nothing was released.")
-    if no_ledger:
-        rows, _ = _run(partial(release_table, request, None), threads)
-        _report(request, rows, [], as_json)
-        return
-    place = ledger or _ledger_beside(key)
-    with Ledger.open(place) as book:
-        if name is None:
-            _refuse_other_name(book, Subject.population(population), request)
-        tags = tags_folder(place) if growing else None
-        account = Account(book, Subject.population(population), budget, f"release to {target.name}", again, force, tags)
-        work, quote = partial(release_table, request, account), partial(quote_table, request, account)
-        if last is not None:
-            level = None if last_epsilon is None else as_epsilon(last_epsilon)
-            work = partial(relax_table, request, last, account, last_epsilon=level)
-            quote = partial(quote_step, request, last, account, last_epsilon=level)
-        if dry_run:
+    table: Any = Input(Path(source)) if spark is None else spark.table
+    secret, level = Key.load(key), as_epsilon(epsilon)
+    subject = Subject.population(population)
+    with ExitStack() as stack:
+        place = None if no_ledger else ledger or str(_ledger_beside(key))
+        book = None if place is None else stack.enter_context(Ledger.open(place))
+        release_name = Path(source).stem if name is None else name
+        if book is not None and name is None:
+            _refuse_other_name(book, subject, release_name, column)
+        spoken = _Spoken(column, values or [], values_file or [])
+        encodings = _Encodings(book, subject, release_name, encoding, planned_epsilon or epsilon)
+        request = TableRequest(
+            source=Path(source),
+            target=target,
+            id_column=id_column,
+            columns=[
+                Declaration(
+                    column=each,
+                    values=spoken.of(each),
+                    public=public_values and spoken.of(each) is None,
+                    range=number_range if spoken.of(each) is None and not public_values else None,
+                    bins=None if bins is None else [_number(edge) for edge in bins.split(",")],
+                    map=value_map,
+                    nulls=nulls,
+                    **encodings.of(each),
+                ).request(table)
+                for each in column
+            ],
+            epsilon=level,
+            key=secret,
+            release=release_name,
+            keep=keep or [],
+        )
+        account = None
+        if book is not None and place is not None:
+            # A database has no folder beside it; the key has.
+            beside = Path(place) if "://" not in place else key.with_name(f"{key.name}.ledger")
+            tags = tags_folder(beside) if growing else None
+            account = Account(book, subject, budget, f"release to {target.name}", again, force, tags)
+        work, quote = _ways(request, account, spark, last, last_epsilon)
+        if dry_run and account is not None:
             _report(request, None, quote(), as_json)
             return
-        rows, charges = _run(work, threads)
+        rows, charges = _run(work, threads, spark is None)
         _report(request, rows, charges, as_json)
+
+
+def _ways(
+    request: TableRequest,
+    account: Account | None,
+    spark: SparkPlace | None,
+    last: Path | None,
+    last_epsilon: str | None,
+) -> tuple[Callable[..., Outcome], Callable[[], list[Charge]]]:
+    """Return what does the release, and what tells its cost."""
+    if account is None:
+        return (partial(release_table, request, None) if spark is None else spark.work(request, None)), list
+    if spark is not None:
+        return spark.work(request, account), spark.quote(request, account)
+    if last is None:
+        return partial(release_table, request, account), partial(quote_table, request, account)
+    level = None if last_epsilon is None else as_epsilon(last_epsilon)
+    return (
+        partial(relax_table, request, last, account, last_epsilon=level),
+        partial(quote_step, request, last, account, last_epsilon=level),
+    )
+
+
+class _Encodings:
+    """How columns are encoded: as it is said, else as their path was opened, else as one of the declared values."""
+
+    def __init__(self, book: Ledger | None, subject: Subject, release: str, said: str | None, planned: str) -> None:
+        self._said, self._planned, self._release = said, as_epsilon(planned), release
+        self._states = {} if book is None else path_states(book, subject)
+
+    def of(self, column: str) -> dict[str, Any]:
+        state = self._states.get(PathIdentity(self._release, column))
+        if state is not None and self._said in (None, "auto", state.facts.encoding):
+            name, options = path_encoding(state.facts)
+            return {"encoding": name, "options": options}
+        return {"encoding": self._said or "categorical", "planned": self._planned}
 
 
 def _ledger_beside(key: Path) -> Path:
@@ -157,17 +230,17 @@ def _ledger_beside(key: Path) -> Path:
     return place
 
 
-def _refuse_other_name(book: Ledger, subject: Subject, request: TableRequest) -> None:
+def _refuse_other_name(book: Ledger, subject: Subject, release: str, columns: list[str]) -> None:
     """Refuse to open a second path of a column only because its file has another name this year."""
     if subject not in book.subjects():
         return
     paths = book.balance(subject).paths
-    for each in request.columns:
-        releases = {path.identity.release for path in paths if path.identity.attribute == each.column}
-        if releases and request.release not in releases:
+    for column in columns:
+        releases = {path.identity.release for path in paths if path.identity.attribute == column}
+        if releases and release not in releases:
             known = sorted(releases)[0]
             raise OptionError(
-                f"{each.column!r} was released before, as release {known!r}. Say --release {shlex.quote(known)} to "
+                f"{column!r} was released before, as release {known!r}. Say --release {shlex.quote(known)} to "
                 "relax that one, or --release NAME for a new path, whose cost is added. Nothing was released."
             )
 
@@ -198,8 +271,9 @@ def _number(text: str) -> float:
         raise ValuesError("bins are numbers separated by commas, like 18,30,65.") from None
 
 
-def _run(work: Callable[..., Outcome], threads: int | None) -> tuple[int, list[Charge]]:
-    columns = (TextColumn("releasing"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn())
+def _run(work: Callable[..., Outcome], threads: int | None, local: bool) -> tuple[int, list[Charge]]:
+    unit = TextColumn("rows" if local else "tasks")
+    columns = (TextColumn("releasing"), BarColumn(), MofNCompleteColumn(), unit, TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)

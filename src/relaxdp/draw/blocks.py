@@ -13,6 +13,8 @@ Words = NDArray[np.uint64]
 
 # So many objects at a time that all their words stay in the processor's cache.
 CHUNK = 1 << 16
+# From so many symbols on, an object's symbols are the longer axis.
+_MANY = 32
 
 
 class RowCipher:
@@ -46,6 +48,20 @@ class RowCipher:
         np.bitwise_xor(state[:, 0], first_word ^ self.subkey[0], out=rows[:, 0])
         np.bitwise_xor(state[:, 1], np.uint64(symbol) ^ self.subkey[1], out=rows[:, 1])
         return rows
+
+    def last_blocks(self, state: Words, first_word: Words, symbols: Words) -> Words:
+        """Return the same for every one of several symbols, object by object: (objects * symbols) rows."""
+        rows = np.empty((len(state), len(symbols), 2), dtype=np.uint64)
+        first = (state[:, 0] ^ first_word ^ self.subkey[0])[:, None]
+        second, numbers = state[:, 1:] ^ self.subkey[1], symbols[None, :]
+        if len(symbols) >= _MANY:
+            rows[:, :, 0] = first
+            np.bitwise_xor(second, numbers, out=rows[:, :, 1])
+        else:  # NumPy's inner loop runs over the last axis: it must not be the short one
+            for place in range(len(symbols)):
+                rows[:, place, 0] = first[:, 0]
+                np.bitwise_xor(second[:, 0], symbols[place], out=rows[:, place, 1])
+        return rows.reshape(-1, 2)
 
     def words_of(self, row: Words) -> Iterator[tuple[int, int]]:
         """Return the words of one object, try after try, from its last block of try 0."""

@@ -29,6 +29,8 @@ class Link:
     epsilon: str
     threshold: str
     report: tuple[int, ...]
+    seed: str | None = None
+    """The object's public seed, where the encoding has one."""
 
 
 class ChainStore(Protocol):
@@ -104,9 +106,10 @@ class FileStore:
 
     def write(self, link: Link) -> None:
         """Replace the file by one step, and wait until it is on disk."""
-        content = {"format": _FORMAT, **asdict(link), "check": _checksum(asdict(link))}
+        content = {name: value for name, value in asdict(link).items() if value is not None}
+        whole = {"format": _FORMAT, **content, "check": _checksum(content)}
         try:
-            write_private(self._path, json.dumps(content).encode(), replace=True)
+            write_private(self._path, json.dumps(whole).encode(), replace=True)
         except PrivateFileError as problem:
             raise self._problem(f"{problem}. Nothing was released") from None
 

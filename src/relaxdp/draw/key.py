@@ -27,12 +27,16 @@ class Key:
     <relaxdp.Key 404702b4a9c7e559>
     """
 
-    __slots__ = ("__secret",)
+    __slots__ = ("__secret", "source")
+
+    source: Path | None
+    """The file that the key was loaded from, for workers that have to load it themselves; None where there is none."""
 
     def __init__(self, secret: bytes) -> None:
         if not isinstance(secret, bytes | bytearray) or len(secret) != KEY_BYTES:
             raise KeyFileError(f"a key is exactly {KEY_BYTES} bytes.")
         self.__secret = bytes(secret)
+        self.source = None
 
     @classmethod
     def generate(cls) -> Key:
@@ -59,6 +63,7 @@ class Key:
         key = cls._parse(content)
         if key is None:
             raise KeyFileError(f"{str(place)!r} is not a relaxdp key file, or it is damaged.", path=str(place))
+        key.source = place.absolute()
         return key
 
     @classmethod

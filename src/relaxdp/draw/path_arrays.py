@@ -51,10 +51,28 @@ class ArrayPath:
         `state` is what the cipher made of the objects' canonical bytes, `truth` the symbol's truth, `index` the index
         of the object's truth.
         """
-        rows = self.cipher.last_block(state, index, symbol)
+        target[places] = truth
+        self._begin(target, places, self.cipher.last_block(state, index, symbol))
+
+    def draw_all(self, target: Codes, state: Words, index: Words) -> None:
+        """Write the reports of all symbols of some objects over `target`, which holds the symbols' truths.
+
+        `target` is (objects, symbols) and contiguous. What the cipher made of an object's id serves all its symbols.
+        """
+        objects, symbols = target.shape
+        flat, numbers = target.reshape(-1), np.arange(symbols, dtype=np.uint64)
+        step = max(1, CHUNK // symbols)
+        for first in range(0, objects, step):
+            part = slice(first, first + step)
+            for start in range(0, symbols, CHUNK):  # once, unless a single object has very many symbols
+                rows = self.cipher.last_blocks(state[part], index[part], numbers[start : start + CHUNK])
+                place = first * symbols + start
+                self._begin(flat[place : place + len(rows)], slice(None), rows)
+
+    def _begin(self, target: Codes, places: Selection, rows: Words) -> None:
+        """Draw try 0 of at most CHUNK rows, whose truths `target[places]` holds, and let those who move on walk."""
         words = self.cipher.encrypt(rows)
         position, value = words[:, 0], words[:, 1]
-        target[places] = truth
         moving = np.flatnonzero(position >= self._threshold)
         rejected: list[int] = []
         if self._may_reject and value.max() > self._limit:
@@ -66,9 +84,8 @@ class ArrayPath:
         self._walk(target, at, rows.take(moving, axis=0), position.take(moving), np.zeros(1, np.uint64), _FEW)
         for row in rejected:  # so rare (values / 2^64) that each is walked alone, by the path's own rule
             draws = accepted_draws(self.cipher.words_of(rows[row]), int(self._values))
-            target[row if isinstance(places, slice) else places[row]] = report_at(
-                draws, int(self._threshold), truth=int(truth[row])
-            )
+            place = row if isinstance(places, slice) else places[row]
+            target[place] = report_at(draws, int(self._threshold), truth=int(target[place]))
         if sum(len(each.places) for each in self._waiting) > CHUNK - _FEW:
             self.finish()
 

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from relaxdp.encode.packed import packed_matrix
+
 
 def like(column: Any, labels: Sequence[Any], codes: NDArray[np.unsignedinteger]) -> Any:
     """Return `labels[codes]` as the kind of column that `column` is."""
@@ -33,6 +35,25 @@ def like(column: Any, labels: Sequence[Any], codes: NDArray[np.unsignedinteger])
             return codes  # coded data: the codes are the values
         return _label_array(column.dtype, labels)[codes]
     return [labels[code] for code in codes.tolist()]
+
+
+def like_packed(column: Any, reports: Any) -> Any:
+    """Return an Arrow array of packed reports as the kind of column that `column` is; NumPy gets a matrix of bytes."""
+    library = type(column).__module__.partition(".")[0]
+    if library == "pandas":
+        import pandas as pd  # noqa: PLC0415
+
+        data = pd.array(reports, dtype=pd.ArrowDtype(reports.type))
+        return pd.Series(data, index=getattr(column, "index", None), name=getattr(column, "name", None))
+    if library == "polars":
+        import polars as pl  # noqa: PLC0415
+
+        return pl.Series(column.name, reports)
+    if library == "pyarrow":
+        return reports
+    if isinstance(column, np.ndarray):
+        return packed_matrix(reports, reports.type.byte_width)
+    return reports.to_pylist()
 
 
 def _label_array(dtype: np.dtype[Any], labels: Sequence[Any]) -> NDArray[Any]:

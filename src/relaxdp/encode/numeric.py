@@ -17,7 +17,7 @@ from relaxdp.draw.blocks import Words
 from relaxdp.draw.canonical import NUMBER, length_prefixed, utf8
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, is_objects
 from relaxdp.encode.histogram import histogram
-from relaxdp.encode.protocol import Codes, Encoding, Permanent, Truths
+from relaxdp.encode.protocol import Codes, Encoding, Joint, Permanent, Truths
 from relaxdp.encode.registry import register
 from relaxdp.errors import CountsError, RangeError
 from relaxdp.law.support import Support
@@ -43,6 +43,7 @@ class NumericEncoding(Encoding):
     name = "numeric"
     alphabet = 2
     symbols = 1
+    joint: Joint = "exclusive"
 
     def __init__(
         self, low: float, high: float, function: Function | None = None, function_name: str = "identity"
@@ -83,11 +84,24 @@ class NumericEncoding(Encoding):
         results = self._apply(np.ascontiguousarray(truths.suffix[0, :, 1]).view(np.float64), 0)
         return round_up(permanent.words("round"), results, self.low, self.high).astype(np.uint64)
 
-    def reports(self, codes: Codes) -> list[float]:
+    def reports(self, codes: Codes, seeds: Words | None = None) -> list[float]:
         """Return the ends that the bits stand for."""
         return [self.labels[code] for code in codes[:, 0].tolist()]
 
-    def count(self, codes: Codes) -> NDArray[np.int64]:
+    @property
+    def report_type(self) -> Any:
+        """Plain numbers."""
+        return pa.float64()
+
+    def column(self, codes: Codes, seeds: Words | None = None) -> Any:
+        """Return the ends that the bits stand for, as numbers."""
+        return pa.array(np.array(self.labels)[codes[:, 0]])
+
+    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+        """Return which end each report is."""
+        return np.asarray(codes[:, :1] == np.arange(2))
+
+    def count(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
         """Return how many reports are the lower and the upper end."""
         return histogram(codes[:, 0], 2)
 

@@ -12,8 +12,8 @@ from relaxdp.draw.canonical import canonical, kind_of
 from relaxdp.draw.key import Key
 from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.stream import path_key, words
-from relaxdp.encode.protocol import Encoding
-from relaxdp.encode.release import KeyedPermanent, code_dtype
+from relaxdp.encode.protocol import Encoding, code_dtype
+from relaxdp.encode.release import KeptWords, KeyedPermanent
 from relaxdp.errors import ObjectIdError
 from relaxdp.law.epsilon import Epsilon, as_epsilon
 
@@ -29,20 +29,23 @@ class Path:
         self, encoding: Encoding, truth: Any, *, key: Key, object_id: object, release: str, attribute: str
     ) -> None:
         truths = encoding.truths([truth])
-        prefix = object_bytes(object_id) + (b"" if truths.suffix is None else truths.suffix.tobytes())
+        own = object_bytes(object_id)
+        prefix = own + (b"" if truths.suffix is None else truths.suffix.tobytes())
         name = encoding.path_name(release, attribute)
         derived = path_key(key, name)
         blocks = np.frombuffer(prefix, dtype="<u8").reshape(-1, 1, 2)
-        permanent = KeyedPermanent(key, name, blocks, truths.index)
+        permanent = KeyedPermanent(KeptWords(key, name), blocks[: len(own) // 16], blocks, truths.index)
         self._encoding = encoding
         self._where = f"{attribute!r} in release {release!r}"
         self._words = partial(words, derived, prefix, index=int(truths.index[0]))
-        self._truths = [int(encoding.symbol_truth(truths, symbol, permanent)[0]) for symbol in range(encoding.symbols)]
+        self._truths: list[int] = encoding.symbol_truths(truths, permanent)[0].tolist()
+        self.seeds = encoding.seeds(permanent)
+        """The public seed of the object, as an array of one; None where the encoding has none."""
 
     def at(self, epsilon: Epsilon) -> Any:
         """Return the report at this level: always the same one."""
         codes = np.array([self.codes_at(as_epsilon(epsilon))], dtype=code_dtype(self._encoding.alphabet))
-        return self._encoding.reports(codes)[0]
+        return self._encoding.reports(codes, self.seeds)[0]
 
     def codes_at(self, epsilon: Decimal) -> list[int]:
         """Return the report as the codes of its symbols."""

@@ -11,16 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp.draw.blocks import Words
+from relaxdp.draw.columns import as_column, column_slice
 from relaxdp.draw.stream import PathName, Purpose
 from relaxdp.law.support import Support
 
 Codes = NDArray[np.unsignedinteger]
+Joint = Literal["exclusive", "independent", "unknown"]
+
+PUBLIC: tuple[Purpose, ...] = ("seed", "cohort")
+"""Kept randomness that everybody may see: a function of the object alone."""
+
+# So many symbols, or supported values, at a time that an array of them stays in the processor's cache.
+BATCH = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -40,18 +49,23 @@ class Truths:
 
 
 class Permanent(Protocol):
-    """Randomness that an object draws once and keeps: a coin, a rounding, a hash seed.
+    """Randomness that an object draws once and keeps: a coin, a rounding, a hash seed, a cohort.
 
-    On the path it is keyed, so it is the same whenever it is asked for; for Algorithm 1 it is fresh and stored.
+    On the path it is keyed, so it is the same whenever it is asked for; for Algorithm 1 it is fresh and stored. Seeds
+    and cohorts are public, so they know nothing of the truth.
     """
 
     def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
-        """Return one uniform word per object, for one purpose and symbol."""
+        """Return one uniform word per object, for one purpose and symbol: the same word at every call."""
         ...
 
 
 class Encoding(ABC):
-    """How a value becomes symbols, how epsilon becomes retention, and what a report tells of each value."""
+    """How a value becomes symbols, how epsilon becomes retention, and what a report tells of each value.
+
+    A report is the codes of its symbols and, where `seeded`, a public word of its object. Blur, bridge and Algorithm 1
+    act on the codes; the seed travels along unchanged.
+    """
 
     name: str
     """The name in the registry, in files and in the stream."""
@@ -59,11 +73,26 @@ class Encoding(ABC):
     """How many values a symbol can take."""
     symbols: int
     """How many symbols a report has."""
+    seeded: bool = False
+    """Whether a report carries a public word of its object, such as the seed of a hash."""
+    report_width: int | None = None
+    """How many bytes a report has where it travels packed; None where it travels as a label (see `packed.py`)."""
+    joint: Joint = "unknown"
+    """How the supports of two values go together, given all truths.
+
+    "exclusive": a report supports exactly one value. "independent": whether it supports one value says nothing about
+    another. It decides covariances and simultaneous intervals of two values; "unknown" is always safe.
+    """
 
     @property
     @abstractmethod
     def params(self) -> bytes:
         """The bytes that tell this encoding from others of the same name; they are bound into the stream."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the constructor takes beside the values, as plain JSON: with it a file says how to read itself."""
+        return {}
 
     @abstractmethod
     def threshold(self, epsilon: Decimal) -> int:
@@ -77,9 +106,16 @@ class Encoding(ABC):
     def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
         """Return what each object would report as this symbol if nothing were hidden."""
 
-    @abstractmethod
-    def reports(self, codes: Codes) -> Sequence[Any]:
-        """Return reports as people read them, from codes of shape (objects, symbols)."""
+    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+        """Return what each object would report if nothing were hidden, as codes of shape (objects, symbols)."""
+        codes = np.empty((len(truths), self.symbols), dtype=code_dtype(self.alphabet))
+        for symbol in range(self.symbols):
+            codes[:, symbol] = self.symbol_truth(truths, symbol, permanent)
+        return codes
+
+    def seeds(self, permanent: Permanent) -> Words | None:
+        """Return the public word of each object; None unless `seeded`."""
+        return permanent.words("seed") if self.seeded else None
 
     @property
     @abstractmethod
@@ -87,16 +123,47 @@ class Encoding(ABC):
         """The values that are estimated, as people read them."""
 
     @abstractmethod
-    def count(self, codes: Codes) -> NDArray[np.int64]:
-        """Return how many objects support each value; counts of disjoint objects may be added."""
+    def reports(self, codes: Codes, seeds: Words | None = None) -> Sequence[Any]:
+        """Return reports as people read them, from codes of shape (objects, symbols)."""
 
     @abstractmethod
     def codes(self, column: Any) -> Codes:
         """Return the codes of a column of reports as people read them: the inverse of `reports`."""
 
+    def read(self, column: Any) -> tuple[Codes, Words | None]:
+        """Return codes and seeds of a column of reports: the inverse of `column`."""
+        return self.codes(column), None
+
+    @property
+    def report_type(self) -> Any:
+        """The Arrow type of a column of reports."""
+        return pa.array(self.reports(np.zeros((1, self.symbols), code_dtype(self.alphabet)), self._no_seeds(1))).type
+
+    def column(self, codes: Codes, seeds: Words | None = None) -> Any:
+        """Return reports as a finished Arrow column of `report_type`."""
+        return pa.array(self.reports(codes, seeds), type=self.report_type)
+
+    @abstractmethod
+    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+        """Return which values each report supports, of shape (objects, labels)."""
+
+    def count(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
+        """Return how many objects support each value; counts of disjoint objects may be added."""
+        counts = np.zeros(len(self.labels), dtype=np.int64)
+        step = max(1, BATCH // len(self.labels))
+        for start in range(0, len(codes), step):
+            part = slice(start, start + step)
+            counts += np.count_nonzero(self.supports(codes[part], None if seeds is None else seeds[part]), axis=0)
+        return counts
+
     def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
-        """Return the counts of a column of reports as people read them, and how many reports there are."""
-        return self.count(self.codes(column)), len(column)
+        """Return the counts of a column of reports, and how many reports there are; a piece at a time."""
+        column = as_column(column)
+        counts = np.zeros(len(self.labels), dtype=np.int64)
+        step = max(1, BATCH // self.symbols)
+        for start in range(0, len(column), step):
+            counts += self.count(*self.read(column_slice(column, start, start + step)))
+        return counts, len(column)
 
     @abstractmethod
     def support(self, keep: Fraction) -> Support:
@@ -105,3 +172,11 @@ class Encoding(ABC):
     def path_name(self, release: str, attribute: str) -> PathName:
         """Return the name of the path that one attribute of one release takes."""
         return PathName(release, attribute, self.name, self.alphabet, self.params)
+
+    def _no_seeds(self, objects: int) -> Words | None:
+        return np.zeros(objects, np.uint64) if self.seeded else None
+
+
+def code_dtype(alphabet: int) -> np.dtype[np.unsignedinteger]:
+    """Return the smallest unsigned type that holds every code."""
+    return np.min_scalar_type(alphabet - 1)

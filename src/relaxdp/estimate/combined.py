@@ -34,6 +34,11 @@ class Combined(Result):
         return self.parts[0].labels
 
     @property
+    def questions(self) -> int:
+        """As many as the part with the most has."""
+        return max(part.questions for part in self.parts)
+
+    @property
     def value(self) -> Floats:
         """The weighted sum of the parts' estimates."""
         return np.asarray(sum(weight * part.value for weight, part in self._pairs))

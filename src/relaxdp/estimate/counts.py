@@ -67,9 +67,14 @@ class Counts:
         self._add(counts, objects, as_epsilon(epsilon))
 
     def add_counts(self, counts: Any, *, epsilon: Epsilon, objects: int | None = None) -> None:
-        """Add counts that were made elsewhere; `objects` where a report may support several values."""
-        checked = check_counts(counts, len(self._encoding.labels))
-        self._add(checked, int(checked.sum()) if objects is None else objects, as_epsilon(epsilon))
+        """Add counts that were made elsewhere; `objects` where a report may support several values, or none."""
+        if objects is None and self._encoding.joint != "exclusive":
+            raise CountsError("where a report may support several values, the number of objects must be said.")
+        checked = check_counts(counts, len(self._encoding.labels), objects)
+        total = int(checked.sum())
+        if objects is not None and self._encoding.joint == "exclusive" and total != objects:
+            raise CountsError(f"every report is one value, but {objects:,} objects have {total:,} reports.")
+        self._add(checked, total if objects is None else int(objects), as_epsilon(epsilon))
 
     def merge(self, other: Counts) -> None:
         """Add the counts of other objects."""
@@ -116,7 +121,8 @@ class Counts:
         The least error, some bias, no interval; like "precision" it assumes levels that do not depend on the truth.
         """
         parts = self._parts()
-        return likelihood_shares([part.counts for part in parts], [part.support for part in parts])
+        silent = None if self._encoding.joint == "exclusive" else [part.objects - part.counts for part in parts]
+        return likelihood_shares([part.counts for part in parts], [part.support for part in parts], silent)
 
     def _parts(self) -> list[Frequency]:
         parts = [self._frequency(level) for _, level in sorted(self._levels.items()) if level.objects]
@@ -135,7 +141,7 @@ class Counts:
             objects=level.objects,
             support=self._encoding.support(retention(self._encoding.threshold(level.epsilon))),
             epsilon=level.epsilon,
-            exclusive=self._encoding.symbols == 1,
+            joint=self._encoding.joint,
         )
 
     def _description(self) -> dict[str, str]:

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from relaxdp.draw.columns import column_slice
 from relaxdp.encode.histogram import histogram
+from relaxdp.encode.protocol import BATCH, Encoding
 from relaxdp.errors import CountsError, LengthError
 from relaxdp.estimate.result import About, Result, check_about
 from relaxdp.estimate.tails import binomial_interval
@@ -28,6 +30,9 @@ _FEW = 25
 class CrossTable(Result):
     """Estimated shares of all pairs of values. The two paths are independent, so each axis is debiased on its own.
 
+    A cell counts the objects whose reports support both values. Where a report supports exactly one value the margins
+    are sums of cells; elsewhere they, and the number of objects, are counts of their own.
+
     The estimate is the mean, over objects, of the product of two debiased indicators. Its interval inverts the normal
     score, whose variance follows from the share in question and from the estimated margins; where a cell has few
     reports, the exact intervals of the three counts that it is made of are combined instead, which is wider.
@@ -38,6 +43,9 @@ class CrossTable(Result):
     counts: NDArray[np.int64]
     row_support: Support
     column_support: Support
+    row_counts: NDArray[np.int64] | None = None
+    column_counts: NDArray[np.int64] | None = None
+    all_objects: int | None = None
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
@@ -47,16 +55,22 @@ class CrossTable(Result):
     @property
     def objects(self) -> int:
         """How many objects were counted."""
-        return int(self.counts.sum())
+        return int(self.counts.sum()) if self.all_objects is None else self.all_objects
 
     @property
     def table(self) -> Floats:
         """The estimated shares with one row per value of the first column."""
-        shares = self.counts / self.objects
-        across = shares - float(self.column_support.noise) * shares.sum(axis=1, keepdims=True)
-        across /= float(self.column_support.gain)
-        down = across - float(self.row_support.noise) * across.sum(axis=0, keepdims=True)
-        return np.asarray(down / float(self.row_support.gain))
+        rows, columns = (margin / self.objects for margin in self._margins)
+        row_noise, column_noise = float(self.row_support.noise), float(self.column_support.noise)
+        noise = column_noise * rows[:, None] + row_noise * columns[None, :] - row_noise * column_noise
+        scale = float(self.row_support.gain * self.column_support.gain)
+        return np.asarray((self.counts / self.objects - noise) / scale)
+
+    @property
+    def _margins(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many objects support each row's value, and each column's."""
+        rows = self.counts.sum(axis=1) if self.row_counts is None else self.row_counts
+        return rows, self.counts.sum(axis=0) if self.column_counts is None else self.column_counts
 
     @property
     def value(self) -> Floats:
@@ -93,8 +107,9 @@ class CrossTable(Result):
         row_noise, column_noise = float(self.row_support.noise), float(self.column_support.noise)
         scale = float(self.row_support.gain * self.column_support.gain)
         cell_low, cell_high = binomial_interval(self._cells(), self.objects, tail)
-        row_low, row_high = self._spread(binomial_interval(self.counts.sum(axis=1), self.objects, tail), axis=1)
-        column_low, column_high = self._spread(binomial_interval(self.counts.sum(axis=0), self.objects, tail), axis=0)
+        rows, columns = self._margins
+        row_low, row_high = self._spread(binomial_interval(rows, self.objects, tail), axis=1)
+        column_low, column_high = self._spread(binomial_interval(columns, self.objects, tail), axis=0)
         both = row_noise * column_noise
         return (
             (cell_low - column_noise * row_high - row_noise * column_high + both) / scale,
@@ -115,8 +130,9 @@ class CrossTable(Result):
         """
         row_match, row_other = _squares(self.row_support)
         column_match, column_other = _squares(self.column_support)
-        row_margin = np.clip(self.row_support.debias(self.counts.sum(axis=1) / self.objects), 0, 1)
-        column_margin = np.clip(self.column_support.debias(self.counts.sum(axis=0) / self.objects), 0, 1)
+        rows, columns = self._margins
+        row_margin = np.clip(self.row_support.debias(rows / self.objects), 0, 1)
+        column_margin = np.clip(self.column_support.debias(columns / self.objects), 0, 1)
         base = (
             row_other * column_other
             + row_margin[:, None] * column_other * (row_match - row_other)
@@ -144,16 +160,33 @@ def cross(
         )
     if not len(row_reports):
         raise CountsError("there are no reports to estimate from.")
-    pairs = rows.encoding.codes(row_reports)[:, 0].astype(np.int64) * len(columns.encoding.labels)
-    pairs += columns.encoding.codes(column_reports)[:, 0]
-    shape = len(rows.encoding.labels), len(columns.encoding.labels)
-    return CrossTable(
-        rows=rows.encoding.labels,
-        columns=columns.encoding.labels,
-        counts=histogram(pairs, shape[0] * shape[1]).reshape(shape),
-        row_support=_support(rows, row_epsilon),
-        column_support=_support(columns, column_epsilon),
-    )
+    supports = (_support(rows, row_epsilon), _support(columns, column_epsilon))
+    labels = (rows.encoding.labels, columns.encoding.labels)
+    if rows.encoding.joint == columns.encoding.joint == "exclusive":
+        pairs = rows.encoding.codes(row_reports)[:, 0].astype(np.int64) * len(labels[1])
+        pairs += columns.encoding.codes(column_reports)[:, 0]
+        shape = len(labels[0]), len(labels[1])
+        return CrossTable(*labels, histogram(pairs, shape[0] * shape[1]).reshape(shape), *supports)
+    return CrossTable(*labels, *_joint_counts(rows.encoding, row_reports, columns.encoding, column_reports, supports))
+
+
+def _joint_counts(
+    rows: Encoding, row_reports: Any, columns: Encoding, column_reports: Any, supports: tuple[Support, Support]
+) -> tuple[Any, ...]:
+    """Return the cells, the supports, the margins and the number of objects, a batch of them at a time."""
+    sizes = len(rows.labels), len(columns.labels)
+    cells, objects = np.zeros(sizes), len(row_reports)
+    margins = [np.zeros(size, dtype=np.int64) for size in sizes]
+    step = max(1, BATCH // max(sizes))
+    for start in range(0, objects, step):
+        held = [
+            encoding.supports(*encoding.read(column_slice(reports, start, start + step)))
+            for encoding, reports in ((rows, row_reports), (columns, column_reports))
+        ]
+        # Whole numbers far below 2^24, so a product of 32-bit floats is exact.
+        cells += held[0].T.astype(np.float32) @ held[1].astype(np.float32)
+        margins = [margin + np.count_nonzero(each, axis=0) for margin, each in zip(margins, held, strict=True)]
+    return cells.astype(np.int64), *supports, *margins, objects
 
 
 def _support(mechanism: Any, epsilon: Epsilon) -> Support:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from relaxdp.encode.protocol import Joint
 from relaxdp.errors import CountsError
-from relaxdp.estimate.result import About, Result, check_about
+from relaxdp.estimate.result import About, Result, check_about, questions_of
 from relaxdp.estimate.simplex import likelihood_shares, nearest_shares
 from relaxdp.estimate.tails import binomial_interval, truths_interval
 from relaxdp.law.support import Support
@@ -34,8 +35,13 @@ class Frequency(Result):
     objects: int
     support: Support
     epsilon: Decimal | None = None
-    exclusive: bool = True
-    """Whether a report supports exactly one value, as categorical ones do."""
+    joint: Joint = "exclusive"
+    """How the supports of two values go together, given the truths: a matter of the encoding."""
+
+    @property
+    def questions(self) -> int:
+        """One for each value, except that two categorical shares are one question."""
+        return questions_of(len(self.labels), exclusive=self.joint == "exclusive")
 
     @property
     def value(self) -> Floats:
@@ -58,12 +64,17 @@ class Frequency(Result):
 
         `places` picks values by their position; with many values the full matrix would not fit anywhere.
 
-        Claim: equals P^-1 Cov(H) P^-1; tests/exact/test_estimators.py.
+        Where a report is one value, estimates of two values are negatively correlated; bits and hashed values are not
+        correlated at all.
+
+        Claim: equals P^-1 Cov(H) P^-1; tests/exact/test_estimators.py. Bits and hashes: tests/exact/test_encodings.py.
         """
-        if not self.exclusive:
-            raise CountsError("the covariance between values is offered for categorical reports only.")
         chosen = slice(None) if places is None else np.asarray(places)
-        return categorical_covariance(self.objects * self._pulled[chosen], self.objects, self.support)
+        if self.joint == "exclusive":
+            return categorical_covariance(self.objects * self._pulled[chosen], self.objects, self.support)
+        if self.joint == "independent":
+            return np.diag(self.standard_error()[chosen] ** 2)
+        raise CountsError("how the estimates of two values go together is not known for this encoding.")
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of the intervals before they are cut at 0 and 1, around the estimate on both sides.
@@ -91,11 +102,13 @@ class Frequency(Result):
     def consistent(self, method: Literal["nearest", "likelihood"] = "nearest") -> Floats:
         """Return shares that are not negative and sum to 1: less error, at the price of some bias.
 
-        "nearest" is the closest point to the unbiased estimate, "likelihood" the likeliest shares.
+        "nearest" is the closest point to the unbiased estimate, "likelihood" the likeliest shares (where a report may
+        support several values, as if the counts of values were independent).
         """
         if method == "nearest":
             return nearest_shares(self.value)
-        return likelihood_shares([self.counts], [self.support])
+        silent = None if self.joint == "exclusive" else [self.objects - self.counts]
+        return likelihood_shares([self.counts], [self.support], silent)
 
     @cached_property
     def _gain(self) -> float:
@@ -131,8 +144,8 @@ def categorical_covariance(truths: Floats, objects: int, support: Support) -> Fl
     return matrix / (objects * gain) ** 2
 
 
-def check_counts(counts: Any, size: int) -> NDArray[np.int64]:
-    """Return counts as integers, or refuse what cannot be counts of reports."""
+def check_counts(counts: Any, size: int, objects: int | None = None) -> NDArray[np.int64]:
+    """Return counts as integers, or refuse what cannot be counts of reports, of `objects` if that is known."""
     array = np.asarray(counts)
     if array.ndim != 1 or len(array) != size:
         raise CountsError(f"there must be {size} counts, one for each declared value, not {array.size}.")
@@ -141,6 +154,8 @@ def check_counts(counts: Any, size: int) -> NDArray[np.int64]:
         raise CountsError("counts must be whole numbers.")
     if np.any(array < 0):
         raise CountsError("counts must not be negative.")
-    if array.sum() == 0:
+    if objects is None and array.sum() == 0:
         raise CountsError("there are no reports to estimate from.")
+    if objects is not None and (not isinstance(objects, int | np.integer) or objects < 1 or np.any(array > objects)):
+        raise CountsError("a value is supported by at most as many reports as there are.")
     return array.astype(np.int64)

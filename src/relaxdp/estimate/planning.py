@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from relaxdp.errors import PlanError
 from relaxdp.estimate.frequency import report_variance
-from relaxdp.estimate.result import About, check_about, tail_of
+from relaxdp.estimate.result import About, check_about, questions_of, tail_of
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.support import Support
 from relaxdp.law.threshold import MOST_VALUES, release_threshold, retention
@@ -176,7 +176,8 @@ class _Plan:
     def spread_and_step(self, epsilon: Decimal) -> tuple[float, float]:
         """Return what is divided by the root of the number of objects, and what by the number itself."""
         support = categorical_support(epsilon, self.values)
-        tail = tail_of(self.confidence_level, self.values if self.simultaneous else 1)
+        questions = questions_of(self.values, exclusive=True) if self.simultaneous else 1
+        tail = tail_of(self.confidence_level, questions)
         share = self._worst_share(support) if self.share is None else self.share
         spread = -float(ndtri(tail)) * sqrt(share_variance(support, share, self.about))
         return spread, 0.5 / float(support.gain)

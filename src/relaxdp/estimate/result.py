@@ -22,14 +22,16 @@ def check_about(about: str) -> None:
         raise CountsError(f"an interval is about 'objects' (these ones) or 'population', not {about!r}.")
 
 
-def tail_of(confidence_level: float, values: int) -> float:
-    """Return the error on each side of each interval so that `values` of them hold at once.
-
-    Two shares that sum to 1 are one question, so they need no correction.
-    """
+def tail_of(confidence_level: float, questions: int) -> float:
+    """Return the error on each side of each interval so that all of so many independent questions hold at once."""
     if not 0 < confidence_level < 1:
         raise CountsError(f"a confidence level lies between 0 and 1, like 0.95; not {confidence_level}.")
-    return (1 - confidence_level) / 2 / (values if values > 2 else 1)
+    return (1 - confidence_level) / 2 / questions
+
+
+def questions_of(values: int, *, exclusive: bool) -> int:
+    """Return how many questions the shares of values are: two that sum to 1 are one question."""
+    return 1 if exclusive and values == 2 else values
 
 
 class Result(ABC):
@@ -39,6 +41,11 @@ class Result(ABC):
     least: float = 0.0
     """The least and the most that an estimated number can be in truth."""
     most: float = 1.0
+
+    @property
+    def questions(self) -> int:
+        """How many questions the rows answer, by which simultaneous intervals divide their error."""
+        return len(self.labels)
 
     @property
     @abstractmethod
@@ -58,7 +65,7 @@ class Result(ABC):
         these objects are a random sample of. `simultaneous` intervals hold for all rows at once.
         """
         check_about(about)
-        low, high = self.ends(tail_of(confidence_level, len(self.labels) if simultaneous else 1), about)
+        low, high = self.ends(tail_of(confidence_level, self.questions if simultaneous else 1), about)
         return np.clip(low, self.least, self.most), np.clip(high, self.least, self.most)
 
     @abstractmethod

@@ -11,6 +11,9 @@ from relaxdp.law.support import Support
 
 Floats = NDArray[np.float64]
 
+_LEAST = 2.0**-66
+"""Less than any chance that a report is silent: floats may round that chance to 0."""
+
 
 def nearest_shares(shares: Floats) -> Floats:
     """Return the point of the simplex that is nearest to `shares`: subtract one number from all, cut at 0."""
@@ -20,29 +23,58 @@ def nearest_shares(shares: Floats) -> Floats:
     return np.maximum(shares - cut, 0)
 
 
-def likelihood_shares(counts: Sequence[NDArray[np.int64]], supports: Sequence[Support]) -> Floats:
+def likelihood_shares(
+    counts: Sequence[NDArray[np.int64]],
+    supports: Sequence[Support],
+    silent: Sequence[NDArray[np.int64]] | None = None,
+) -> Floats:
     """Return the shares that make the counts of all levels likeliest.
 
-    At the maximum there is one price with sum over levels of count * gain / (noise + gain * share) = price for every
-    value that has a share, and at most that for the others. For a given price each share is the root of its own
-    falling function, and the shares' sum falls as the price grows: two nested searches, whatever the number of values.
+    Where a report may support several values, `silent` says how many reports do not support each value, and every
+    value's count is taken as a binomial of its own.
+
+    At the maximum there is one price that the slope of the likelihood has for every value with a share, and at most
+    that for the others. For a given price each share is the root of its own falling function, and the shares' sum falls
+    as the price grows: two nested searches, whatever the number of values.
     """
     gains = np.array([float(support.gain) for support in supports])[:, None]
     noises = np.array([float(support.noise) for support in supports])[:, None]
-    table = np.array(counts, dtype=float)
+    table = np.array([*counts, *(silent or [])], dtype=float)
     # Values with equal counts have equal shares.
     distinct, where = np.unique(table, axis=1, return_inverse=True)
     weights = np.bincount(where.reshape(-1), minlength=distinct.shape[1])
-    low, high = 0.0, float((distinct * gains / noises).sum(axis=0).max())
+    low, high = 0.0, float(_slope(0.0, distinct, gains, noises).max())
+    shares_at = _shares_at
+    if silent is not None:
+        low, shares_at = float(_slope(1.0, distinct, gains, noises).min()), _binomial_shares_at
     for _ in range(100):
         price = (low + high) / 2
-        if (weights * _shares_at(price, distinct, gains, noises)).sum() > 1:
+        if (weights * shares_at(price, distinct, gains, noises)).sum() > 1:
             low = price
         else:
             high = price
-    shares = _shares_at(high, distinct, gains, noises)
+    shares = shares_at(high, distinct, gains, noises)
     shares /= (weights * shares).sum()
     return np.asarray(shares[where.reshape(-1)])
+
+
+def _slope(shares: Floats | float, counts: Floats, gains: Floats, noises: Floats) -> Floats:
+    """Return how much likelier the counts become with each share; rows after the levels' are silent counts."""
+    chances = noises + gains * shares
+    slope = counts[: len(gains)] * gains / chances
+    if len(counts) > len(gains):
+        slope = slope - counts[len(gains) :] * gains / np.maximum(1 - chances, _LEAST)
+    return np.asarray(slope.sum(axis=0))
+
+
+def _binomial_shares_at(price: float, counts: Floats, gains: Floats, noises: Floats) -> Floats:
+    """Return the share of each value at a price, where silent reports count as well: by halving."""
+    low, high = np.zeros(counts.shape[1]), np.ones(counts.shape[1])
+    for _ in range(60):
+        middle = (low + high) / 2
+        above = _slope(middle, counts, gains, noises) > price
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return low
 
 
 def _shares_at(price: float, counts: Floats, gains: Floats, noises: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
@@ -62,6 +62,30 @@ def release_threshold(epsilon: Epsilon, values: int) -> int:
             "the report would be pure noise. Nothing was released.",
             epsilon=epsilon_text(exact),
             values=values,
+        )
+    return level
+
+
+def shared_threshold(epsilon: Epsilon, values: int, *, parts: int) -> int:
+    """Return the threshold of each symbol of a report in which two truths differ in up to `parts` symbols.
+
+    Every symbol gets an equal part of epsilon: the odds of independent symbols multiply. A part that is no decimal
+    number is rounded down in its 100th digit, the private side.
+
+    Claim: the odds to the power of `parts` do not exceed e^epsilon, and T + 1 would; tests/exact/test_threshold.py.
+
+    >>> shared_threshold(2, 2, parts=2) == threshold(1, 2)
+    True
+    """
+    check_values(values)
+    exact = as_epsilon(epsilon)
+    level = _threshold(_context(100, rounding=ROUND_FLOOR).divide(exact, Decimal(parts)), values)
+    if level == 0:
+        raise EpsilonError(
+            f"epsilon {exact} is too small to be realised in {parts} parts: "
+            "the report would be pure noise. Nothing was released.",
+            epsilon=epsilon_text(exact),
+            parts=parts,
         )
     return level
 

@@ -17,7 +17,7 @@ from relaxdp.ledger.account import Account, Balance, add_up
 from relaxdp.ledger.amounts import as_budget
 from relaxdp.ledger.events import BudgetRaised, BudgetSet, Event
 from relaxdp.ledger.paths import PathFacts, PathIdentity
-from relaxdp.ledger.rows import last_number, read_account, read_events, read_subjects, write
+from relaxdp.ledger.rows import is_gapless, last_number, read_account, read_events, read_subjects, write
 from relaxdp.ledger.rules import Charge, Decision, Request, decide
 from relaxdp.ledger.step import decide_step
 from relaxdp.ledger.store import Store, store_of
@@ -213,6 +213,8 @@ class Ledger:
     def verify(self) -> None:
         """Add up everything that ever happened, and refuse a ledger whose accounts say something else."""
         with self._store.reading() as connection, self._intact():
+            if not is_gapless(connection):
+                raise ValueError("an event is missing")
             accounts = add_up(read_events(connection, None))
             if set(accounts) != set(read_subjects(connection)):
                 raise ValueError("its events are about others than its accounts")

@@ -49,10 +49,19 @@ def last_number(connection: Connection) -> int:
     return connection.execute(select(func.max(EVENTS.c.number))).scalar() or 0
 
 
+def is_gapless(connection: Connection) -> bool:
+    """Return whether the events are numbered 1, 2, 3, ...: none is missing but, perhaps, the last ones."""
+    least, most, count = connection.execute(
+        select(func.min(EVENTS.c.number), func.max(EVENTS.c.number), func.count())
+    ).one()
+    return count == 0 or (least, most) == (1, count)
+
+
 def write(connection: Connection, before: Account, after: Account, events: Iterable[Event]) -> None:
     """Append events, and bring the rows of the account from `before` to `after`."""
-    for event in events:
-        connection.execute(insert(EVENTS).values(**_subject_columns(event.subject), **_columns(event)))
+    for number, event in enumerate(events, start=last_number(connection) + 1):
+        columns = {"number": number, **_subject_columns(event.subject), **_columns(event)}
+        connection.execute(insert(EVENTS).values(**columns))
     who = _subject_columns(after.subject)
     if after.budget is not None and after.budget != before.budget:
         budget = epsilon_text(after.budget)

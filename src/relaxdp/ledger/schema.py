@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, Index, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, Table, Text
 
 METADATA = MetaData()
 
@@ -29,11 +29,12 @@ PATHS = Table(
     Column("largest", Text, nullable=False),
 )
 
-# Append-only: each store refuses to change or delete what happened.
+# Append-only: each store refuses to change or delete what happened. The numbers are counted by us and not by the
+# database, 1, 2, 3, ..., while the ledger is held: a sequence would leave gaps, and a gap is an event that is gone.
 EVENTS = Table(
     "ledger_event",
     METADATA,
-    Column("number", Integer, primary_key=True),
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
     Column("time", Text, nullable=False),
     Column("event", Text, nullable=False),
     Column("subject_kind", Text, nullable=False),

@@ -22,6 +22,11 @@ def stepped(encoding: str) -> str:
     return encoding if encoding.endswith(_STEPPED) else encoding + _STEPPED
 
 
+def keyed(encoding: str) -> str:
+    """Return the name of the encoding itself, however its reports are drawn."""
+    return encoding.removesuffix(_STEPPED)
+
+
 def decide_step(
     account: Account,
     identity: PathIdentity,

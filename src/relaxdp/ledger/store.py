@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
+import re
+from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
 from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
 from relaxdp.errors import LedgerAccessError, LedgerError
+
+_NOTHING = "Nothing was released."
+_POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
+_HALF_A_URL = re.compile(r"(postgres|postgresql|sqlite)(\+\w*)?:/", re.IGNORECASE)
 
 
 class Store(Protocol):
@@ -38,19 +43,34 @@ def store_of(where: str | os.PathLike[str], *, timeout: float) -> Store:
     """Return the store of a file name or of a database URL. A URL may hold a password, so it is not shown."""
     from relaxdp.ledger.sqlite import SqliteStore  # noqa: PLC0415
 
-    if not isinstance(where, str) or "://" not in where:
+    text = str(where)
+    if not isinstance(where, str) or "://" not in text:
+        if _HALF_A_URL.match(text):  # as a file name it would be shown
+            raise LedgerAccessError(f"the ledger's URL cannot be understood. {_NOTHING}")
         return SqliteStore(where, timeout=timeout)
-    try:
-        url = make_url(where)
-    except ArgumentError:
-        raise LedgerAccessError("the ledger's URL cannot be understood. Nothing was released.") from None
+    scheme = text.partition("://")[0].lower()
+    if scheme in _POSTGRES:
+        return _postgres(text, timeout)
+    url = None
+    with suppress(ArgumentError, ValueError):  # their texts quote from it
+        url = make_url(text)
+    if url is None:
+        raise LedgerAccessError(f"the ledger's URL cannot be understood. {_NOTHING}")
     if url.get_backend_name() != "sqlite":
-        raise LedgerAccessError(
-            f"a ledger cannot be kept in {url.get_backend_name()!r}, only in SQLite. Nothing was released."
-        )
+        raise LedgerAccessError(f"a ledger cannot be kept in {scheme!r}, only in SQLite or PostgreSQL. {_NOTHING}")
     if not url.database or url.database == ":memory:" or url.query:
         raise LedgerAccessError(
             "the ledger's URL must name a file and nothing else, such as sqlite:///ledger.db: "
-            "a ledger in memory would forget. Nothing was released."
+            f"a ledger in memory would forget. {_NOTHING}"
         )
     return SqliteStore(url.database, timeout=timeout)
+
+
+def _postgres(url: str, timeout: float) -> Store:
+    try:
+        from relaxdp.ledger.postgres import PostgresStore  # noqa: PLC0415
+    except ImportError:
+        raise LedgerAccessError(
+            f"a ledger in PostgreSQL needs psycopg: pip install 'relaxdp[postgres]'. {_NOTHING}"
+        ) from None
+    return PostgresStore(url, timeout=timeout)

@@ -14,6 +14,7 @@ from relaxdp.errors import PathChangedError, UnknownSubjectError
 from relaxdp.ledger.account import PathState
 from relaxdp.ledger.ledger import Charge, Ledger
 from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.step import keyed
 from relaxdp.ledger.subject import Subject
 from relaxdp.table.request import ReleaseRequest
 
@@ -108,6 +109,14 @@ def path_states(ledger: Ledger, subject: Subject) -> dict[PathIdentity, PathStat
     except UnknownSubjectError:
         return {}
     return {path.identity: path for path in paths}  # epochs ascend
+
+
+def path_encoding(facts: PathFacts) -> tuple[str, dict[str, Any]]:
+    """Return name and options of the encoding that a path was opened with; the options stand in its parameters."""
+    name = keyed(facts.encoding)
+    if name == "local-hash":
+        return name, {"buckets": int.from_bytes(bytes.fromhex(facts.params)[:8], "little")}
+    return name, {}
 
 
 def refuse_growing(states: dict[PathIdentity, PathState], identities: Sequence[PathIdentity]) -> None:

@@ -19,7 +19,8 @@ from relaxdp.estimate.result import Result
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.threshold import retention
 from relaxdp.table.cells import Cells, Integers, database
-from relaxdp.table.released_files import Axis, axis_of, check_pair, open_all
+from relaxdp.table.packed_counting import count_packed, is_packed
+from relaxdp.table.released_files import Axis, ReleasedFile, axis_of, check_pair, open_all
 
 MEMORY_LIMIT = "1GB"
 
@@ -70,12 +71,20 @@ def count(
     paths: Sequence[Path], *, column: str | None = None, by: str | None = None, memory_limit: str = MEMORY_LIMIT
 ) -> Tally:
     """Count a released column of one or many files, for each value of the kept column `by` if one is named."""
-    files = open_all(paths)
+    return count_opened(open_all(paths), column=column, by=by, memory_limit=memory_limit)
+
+
+def count_opened(
+    files: list[ReleasedFile], *, column: str | None = None, by: str | None = None, memory_limit: str = MEMORY_LIMIT
+) -> Tally:
+    """Count files that are open, or frames in their place."""
     axis = axis_of(files, [file.released_name(column) for file in files])
     if by is not None:
         for file in files:
             file.check_kept(by)
-    with database(paths, memory_limit) as connection:
+    with database([file.path for file in files], memory_limit) as connection:
+        if is_packed(axis):
+            return Tally(axis, count_packed(connection, files, axis, by))
         cells = Cells(connection, files, [axis], by)
     table = cells.table(len(cells.groups), len(axis.levels), len(axis.labels))
     return Tally(axis, [(group, _counts(axis, part)) for group, part in zip(cells.groups, table, strict=True)])
@@ -85,7 +94,13 @@ def count_pairs(
     paths: Sequence[Path], *, column: str | None = None, cross: str, memory_limit: str = MEMORY_LIMIT
 ) -> PairTally:
     """Count the pairs of two released columns. They may stand in different files: the ids bring them together."""
-    files = open_all(paths)
+    return count_opened_pairs(open_all(paths), column=column, cross=cross, memory_limit=memory_limit)
+
+
+def count_opened_pairs(
+    files: list[ReleasedFile], *, column: str | None = None, cross: str, memory_limit: str = MEMORY_LIMIT
+) -> PairTally:
+    """Count the pairs of files that are open, or of frames in their place."""
     names = [file.pair_names(column, cross) for file in files]
     for place, wanted in enumerate((column, cross)):
         if not any(pair[place] for pair in names):
@@ -93,7 +108,7 @@ def count_pairs(
             raise UnknownColumnError(f"a two-way table needs two released columns: there is no {what}.")
     rows, columns = (axis_of(files, [pair[place] for pair in names]) for place in (0, 1))
     check_pair(rows, columns)
-    with database(paths, memory_limit) as connection:
+    with database([file.path for file in files], memory_limit) as connection:
         cells = Cells(connection, files, [rows, columns], None)
     table = cells.table(1, len(rows.levels), len(rows.labels), len(columns.levels), len(columns.labels))[0]
     tables = {}

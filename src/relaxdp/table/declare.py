@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from relaxdp.errors import DeriveError, ValuesError
-from relaxdp.front import Categorical, Mechanism, Numeric
+from relaxdp.front import Mechanism, Numeric, mechanism
 from relaxdp.table.derive import Bins, Nulls, Numbers, ValueMap, declared_values
-from relaxdp.table.formats import Input
 from relaxdp.table.request import ColumnRequest, Derivation
 
 _MOST_PUBLIC = 100_000
+
+
+class Declarable(Protocol):
+    """A table about which something is declared."""
+
+    schema: Any
+
+    def distinct(self, column: str, most: int) -> set[Any]:
+        """Return the different values of a column, or more than `most` of them where there are more."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +39,12 @@ class Declaration:
     bins: Sequence[float] | None = None
     map: Path | None = None
     nulls: str | None = None
+    encoding: str = "categorical"
+    """How declared values are encoded; "auto" takes the best for `planned`, the last epsilon that is planned."""
+    planned: Decimal | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
-    def request(self, table: Input) -> ColumnRequest:
+    def request(self, table: Declarable) -> ColumnRequest:
         """Return the request; values are never read from the data unless they are said to be public."""
         given = [self.values, self.range, self.bins, self.map]
         if sum(way is not None for way in given) + self.public != 1:
@@ -40,25 +53,28 @@ class Declaration:
                 "read from the data, which would betray them, unless you say that they are public."
             )
         derivations: list[Derivation] = []
-        mechanism: Mechanism
+        made: Mechanism
         if self.range is not None:
             if self.nulls is not None:
                 raise DeriveError("numbers in a range have no value for what is missing: such rows are refused.")
-            mechanism, derivations = Numeric(*self.range), [Numbers()]
+            made, derivations = Numeric(*self.range), [Numbers()]
         elif self.bins is not None:
             bins = Bins(tuple(self.bins))
-            mechanism, derivations = Categorical(self._with_nulls(bins.labels)), [bins]
+            made, derivations = self._mechanism(self._with_nulls(bins.labels)), [bins]
         elif self.map is not None:
             value_map = ValueMap.read(self.map)
-            mechanism, derivations = Categorical(self._with_nulls(value_map.labels)), [value_map]
+            made, derivations = self._mechanism(self._with_nulls(value_map.labels)), [value_map]
         else:
             kind = table.schema.field(self.column).type if self.column in table.schema.names else pa.string()
             texts = self.values if self.values is not None else None
             values = declared_values(texts, kind) if texts is not None else _public_values(table, self.column)
-            mechanism = Categorical(self._with_nulls(values))
+            made = self._mechanism(self._with_nulls(values))
         if self.nulls is not None:
             derivations.append(Nulls(self.nulls))
-        return ColumnRequest(self.column, mechanism, derivations)
+        return ColumnRequest(self.column, made, derivations)
+
+    def _mechanism(self, values: Sequence[Any]) -> Mechanism:
+        return mechanism(values, encoding=self.encoding, epsilon=self.planned, **self.options)
 
     def _with_nulls(self, values: Sequence[Any]) -> list[Any]:
         if self.nulls is None:
@@ -76,13 +92,10 @@ def values_from_file(path: Path) -> list[str]:
     return [line for line in lines if line]
 
 
-def _public_values(table: Input, column: str) -> list[Any]:
-    found: set[Any] = set()
-    if column in table.schema.names:
-        for batch in table.batches([column]):
-            found |= set(pc.unique(batch.column(0).drop_null()).to_pylist())
-            if len(found) > _MOST_PUBLIC:
-                raise ValuesError(
-                    f"{column!r} has more than {_MOST_PUBLIC:,} different values. Declare them, or use bins."
-                )
+def _public_values(table: Declarable, column: str) -> list[Any]:
+    if column not in table.schema.names:
+        return []
+    found = table.distinct(column, _MOST_PUBLIC)
+    if len(found) > _MOST_PUBLIC:
+        raise ValuesError(f"{column!r} has more than {_MOST_PUBLIC:,} different values. Declare them, or use bins.")
     return sorted(found)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from relaxdp.draw.canonical import kind_of
-from relaxdp.errors import DescriptionError
-from relaxdp.front import Categorical, Mechanism, Numeric
+from relaxdp.errors import DescriptionError, EncodingError
+from relaxdp.front import Categorical, Mechanism, Numeric, mechanism
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.step import stepped
 
@@ -36,18 +37,29 @@ class ColumnDescription:
     values: tuple[Any, ...] | None = None
     range: tuple[float, float] | None = None
     function: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What an encoding needs to know beside the values, such as the number of buckets."""
 
     def mechanism(self) -> Mechanism:
         """Return the mechanism that counts and estimates this column. A function need not be known for that."""
         if self.values is not None:
-            mechanism = Categorical(self.values)
-            if self.encoding == stepped(mechanism.encoding.name):
-                # It counts like its keyed sister, and the name keeps anybody from drawing on that one's path.
-                mechanism.encoding.name = self.encoding
-            return mechanism
-        if self.range is not None:
+            made = self._declared(self.values)
+            if made is not None:
+                return made
+        elif self.range is not None:
             return Numeric(*self.range)
         raise DescriptionError(f"the encoding {self.encoding!r} is not known to this version.", encoding=self.encoding)
+
+    def _declared(self, values: tuple[Any, ...]) -> Mechanism | None:
+        if self.encoding == stepped("categorical"):
+            # It counts like its keyed sister, and the name keeps anybody from drawing on that one's path.
+            answers = Categorical(values)
+            answers.encoding.name = self.encoding
+            return answers
+        try:
+            return mechanism(values, encoding=self.encoding, **self.options)
+        except (EncodingError, TypeError):
+            return None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON: values of every kind are written so that they come back as what they were."""
@@ -63,6 +75,8 @@ class ColumnDescription:
         }
         if self.values is not None:
             content["values"] = [_typed(value) for value in self.values]
+        if self.options:
+            content["options"] = dict(self.options)
         if self.range is not None:
             content["range"] = list(self.range)
             content["function"] = self.function
@@ -90,6 +104,7 @@ class ColumnDescription:
                     values=None if values is None else tuple(_untyped(value) for value in values),
                     range=None if ends is None else (float(ends[0]), float(ends[1])),
                     function=content.get("function"),
+                    options=dict(content.get("options", {})),
                 )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError):
             pass
@@ -117,6 +132,19 @@ class FileDescription:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise DescriptionError("the file's relaxdp description is damaged.") from None
         return cls(id_column, {name: ColumnDescription.from_json(column) for name, column in columns})
+
+
+def described_by_spark(schema: str | bytes) -> FileDescription | None:
+    """Return the description out of a Spark schema as JSON, where every released column carries its own; else None."""
+    try:
+        fields = json.loads(schema)["fields"]
+        texts = [field["metadata"].get(METADATA_KEY.decode()) for field in fields]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    parts = [FileDescription.loads(text) for text in texts if text is not None]
+    if not parts:
+        return None
+    return FileDescription(parts[0].id_column, {name: part for each in parts for name, part in each.columns.items()})
 
 
 def _typed(value: Any) -> Any:

@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from relaxdp.encode.release import release_codes
-from relaxdp.front import Numeric
+from relaxdp.encode.release import release_reports
 from relaxdp.table.fingerprint import Fingerprint
 from relaxdp.table.order import IdOrder
-from relaxdp.table.request import ColumnRequest, TableRequest, plain
+from relaxdp.table.request import ColumnRequest, ReleaseRequest, plain
 
 Progress = Callable[[int], None]
 
@@ -22,7 +20,7 @@ Progress = Callable[[int], None]
 class Engine:
     """Releases the batches of one request. Fingerprints are those of the table under the release's own name."""
 
-    def __init__(self, request: TableRequest, schema: Any, names: Sequence[str]) -> None:
+    def __init__(self, request: ReleaseRequest, schema: Any, names: Sequence[str]) -> None:
         """Release under `names`, one for each column: the release's name, or that of a later epoch."""
         self._request, self._names = request, names
         self.schema = request.output_schema(schema)
@@ -70,9 +68,8 @@ class Engine:
     def _column(
         self, each: ColumnRequest, name: str, fingerprint: Fingerprint, column: Any, ids: Any, first_row: int
     ) -> Any:
-        encoding = each.mechanism.encoding
-        codes = release_codes(
-            encoding,
+        return release_reports(
+            each.mechanism.encoding,
             each.truth(column, first_row),
             ids,
             key=self._request.key,
@@ -81,13 +78,4 @@ class Engine:
             attribute=each.column,
             first_row=first_row,
             watch=fingerprint.add,
-        )[:, 0]
-        if isinstance(each.mechanism, Numeric):
-            return pa.array(np.array(encoding.labels)[codes])
-        return coded(codes, self.schema.field(each.column).type, encoding.labels)
-
-
-def coded(codes: Any, kind: Any, labels: Any) -> Any:
-    """Return a released column of a category: codes and the declared values, whether they occur or not."""
-    indices = pa.array(codes.astype(kind.index_type.to_pandas_dtype(), copy=False))
-    return pa.DictionaryArray.from_arrays(indices, pa.array(list(labels)))
+        )

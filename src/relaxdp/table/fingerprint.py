@@ -6,6 +6,7 @@ Without the key it is a random number.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from threading import Lock
 from typing import Any
 
@@ -69,3 +70,13 @@ class Fingerprint:
     def text(self) -> str:
         """Return the fingerprint."""
         return f"{self._rows}:{self._sums[0]:016x}{self._sums[1]:016x}"
+
+
+def add_texts(texts: Iterable[str]) -> str:
+    """Return the fingerprint of a table from those of its parts."""
+    rows, sums = 0, [0, 0]
+    for text in texts:
+        count, words = text.split(":")
+        rows += int(count)
+        sums = [(total + int(word, 16)) % 2**64 for total, word in zip(sums, (words[:16], words[16:]), strict=True)]
+    return f"{rows}:{sums[0]:016x}{sums[1]:016x}"

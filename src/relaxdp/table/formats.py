@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.ipc as pa_ipc
 import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError
-from relaxdp.table.description import METADATA_KEY, FileDescription
+from relaxdp.table.description import METADATA_KEY, FileDescription, described_by_spark
 
 BATCH_ROWS = 1 << 18
 
@@ -36,6 +37,10 @@ _ENDINGS = {
     ".feather": Format.IPC,
     ".ipc": Format.IPC,
 }
+
+
+# Where Spark's own writer puts the metadata of columns.
+_SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 def format_of(path: Path) -> Format:
@@ -101,6 +106,16 @@ class Input:
             for file in self._files:
                 yield from self._file_batches(file, list(dict.fromkeys(columns)))
 
+    def distinct(self, column: str, most: int) -> set[Any]:
+        """Return the different values of a column, or more than `most` of them where there are more."""
+        found: set[Any] = set()
+        with contextlib.closing(self.batches([column])) as batches:
+            for batch in batches:
+                found |= set(pc.unique(batch.column(0).drop_null()).to_pylist())
+                if len(found) > most:
+                    break
+        return found
+
     def _file_batches(self, file: Path, columns: list[str]) -> Iterator[Any]:
         if self.format is Format.PARQUET:
             with pa_parquet.ParquetFile(file) as parquet:
@@ -133,7 +148,12 @@ class Input:
         if self.format is Format.CSV:
             sidecar = sidecar_of(self.path)
             return FileDescription.loads(sidecar.read_text("utf-8")) if sidecar.exists() else None
-        text = (self.schema.metadata or {}).get(METADATA_KEY)
+        metadata = self.schema.metadata or {}
+        if METADATA_KEY not in metadata and self.format is Format.PARQUET:  # where polars puts it
+            metadata = (pa_parquet.read_metadata(self._files[0]).metadata or {}) | metadata
+        text = metadata.get(METADATA_KEY)
+        if text is None and _SPARK_KEY in metadata:
+            return described_by_spark(metadata[_SPARK_KEY])
         return None if text is None else FileDescription.loads(text)
 
 
@@ -160,11 +180,12 @@ class Output:
         elif kind is Format.IPC:
             self._writer = pa_ipc.new_file(self._file, self.schema)
         else:
-            self._writer = pa_csv.CSVWriter(self._file, self.schema)
+            self._written = pa.schema([(field.name, _text_type(field.type)) for field in self.schema])
+            self._writer = pa_csv.CSVWriter(self._file, self._written)
 
     def write(self, batch: Any) -> None:
         """Write one batch."""
-        self._writer.write_batch(batch)
+        self._writer.write_batch(batch if self._kind is not Format.CSV else _as_text(batch, self._written))
 
     def close(self) -> None:
         """Write what is left. The caller makes the file durable."""
@@ -181,6 +202,21 @@ class Output:
             self._writer.close()
         with contextlib.suppress(OSError):  # a full disk refuses the last bytes here too
             self._file.close()
+
+
+def _text_type(kind: Any) -> Any:
+    return pa.string() if pa.types.is_fixed_size_binary(kind) else kind
+
+
+def _as_text(batch: Any, schema: Any) -> Any:
+    """Return a batch whose packed reports are hexadecimal digits."""
+    columns = [
+        pa.array([None if cell is None else cell.hex() for cell in column.to_pylist()], pa.string())
+        if pa.types.is_fixed_size_binary(column.type)
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 class _sentences:  # noqa: N801 (used as a statement)

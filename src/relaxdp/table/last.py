@@ -23,7 +23,7 @@ from relaxdp.draw.bridge_arrays import fresh_bridges
 from relaxdp.draw.entropy import Entropy, SystemEntropy
 from relaxdp.draw.private_file import sync_folder
 from relaxdp.encode.release import code_dtype
-from relaxdp.errors import TableFileError, UndeclaredValueError
+from relaxdp.errors import LedgerUncertainError, TableFileError, UndeclaredValueError
 from relaxdp.law.bridge import TRUTH
 from relaxdp.law.threshold import ONE
 from relaxdp.ledger.account import PathState
@@ -33,7 +33,6 @@ from relaxdp.ledger.paths import PathFacts, PathIdentity
 from relaxdp.ledger.step import already_released, stepped
 from relaxdp.table.charging import Account, epoch_names, path_states
 from relaxdp.table.description import FileDescription
-from relaxdp.table.engine import coded
 from relaxdp.table.fingerprint import Fingerprint
 from relaxdp.table.formats import Input
 from relaxdp.table.old_reports import OldReports
@@ -143,8 +142,12 @@ def relax_table(
             sync_folder(kept.parent)
             charge = step.charge(fingerprint, f"{account.reason}; kept as {kept.name}, sha256 {digest}".lstrip("; "))
             finish(request, kept, step.description())
-    finally:
+    except LedgerUncertainError:
+        raise  # what was drawn may be charged any moment: it stays where the next run looks for it
+    except BaseException:
         sweep_kept(request.target, step.recorded)
+        raise
+    sweep_kept(request.target, step.recorded)
     return Outcome(rows, [charge])
 
 
@@ -222,7 +225,7 @@ def _relaxed(
             upper_reports=encoding.truths(truth, first_row).index.astype(dtype),
             entropy=entropy,
         )
-        columns = [ids, coded(codes, schema.field(each.column).type, encoding.labels)]
+        columns = [ids, encoding.column(codes[:, None])]
         columns += [plain(batch.column(name)) for name in request.keep]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
         first_row += batch.num_rows

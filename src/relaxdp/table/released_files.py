@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -20,6 +20,18 @@ from relaxdp.table.formats import Format, Input, files_of, released
 
 # The levels of an object are bits of one word, so that an id that stands twice at one level is seen.
 MOST_LEVELS = 63
+
+
+class Described(Protocol):
+    """Something that was released and says what it holds: a file, or a frame in the place of one."""
+
+    @property
+    def path(self) -> Path:
+        """What it is called in messages."""
+
+    @property
+    def description(self) -> FileDescription:
+        """What it says about itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +176,13 @@ _PATH = {
     "values": "other values",
     "range": "another range",
     "function": "another function",
+    "options": "other options of its encoding",
     "key_fingerprint": "another key",
     "id_type": "another kind of ids",
 }
 
 
-def axis_of(files: list[ReleasedFile], names: list[str | None]) -> Axis:
+def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
     """Return the column that stands in all these files, or refuse files that do not continue each other's paths."""
     found = [(file, file.description.columns[name]) for file, name in zip(files, names, strict=True) if name]
     first_file, first = found[0]
@@ -192,7 +205,7 @@ def axis_of(files: list[ReleasedFile], names: list[str | None]) -> Axis:
         levels[description.threshold] = description.epsilon
     if len(levels) > MOST_LEVELS:
         raise MixedFilesError(f"at most {MOST_LEVELS} levels are counted together, not {len(levels)}.")
-    return Axis(first, first.mechanism(), names, dict(sorted(levels.items())))
+    return Axis(first, first.mechanism(), list(names), dict(sorted(levels.items())))
 
 
 def check_pair(rows: Axis, columns: Axis) -> None:
@@ -200,6 +213,10 @@ def check_pair(rows: Axis, columns: Axis) -> None:
     for axis in (rows, columns):
         if axis.description.values is None:
             raise CountsError(f"a two-way table is of columns with declared values; {axis.name!r} holds numbers.")
+        if axis.mechanism.encoding.report_width is not None:
+            raise CountsError(
+                f"a two-way table is of categorical columns; {axis.name!r} is encoded as {axis.description.encoding!r}."
+            )
     one, two = rows.description, columns.description
     if (one.release, one.attribute, one.key_fingerprint) == (two.release, two.attribute, two.key_fingerprint):
         raise MixedFilesError(

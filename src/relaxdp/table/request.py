@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from relaxdp.draw.key import Key
 from relaxdp.errors import DeriveError, ObjectIdError, PathNameError, UnknownColumnError
-from relaxdp.front import Categorical, Mechanism, Numeric
+from relaxdp.front import Mechanism, Numeric
 from relaxdp.table.description import ColumnDescription, FileDescription
 
 Derivation = Callable[[Any, int], Any]
@@ -79,7 +79,7 @@ class ReleaseRequest:
     def output_schema(self, schema: Any) -> Any:
         """Return the columns that are written: ids, released ones, kept ones; nothing else of the input."""
         fields = [(self.id_column, plain_type(schema.field(self.id_column).type))]
-        fields += [(request.column, released_type(request.mechanism)) for request in self.columns]
+        fields += [(request.column, request.mechanism.encoding.report_type) for request in self.columns]
         fields += [(name, plain_type(schema.field(name).type)) for name in self.keep]
         return pa.schema(fields)
 
@@ -97,8 +97,9 @@ class ReleaseRequest:
                 threshold=encoding.threshold(self.epsilon),
                 id_type=id_type,
                 key_fingerprint=self.key.fingerprint,
-                values=tuple(encoding.labels) if isinstance(request.mechanism, Categorical) else None,
+                values=None if numeric else tuple(encoding.labels),
                 range=(float(encoding.labels[0]), float(encoding.labels[1])) if numeric else None,
+                options=encoding.options,
             )
         return FileDescription(self.id_column, columns)
 
@@ -109,15 +110,6 @@ class TableRequest(ReleaseRequest):
 
     source: Path
     target: Path
-
-
-def released_type(mechanism: Mechanism) -> Any:
-    """Return the Arrow type of a released column: a dictionary of the declared values, or plain numbers."""
-    if isinstance(mechanism, Numeric):
-        return pa.float64()
-    labels = list(mechanism.encoding.labels)
-    index = pa.int8() if len(labels) <= 2**7 else pa.int16() if len(labels) <= 2**15 else pa.int32()
-    return pa.dictionary(index, pa.array(labels).type)
 
 
 def plain_type(kind: Any) -> Any:

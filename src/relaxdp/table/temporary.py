@@ -6,6 +6,7 @@ import contextlib
 import glob
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,12 +42,35 @@ def aside(target: Path) -> Iterator[Path]:
         place.unlink(missing_ok=True)
 
 
+@contextmanager
+def aside_folder(target: Path) -> Iterator[Path]:
+    """Give a folder beside `target` to write to, like `aside`; other processes may write into it too."""
+    refuse_existing(target)
+    _sweep(target)
+    place = target.with_name(f".{target.name}.{secrets.token_hex(6)}{_MARK}")
+    try:
+        place.mkdir(0o700)
+        descriptor = os.open(place, os.O_RDONLY)
+    except OSError as problem:
+        raise TableFileError(
+            f"the folder of {str(target)!r} cannot be written to: {problem.strerror}. Nothing was released."
+        ) from None
+    try:
+        _try_lock(descriptor)
+        yield place
+    finally:
+        os.close(descriptor)
+        shutil.rmtree(place, ignore_errors=True)
+
+
 def put_in_place(place: Path, target: Path) -> None:
-    """Rename a finished file. The mode becomes that of any new file: reports are there to be read."""
+    """Rename a finished file or folder. The mode becomes that of any new one: reports are there to be read."""
     refuse_existing(target)
     umask = os.umask(0)
     os.umask(umask)
-    place.chmod(0o666 & ~umask)
+    for file in place.iterdir() if place.is_dir() else ():
+        file.chmod(0o666 & ~umask)
+    place.chmod((0o777 if place.is_dir() else 0o666) & ~umask)
     place.rename(target)
     sync_folder(target.parent)
 
@@ -73,10 +97,11 @@ def refuse_existing(target: Path) -> None:
 def _sweep(target: Path) -> None:
     for left in target.parent.glob(f".{glob.escape(target.name)}.*{_MARK}"):
         with contextlib.suppress(OSError):
-            descriptor = os.open(left, os.O_WRONLY)
+            is_folder = left.is_dir()
+            descriptor = os.open(left, os.O_RDONLY if is_folder else os.O_WRONLY)
             try:
                 if _try_lock(descriptor):
-                    left.unlink()
+                    shutil.rmtree(left, ignore_errors=True) if is_folder else left.unlink()
             finally:
                 os.close(descriptor)
 

@@ -11,6 +11,7 @@ down_revision = None
 
 def upgrade() -> None:
     """Create the tables."""
+    number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
     op.create_table(
         "ledger_subject",
         sa.Column("subject_kind", sa.Text, primary_key=True),
@@ -34,7 +35,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "ledger_event",
-        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("number", number, primary_key=True, autoincrement=False),
         sa.Column("time", sa.Text, nullable=False),
         sa.Column("event", sa.Text, nullable=False),
         sa.Column("subject_kind", sa.Text, nullable=False),

@@ -1,0 +1,122 @@
+"""An encoding from outside of the package: Hadamard response, one hidden bit and a public row for each object.
+
+Run it: python examples/hadamard.py
+
+Values are the columns of a Hadamard matrix, whose rows are as many (a power of two). An object's row is public and
+drawn from the object alone; its symbol is the entry of its row in its truth's column, a bit. Two columns agree in
+exactly one half of all rows, so a report supports every other value one half of the time. Counting is a fast transform:
+it costs the number of reports plus m log m, where local hashing costs their product.
+
+This class is all there is to it. Keyed paths, Algorithm 1, blurring, bridges, estimates and intervals come with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+import relaxdp as rx
+from relaxdp.draw.blocks import Words
+from relaxdp.encode.declared import DeclaredEncoding
+from relaxdp.encode.packed import Packed, PackedEncoding
+from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths
+from relaxdp.encode.registry import register
+from relaxdp.errors import CountsError
+from relaxdp.law.support import Support
+from relaxdp.law.threshold import release_threshold
+
+
+@register
+class HadamardEncoding(DeclaredEncoding, PackedEncoding):
+    """A report is a public row and one hidden bit, four bytes together."""
+
+    name = "hadamard"
+    alphabet = 2
+    symbols = 1
+    seeded = True
+    report_width = 4
+    joint: Joint = "independent"  # three columns of a Hadamard matrix are independent, two by two
+
+    def __init__(self, values: Sequence[Hashable]) -> None:
+        """Declare the values: each is a column."""
+        super().__init__(values)
+        self.rows = 1 << (len(self.values) - 1).bit_length()
+
+    def threshold(self, epsilon: Decimal) -> int:
+        """Return the threshold of the bit: given the row, it is all that a report tells."""
+        return release_threshold(epsilon, 2)
+
+    def seeds(self, permanent: Permanent) -> Words:
+        """Return the public row of each object."""
+        return permanent.words("seed") & np.uint64(self.rows - 1)
+
+    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+        """Return the matrix's entry: the parity of the bits that row and column have in common."""
+        return parity(self.seeds(permanent) & truths.index)
+
+    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+        """Return which columns have the reported bit in the reported row."""
+        assert seeds is not None  # every report has a row
+        columns = np.arange(len(self.values), dtype=np.uint64)
+        return np.asarray(parity(seeds[:, None] & columns) == codes[:, :1])
+
+    def support(self, keep: Fraction) -> Support:
+        """Return the chances over all rows: one half for another value."""
+        return Support(noise=Fraction(1, 2), gain=keep / 2)
+
+    def count(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
+        """Return how many reports support each value, by the fast Walsh-Hadamard transform."""
+        assert seeds is not None
+        signs = np.bincount(seeds.astype(np.intp), 1.0 - 2.0 * codes[:, 0], self.rows).astype(np.int64)
+        half = 1
+        while half < self.rows:
+            pairs = signs.reshape(-1, 2, half)
+            signs = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(-1)
+            half *= 2
+        return np.asarray((len(codes) + signs[: len(self.values)]) // 2)
+
+    def pack(self, codes: Codes, seeds: Words | None = None) -> Packed:
+        """Return row and bit as one number, lowest byte first."""
+        assert seeds is not None
+        return (2 * seeds + codes[:, 0]).astype("<u4").view(np.uint8).reshape(-1, 4)
+
+    def unpack(self, packed: Packed) -> tuple[Codes, Words]:
+        """Return bits and rows."""
+        numbers = np.ascontiguousarray(packed).view("<u4")[:, 0].astype(np.uint64)
+        if len(numbers) and int(numbers.max()) >= 2 * self.rows:
+            raise CountsError(f"a report names a row that is not one of {self.rows}.")
+        return (numbers & np.uint64(1)).astype(np.uint8)[:, None], numbers >> np.uint64(1)
+
+
+def parity(numbers: Words) -> Words:
+    """Return whether an odd number of bits is set."""
+    for shift in (32, 16, 8, 4, 2, 1):
+        numbers = numbers ^ numbers >> np.uint64(shift)
+    return numbers & np.uint64(1)
+
+
+def main() -> None:
+    """Release 100,000 answers out of 1,000 at two levels, and estimate their shares."""
+    towns = [f"town {number}" for number in range(1000)]
+    answers = rx.mechanism(towns, encoding="hadamard")
+    truth = np.random.default_rng(1).choice(towns, 100_000, p=np.r_[[0.4, 0.2], np.full(998, 0.4 / 998)])
+    key = rx.Key.from_bytes(bytes(32))  # an example; yours comes from rx.Key.generate()
+    for epsilon in (0.5, 2):
+        reports = answers.release(
+            truth, np.arange(100_000), key=key, epsilon=epsilon, release="survey", attribute="town"
+        )
+        estimate = answers.estimate(reports, epsilon=epsilon)
+        low, high = estimate.interval()
+        print(f"epsilon {epsilon}: {reports.shape[1]} bytes a report")
+        for place in (0, 1, 2):
+            print(f"  {towns[place]}  {estimate.value[place]:7.4f}  [{low[place]:.4f}, {high[place]:.4f}]")
+    chain = rx.Relaxation(answers, truth="town 7")
+    print(f"Algorithm 1: {chain.relax(epsilon=0.5).hex()}, then {chain.relax(epsilon=2).hex()}: the row stays.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Attacks on transcripts, and measured lower bounds of epsilon."""

@@ -1,0 +1,153 @@
+"""What `relaxdp audit` looks at: every mechanism and encoding of this package, mistakes on purpose, and peers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal
+
+from relaxdp.audit.laws import Law, NoisySamples, Relaxed
+from relaxdp.audit.others import NoisySampleSource, OneAtATime, SaleSource
+from relaxdp.audit.peers import peers
+from relaxdp.audit.planted import ChangedTruthSource, IndependentSource, RaisedThreshold, SecondKeySource
+from relaxdp.audit.sources import AlgorithmSource, Function, PathSource, Source
+from relaxdp.encode.bloom import BloomEncoding
+from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.encode.categorical import CategoricalEncoding
+from relaxdp.encode.local_hash import LocalHashEncoding, best_buckets
+from relaxdp.encode.numeric import NumericEncoding
+from relaxdp.encode.protocol import Encoding
+from relaxdp.encode.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
+from relaxdp.estimate.baselines import noisy_sampling_epsilon
+from relaxdp.law.epsilon import Epsilon
+
+Group = Literal["relaxation", "encoding", "other", "planted", "peer"]
+SAMPLERS: tuple[tuple[str, type[AlgorithmSource] | type[PathSource]], ...] = (
+    ("path", PathSource),
+    ("Algorithm 1", AlgorithmSource),
+)
+STEPS = 10
+LEVELS = ("0.5", "1", "2")
+RELAXED_TO = ("0.2", "0.5", "1", "2", "4")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to audit."""
+
+    group: Group
+    name: str
+    claimed: Epsilon
+    source: Source | Function | None
+    """None for a peer that is not installed."""
+    truths: Sequence[Any] = (0, 1)
+    law: Law | None = None
+    most: int | None = None
+    """As many trials as are bearable where a trial is slow."""
+    least: int = 0
+    """As many trials as it takes to see a small mistake."""
+
+    def trials(self, asked: int) -> int:
+        """Return how many trials are made when `asked` are asked for."""
+        return max(self.least, asked if self.most is None else min(asked, self.most))
+
+
+def all_cases() -> Iterator[Case]:
+    """Return everything."""
+    yield from relaxations()
+    yield from encodings()
+    yield from others()
+    yield from planted()
+    yield from peer_cases()
+
+
+def steps_to(epsilon: str) -> list[Decimal]:
+    """Return ten levels of equal steps."""
+    return [Decimal(epsilon) * step / STEPS for step in range(1, STEPS + 1)]
+
+
+def relaxations() -> Iterator[Case]:
+    """Return two values relaxed in ten steps: the law is known, so the best rule is too."""
+    encoding = CategoricalEncoding(range(2))
+    for epsilon in RELAXED_TO:
+        levels = steps_to(epsilon)
+        for sampler, kind in SAMPLERS:
+            name = f"two values, ten levels up to {epsilon}, {sampler}"
+            yield Case("relaxation", name, epsilon, kind(encoding, levels), law=Relaxed.at(levels, values=2))
+
+
+def encodings() -> Iterator[Case]:
+    """Return every encoding at three levels, with both samplers."""
+    for encoding, truths, law in encodings_with_truths():
+        most = 1_000_000 if encoding.name == "bloom" else None  # words are hashed one at a time
+        for sampler, kind in SAMPLERS:
+            name = f"{encoding.name}, levels 0.5, 1, 2, {sampler}"
+            yield Case("encoding", name, "2", kind(encoding, LEVELS), truths, law, most)
+
+
+def encodings_with_truths() -> Iterator[tuple[Encoding, Sequence[Any], Law | None]]:
+    """Return one of each encoding, with truths that it has to hide from each other."""
+    yield CategoricalEncoding(range(5)), range(5), Relaxed.at(LEVELS, values=5)
+    yield NumericEncoding(0, 1), (0.0, 1.0), Relaxed.at(LEVELS, values=2)
+    yield SymmetricUnaryEncoding(range(4)), range(4), None
+    yield OptimisedUnaryEncoding(range(4)), range(4), None
+    yield LocalHashEncoding(range(4), best_buckets(2)), range(4), None
+    shape = BloomShape(bits=8, hashes=2, cohorts=1)
+    yield BloomEncoding(shape, 0), words_apart(shape), None
+
+
+def words_apart(shape: BloomShape) -> tuple[str, str]:
+    """Return two words that set no bit in common, so that they are as different as words can be."""
+    words = [f"word-{number}" for number in range(10, 99)]
+    bits = {word: set(shape.bits_of(word, 0)) for word in words}
+    full = [word for word in words if len(bits[word]) == shape.hashes]
+    return next((full[0], word) for word in full if not bits[word] & bits[full[0]])
+
+
+def others() -> Iterator[Case]:
+    """Return what else lets reports out."""
+    for how, keyed in (("keyed", True), ("fresh", False)):
+        name = f"a sale at 1 between deliveries at 0.5 and 2, {how}"
+        source = SaleSource(CategoricalEncoding(range(3)), LEVELS, keyed=keyed)
+        yield Case("other", name, "2", source, range(3), Relaxed.at(LEVELS, values=3))
+    for name, keyed, most in (("Path", True, 20_000), ("Relaxation", False, 10_000)):
+        one = OneAtATime(2, list(LEVELS), keyed=keyed)
+        law = Relaxed.at(LEVELS, values=2)
+        yield Case("other", f"{name}, one object at a time, levels 0.5, 1, 2", "2", one, law=law, most=most)
+    epoch = ChangedTruthSource(("0.5", "1"), new_epoch=True)
+    yield Case("other", "a new epoch after the truth changed, 0.5 + 1", "1.5", epoch, range(4))
+    samples = NoisySamples.at(epsilon_alpha=1, epsilon_beta="0.5", samples=STEPS)
+    claimed = noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=STEPS)
+    noisy = NoisySampleSource(samples.permanent, samples.sample, STEPS)
+    yield Case("other", "noisy sampling, ten samples (the paper's baseline)", claimed, noisy, law=samples)
+
+
+def planted() -> Iterator[Case]:
+    """Return mistakes that have to be seen."""
+    bit = CategoricalEncoding(range(2))
+    yield Case("planted", "independent reports at 0.5 and 0.5", "0.5", IndependentSource(bit, ["0.5", "0.5"]))
+    yield Case("planted", "independent reports at 0.5, 1, 2", "2", IndependentSource(bit, LEVELS))
+    yield Case("planted", "released again under a second key, 0.5", "0.5", SecondKeySource(bit, ["0.5", "0.5"]))
+    forgets = ChangedTruthSource(("0.5", "1"), new_epoch=False, forgets_truth=True)
+    yield Case("planted", "truth changed, stream without the truth, 0.5 + 1", "1.5", forgets, range(4))
+    goes_on = ChangedTruthSource(("0.5", "0.5"), new_epoch=False)
+    yield Case("planted", "truth changed, release went on, 0.5 + 0.5", "1", goes_on, range(4))
+    for epsilon in RELAXED_TO[1:]:
+        raised = RaisedThreshold(range(2), Fraction(1, 100))
+        # At 0.5 one percent is 8 standard errors of 10 million trials, and more at larger levels.
+        name = f"threshold 1 % too high at {epsilon}"
+        law = Relaxed.at([epsilon], values=2)
+        yield Case("planted", name, epsilon, AlgorithmSource(raised, [epsilon]), law=law, least=20_000_000)
+
+
+def peer_cases() -> Iterator[Case]:
+    """Return others' randomized response of two values, released once: none of them relaxes."""
+    for name, most, make in peers(1.0):
+        try:
+            function = make()
+        except ImportError:
+            yield Case("peer", name, 1, None)
+            continue
+        yield Case("peer", name, 1, function, law=Relaxed.at([1], values=2), most=most)

@@ -1,0 +1,86 @@
+"""Mistakes on purpose. An auditor that does not see them would prove nothing by finding nothing elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from relaxdp.audit.sources import AlgorithmSource, EncodedSource, Source, Truths, batch_key, released
+from relaxdp.audit.views import Transcripts
+from relaxdp.draw.blocks import CHUNK
+from relaxdp.draw.columns import id_blocks
+from relaxdp.draw.path_arrays import ArrayPath
+from relaxdp.draw.stream import path_key
+from relaxdp.encode.categorical import CategoricalEncoding
+from relaxdp.encode.protocol import Codes
+from relaxdp.hazmat import SeededEntropy
+from relaxdp.law.bridge import NOISE
+from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.law.threshold import ONE
+
+HISTORIES = ((0, 0), (0, 1), (1, 0), (1, 1))
+"""Truths before and after a change: what the sources below take, by number."""
+
+
+class IndependentSource(AlgorithmSource):
+    """Reports that forget the last one: every level is drawn afresh."""
+
+    def step(self, truth: Codes, last: Codes | None, old: Fraction, new: Fraction, entropy: SeededEntropy) -> Codes:
+        """Draw as if nothing had been released before."""
+        return super().step(truth, None, NOISE, new, entropy)
+
+
+class SecondKeySource(EncodedSource):
+    """A release that is made once more, at each level under another key."""
+
+    def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
+        """Release every level on a path of its own."""
+        transcripts = self.empty(len(truths))
+        for level, epsilon in enumerate(self.epsilons):
+            self.show(transcripts, level, *released(self.encoding, truths, batch_key(seed, batch, level), epsilon))
+        return transcripts
+
+
+class RaisedThreshold(CategoricalEncoding):
+    """A categorical encoding whose thresholds are too high by a part of themselves."""
+
+    def __init__(self, values: Sequence[int], excess: Fraction) -> None:
+        super().__init__(values)
+        self._excess = excess
+
+    def threshold(self, epsilon: Decimal) -> int:
+        """Return too high a threshold."""
+        return min(int(super().threshold(epsilon) * (1 + self._excess)), ONE - 1)
+
+
+class ChangedTruthSource(Source):
+    """Two releases of one bit, between which the truth may change; truths are numbers of HISTORIES.
+
+    Right: the second release is a new epoch, another path whose cost is added (`new_epoch`). Wrong: the release goes on
+    under its old name. Worse: the stream does not even look at the truth (`forgets_truth`), so the same noise covers
+    both truths and a report that changed shows both of them.
+    """
+
+    def __init__(self, epsilons: tuple[Epsilon, Epsilon], *, new_epoch: bool, forgets_truth: bool = False) -> None:
+        self._epsilons = [as_epsilon(epsilon) for epsilon in epsilons]
+        self._new_epoch, self._forgets_truth = new_epoch, forgets_truth
+        self._encoding = CategoricalEncoding(range(2))
+
+    def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
+        """Return the report of the first truth and that of the second."""
+        history = np.array(HISTORIES, dtype=np.uint64).take(truths, axis=0)
+        transcripts = np.empty((2, len(truths)), dtype=np.uint8)
+        for place, epsilon in enumerate(self._epsilons):
+            name = self._encoding.path_name(f"epoch {place if self._new_epoch else 0}", "truth")
+            path = ArrayPath(path_key(batch_key(seed, batch), name), 2, self._encoding.threshold(epsilon))
+            for start in range(0, len(truths), CHUNK):
+                part = slice(start, min(start + CHUNK, len(truths)))
+                truth = history[part, place]
+                ((_, blocks),) = id_blocks(np.arange(part.start, part.stop), 0)[1]
+                index = np.zeros_like(truth) if self._forgets_truth else truth
+                path.draw(transcripts[place, part], slice(None), path.cipher.absorb(blocks), truth, index)
+            path.finish()
+        return transcripts.T

@@ -1,0 +1,245 @@
+"""`relaxdp rappor`: parameters, maps and decoding for RAPPOR's users; encoding and relaxing are in `rappor_encode`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from relaxdp.cli.plan import AboutChoice
+from relaxdp.cli.rappor_encode import encode, relax
+from relaxdp.encode.bloom_levels import bit_epsilon
+from relaxdp.errors import OptionError, TableFileError
+from relaxdp.estimate.rappor_classic import Responses
+from relaxdp.estimate.rappor_decode import Decoded, Rows
+from relaxdp.estimate.rappor_decode import decode as decode_counts
+from relaxdp.estimate.rappor_map import CandidateMap
+from relaxdp.estimate.rappor_planning import POWER, RATE, Plan, advise, advise_share
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.table.declare import values_from_file
+from relaxdp.table.rappor_files import Parameters, map_rows, read_map
+from relaxdp.table.rappor_reports import count_files
+
+app = typer.Typer(help="RAPPOR with relaxation instead of noisy sampling.", no_args_is_help=True, rich_markup_mode=None)
+
+
+class MethodChoice(StrEnum):
+    """How levels are weighted."""
+
+    AVERAGE = "average"
+    PRECISION = "precision"
+
+
+class CorrectionChoice(StrEnum):
+    """What the rate of false words means."""
+
+    HOLM = "holm"
+    BENJAMINI_HOCHBERG = "benjamini-hochberg"
+
+
+@app.command()
+def params(
+    devices: Annotated[int, typer.Option(help="How many devices report.", show_default=False)],
+    candidates: Annotated[int, typer.Option(help="How many words are looked for.", show_default=False)],
+    epsilon: Annotated[str | None, typer.Option(help="The last level that is planned, that of a whole report.")] = None,
+    share: Annotated[float | None, typer.Option(help="The smallest share of a word that must be found.")] = None,
+    bits: Annotated[int | None, typer.Option(help="Bits of a report (k)  [default: as many as it takes]")] = None,
+    hashes: Annotated[int | None, typer.Option(help="Bits that a word sets (h)  [default: 1, 2 and 4]")] = None,
+    cohorts: Annotated[int | None, typer.Option(help="Cohorts (m)  [default: as many as it takes]")] = None,
+    write: Annotated[
+        Path | None, typer.Option(help="Write the first row as a parameter file, .csv or .json; it must not exist.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Choose k, h, cohorts and epsilon: the smallest share that would be found, or the epsilon that it takes."""
+    if (epsilon is None) == (share is None):
+        raise OptionError("give --epsilon to learn the smallest share that is found, or --share to learn the epsilon.")
+    given: dict[str, Any] = {"devices": devices, "candidates": candidates, "bits": bits, "cohorts": cohorts}
+    given |= {} if hashes is None else {"hashes": (hashes,)}
+    plans = advise(epsilon=epsilon, **given) if epsilon is not None else advise_share(float(share or 0), **given)
+    if write is not None:
+        _write_parameters(write, plans[0])
+    if as_json:
+        rows = [_plan_row(plan) for plan in plans]
+        answer = {"devices": devices, "candidates": candidates, "power": POWER, "rate": RATE, "plans": rows}
+        typer.echo(json.dumps(answer))
+        return
+    console, table = Console(), Table()
+    for heading in ("k", "h", "cohorts", "epsilon", "of a bit", "f", "smallest share found"):
+        table.add_column(heading, justify="right")
+    for plan in plans:
+        shape, level = plan.shape, plan.epsilon
+        table.add_row(
+            str(shape.bits), str(shape.hashes), str(shape.cohorts), epsilon_text(level),
+            f"{float(bit_epsilon(shape, level)):.4g}", f"{float(plan.noise):.4g}", f"{plan.smallest_share:.3%}",
+        )  # fmt: skip
+    console.print(f"{devices:,} devices, {candidates:,} candidates, the best first.")
+    console.print(table)
+    console.print(
+        f"A word with that share is found with a probability of {POWER:.0%}; the chance of finding even one word that "
+        f"nobody has is at most {RATE:.0%}."
+    )
+
+
+@app.command("map")
+def candidate_map(
+    candidates: Annotated[Path, typer.Argument(help="File of candidate words, one a line.")],
+    params: Annotated[Path, typer.Option(help="Parameter file, .csv or .json.", show_default=False)],
+) -> None:
+    """Write the candidate map to standard output: a word, then its bits in every cohort."""
+    shape = Parameters.read(params).shape
+    for row in map_rows(values_from_file(candidates), shape):
+        sys.stdout.write(row)
+
+
+app.command()(encode)
+app.command()(relax)
+
+
+@app.command()
+def decode(
+    files: Annotated[
+        list[Path], typer.Argument(help="Reports or counts; a client in several files counts once, at its highest.")
+    ],
+    params: Annotated[Path, typer.Option(help="Parameter file, .csv or .json.", show_default=False)],
+    map_file: Annotated[Path | None, typer.Option("--map", help="Candidate map.")] = None,
+    candidates: Annotated[Path | None, typer.Option(help="Candidate words, one a line, instead of a map.")] = None,
+    epsilon: Annotated[
+        list[str] | None,
+        typer.Option(help="Level of a file that does not say it: one for each file. [default: f, p and q]"),
+    ] = None,
+    method: Annotated[
+        MethodChoice, typer.Option(help="Weights of levels: every device the same, or less noise more.")
+    ] = MethodChoice.AVERAGE,
+    rate: Annotated[float, typer.Option(help="The rate of false words that is accepted.")] = RATE,
+    correction: Annotated[
+        CorrectionChoice,
+        typer.Option(help="The chance of even one false word (holm), or their share among those found."),
+    ] = CorrectionChoice.HOLM,
+    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="Intervals that hold for all candidates at once.")
+    ] = False,
+    about: Annotated[
+        AboutChoice, typer.Option(help="These devices, or the population that they are a sample of.")
+    ] = AboutChoice.OBJECTS,
+    everything: Annotated[bool, typer.Option("--all", help="Show candidates that were not found too.")] = False,
+    trust_map: Annotated[
+        bool, typer.Option("--trust-map", help="Take a map whose words were hashed in another way.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw the words that were found into a .png, .svg or .pdf.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs: all candidates.")] = False,
+) -> None:
+    """Find words: their shares with intervals, and which of them are really there."""
+    parameters = Parameters.read(params)
+    counts, notes = count_files(files, parameters, epsilon or [])
+    if map_file is not None and candidates is not None:
+        raise OptionError("give --map or --candidates, not both.")
+    words = None if map_file is None else read_map(map_file, parameters.shape)
+    if candidates is not None:
+        words = CandidateMap.of_words(values_from_file(candidates), parameters.shape)
+    decoded = decode_counts(counts, words, method=method.value, trust_map=trust_map)
+    found = decoded.detected(rate, correction.value)
+    low, high = decoded.interval(confidence, simultaneous=simultaneous, about=about.value)
+    order = np.argsort(-decoded.consistent(), kind="stable")
+    shown = order if everything else order[found[order]]
+    if plot is not None:
+        _plot(decoded, order[found[order]], plot, confidence, about)
+    if as_json:
+        typer.echo(json.dumps(_answer(decoded, found, low, high, rate, correction, notes)))
+        return
+    console, table = Console(), Table()
+    for heading in ("word", "share", f"{100 * confidence:g} % interval", *(["found"] if everything else [])):
+        table.add_column(heading, justify="left" if heading == "word" else "right")
+    for place in shown:
+        cells = [
+            escape(str(decoded.labels[place])),
+            f"{decoded.share[place]:.2%}",
+            f"{low[place]:.2%} .. {high[place]:.2%}",
+        ]
+        table.add_row(*cells, *(["yes" if found[place] else "no"] if everything else []))
+    console.print(f"{decoded.devices:,} devices: {'; '.join(dict.fromkeys(notes))}.")
+    console.print(table)
+    console.print(_conclusion(decoded, int(found.sum()), rate, correction))
+
+
+def _conclusion(decoded: Decoded, found: int, rate: float, correction: CorrectionChoice) -> str:
+    what = (
+        f"the chance that even one of them is false is at most {rate:.3g}"
+        if correction is CorrectionChoice.HOLM
+        else f"on average at most a share of {rate:.3g} of them is false"
+    )
+    strange = ""
+    if decoded.unlisted is not None:
+        share, error = decoded.unlisted
+        low, high = (min(1.0, max(0.0, share + reach * error)) for reach in (-1.96, 1.96))
+        strange = f" Words that were not listed: {low:.0%} to {high:.0%} of the devices (95 %)."
+    return f"{found:,} of {len(decoded.labels):,} candidates found; {what}.{strange}"
+
+
+def _answer(
+    decoded: Decoded, found: Any, low: Any, high: Any, rate: float, correction: CorrectionChoice, notes: list[str]
+) -> dict[str, Any]:
+    rows = zip(
+        decoded.labels, decoded.share.tolist(), decoded.value.tolist(), decoded.std_error.tolist(), low.tolist(),
+        high.tolist(), decoded.p_value.tolist(), found.tolist(), strict=True,
+    )  # fmt: skip
+    names = ("word", "share", "estimate", "std_error", "low", "high", "p_value", "found")
+    words = [dict(zip(names, row, strict=True)) for row in rows]
+    for word in words:
+        if word["std_error"] == float("inf"):
+            word["std_error"] = None
+    return {
+        "devices": decoded.devices,
+        "files": notes,
+        "rate": rate,
+        "correction": correction.value,
+        "unlisted": None
+        if decoded.unlisted is None
+        else {"estimate": decoded.unlisted[0], "std_error": decoded.unlisted[1]},
+        "words": words,
+    }
+
+
+def _plot(decoded: Decoded, places: Any, target: Path, confidence: float, about: AboutChoice) -> None:
+    if not len(places):
+        raise OptionError("no word was found, so there is nothing to draw.")
+    axes = Rows(decoded, places[:60]).plot(confidence_level=confidence, about=about.value)
+    try:
+        axes.figure.savefig(target, dpi=120)
+    except (OSError, ValueError):
+        raise TableFileError(
+            f"the plot {str(target)!r} cannot be written: check its folder and its ending.", path=str(target)
+        ) from None
+
+
+def _write_parameters(target: Path, plan: Plan) -> None:
+    text = Parameters(plan.shape, Responses(Fraction(plan.noise))).dumps(as_json=target.suffix.lower() == ".json")
+    try:
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise TableFileError(f"{str(target)!r} exists already. Nothing was written.", path=str(target)) from None
+    except OSError as problem:
+        raise TableFileError(f"{str(target)!r} cannot be written: {problem.strerror}.", path=str(target)) from None
+
+
+def _plan_row(plan: Plan) -> dict[str, Any]:
+    return {
+        "k": plan.shape.bits,
+        "h": plan.shape.hashes,
+        "cohorts": plan.shape.cohorts,
+        "epsilon": epsilon_text(plan.epsilon),
+        "f": f"{plan.noise:f}",
+        "std_error": plan.standard_error,
+        "smallest_share": plan.smallest_share,
+    }

@@ -1,0 +1,193 @@
+"""`relaxdp rappor encode` and `relax`: a table of clients and words becomes reports, level after level."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import ExitStack
+from decimal import Decimal
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from relaxdp.cli.release import _ledger_beside, _refuse_other_name, _report
+from relaxdp.draw.key import Key
+from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.encode.bloom_levels import epsilon_of, whole_epsilon
+from relaxdp.errors import DescriptionError, OptionError, ScheduleError
+from relaxdp.estimate.schedules import Linear, NoisySampling
+from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.subject import Subject
+from relaxdp.table.charging import Account
+from relaxdp.table.rappor_files import Parameters
+from relaxdp.table.rappor_release import RapporRequest, encode_table, quote_table, relax_table
+from relaxdp.table.rappor_reports import ReportsDescription
+from relaxdp.table.release import Outcome
+
+Source = Annotated[Path, typer.Argument(metavar="IN", help="Table of clients and words: Parquet, CSV or Arrow IPC.")]
+Target = Annotated[Path, typer.Argument(metavar="OUT", help="File of reports; it must not exist.")]
+Params = Annotated[Path, typer.Option(help="Parameter file, .csv or .json.", show_default=False)]
+KeyFile = Annotated[Path, typer.Option(help="Key file, from `relaxdp keygen`.", show_default=False)]
+IdColumn = Annotated[str, typer.Option("--id", help="Column that holds the clients.")]
+Column = Annotated[str, typer.Option(help="Column that holds the words.")]
+Population = Annotated[str, typer.Option(help="Whose budget is charged; all its tables add up.")]
+LedgerPlace = Annotated[str | None, typer.Option(help="Ledger file or database URL  [default: KEY.ledger]")]
+NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Release without accounting. Your risk.")]
+Budget = Annotated[str | None, typer.Option(help="Budget of the population; the first release needs it.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+class PaceChoice(StrEnum):
+    """How a device goes from level to level."""
+
+    LINEAR = "linear"
+    NOISY_SAMPLING = "noisy-sampling"
+
+
+def encode(
+    source: Source,
+    target: Target,
+    params: Params,
+    key: KeyFile,
+    epsilon: Annotated[
+        str | None, typer.Option(help="The level of a whole report  [default: that of the parameters' f]")
+    ] = None,
+    id_column: IdColumn = "client",
+    column: Column = "value",
+    name: Annotated[str | None, typer.Option("--release", help="Name of the release  [default: IN's name]")] = None,
+    population: Population = "everyone",
+    ledger: LedgerPlace = None,
+    no_ledger: NoLedger = False,
+    budget: Budget = None,
+    again: Annotated[bool, typer.Option("--again", help="Allow a level below the last one; it costs nothing.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Another key, other parameters or changed words: a new path, charged.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the reports of a table: client, cohort and bits. The same level again gives the identical reports.
+
+    A cohort is drawn from the client alone. Only the permanent response leaves, at the level that is asked for.
+    """
+    parameters = Parameters.read(params)
+    level = epsilon_of(parameters.shape, parameters.responses.noise) if epsilon is None else as_epsilon(epsilon)
+    request = RapporRequest.make(
+        parameters.shape, source, target, id_column=id_column, column=column, epsilon=level, key=Key.load(key),
+        release=source.stem if name is None else name,
+    )  # fmt: skip
+    _run(
+        request, partial(encode_table, request), key, ledger, no_ledger, population, budget, dry_run, as_json,
+        again=again, force=force, named=name is not None,
+    )  # fmt: skip
+
+
+def relax(
+    source: Source,
+    target: Target,
+    last: Annotated[Path, typer.Option(metavar="OLD", help="The last reports, of the same table.", show_default=False)],
+    params: Params,
+    key: KeyFile,
+    epsilon: Annotated[str | None, typer.Option(help="The new level of a whole report.")] = None,
+    pace: Annotated[PaceChoice | None, typer.Option(help="Take the next level of a schedule instead.")] = None,
+    first: Annotated[str | None, typer.Option(help="linear: the first level.")] = None,
+    limit: Annotated[str | None, typer.Option(help="linear: the last level.")] = None,
+    alpha: Annotated[str | None, typer.Option(help="noisy-sampling: epsilon of a bit's permanent response.")] = None,
+    beta: Annotated[str | None, typer.Option(help="noisy-sampling: epsilon of a bit's sample.")] = None,
+    steps: Annotated[int | None, typer.Option(help="How many levels the schedule has.")] = None,
+    id_column: IdColumn = "client",
+    column: Column = "value",
+    population: Population = "everyone",
+    ledger: LedgerPlace = None,
+    no_ledger: NoLedger = False,
+    budget: Budget = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take the reports of a table to a higher level; all reports together cost the higher level alone.
+
+    The level is --epsilon, or the next one of a schedule: linear in a whole report, or at the rate at which noisy
+    sampling would spend (the paper's equation, for each bit).
+    """
+    parameters = Parameters.read(params)
+    description = ReportsDescription.of(last)
+    if description is None:
+        raise DescriptionError(f"{str(last)!r} does not say its level: it is no file of reports made here.")
+    if (epsilon is None) == (pace is None):
+        raise OptionError("give --epsilon, or --pace with its levels. Nothing was released.")
+    given = {"first": first, "limit": limit, "alpha": alpha, "beta": beta, "steps": steps}
+    level = (
+        as_epsilon(epsilon)
+        if epsilon is not None
+        else _next_level(pace or PaceChoice.LINEAR, given, parameters.shape, description.report.epsilon)
+    )
+    request = RapporRequest.make(
+        parameters.shape, source, target, id_column=id_column, column=column, epsilon=level, key=Key.load(key),
+        release=re.sub(r" \(epoch \d+\)$", "", description.report.release),
+    )  # fmt: skip
+    work = partial(relax_table, request, last)
+    _run(request, work, key, ledger, no_ledger, population, budget, dry_run, as_json, named=True)
+
+
+def _next_level(pace: PaceChoice, given: dict[str, Any], shape: BloomShape, last: Decimal) -> Decimal:
+    needed = ("first", "limit", "steps") if pace is PaceChoice.LINEAR else ("alpha", "beta", "steps")
+    wrong = [name for name in given if (given[name] is not None) != (name in needed)]
+    if wrong:
+        listed = " and ".join(f"--{name}" for name in needed)
+        raise OptionError(f"--pace {pace.value} needs {listed}, and nothing else of its kind. Nothing was released.")
+    if pace is PaceChoice.LINEAR:
+        levels = list(Linear(given["first"], given["limit"], given["steps"]))
+    else:
+        levels = [whole_epsilon(shape, level) for level in NoisySampling(given["alpha"], given["beta"], given["steps"])]
+    found = next((level for level in levels if level > last), None)
+    if found is None:
+        raise ScheduleError(
+            f"the last reports are at {epsilon_text(last)}, and the schedule ends at {epsilon_text(levels[-1])}. "
+            "Nothing was released."
+        )
+    return found
+
+
+def _run(
+    request: RapporRequest,
+    work: Callable[..., Outcome],
+    key: Path,
+    ledger: str | None,
+    no_ledger: bool,
+    population: str,
+    budget: str | None,
+    dry_run: bool,
+    as_json: bool,
+    *,
+    again: bool = False,
+    force: bool = False,
+    named: bool = False,
+) -> None:
+    if no_ledger and dry_run:
+        raise OptionError("--dry-run asks the ledger, so it needs one. Nothing was released.")
+    with ExitStack() as stack:
+        account = None
+        if not no_ledger:
+            book = stack.enter_context(Ledger.open(ledger or str(_ledger_beside(key))))
+            subject = Subject.population(population)
+            if not named:
+                _refuse_other_name(
+                    book, subject, request.table.release, [each.column for each in request.table.columns]
+                )
+            account = Account(book, subject, budget, f"rappor to {request.table.target.name}", again, force)
+        if dry_run and account is not None:
+            _report(request.table, None, quote_table(request, account), as_json)
+            return
+        console = Console(stderr=True)
+        columns = (TextColumn("encoding"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn())
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+            task = bar.add_task("", total=None)
+            outcome = work(account, progress=lambda done, total: bar.update(task, completed=done, total=total))
+        _report(request.table, outcome.rows, outcome.charges, as_json)

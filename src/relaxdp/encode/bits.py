@@ -1,0 +1,53 @@
+"""Packed bits: rows of bits as bytes and back, and how many rows have each bit set."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaxdp.errors import CountsError
+
+Bytes = NDArray[np.uint8]
+
+_LOWEST = np.uint64(0x0101010101010101)
+# So many rows can be added up in bytes before one could overflow.
+_ROWS = 255
+# A row of so many bytes is long enough for its sums to be fast, and 255 of them stay in the cache.
+_LONG = 512
+
+
+def pack_bits(bits: NDArray[np.unsignedinteger]) -> Bytes:
+    """Return rows of bits as bytes, the lowest bit first."""
+    return np.packbits(bits.astype(np.uint8, copy=False), axis=1, bitorder="little")
+
+
+def unpack_bits(packed: Bytes, count: int) -> Bytes:
+    """Return the first `count` bits of each row."""
+    return np.unpackbits(packed, axis=1, count=count, bitorder="little")
+
+
+def check_padding(packed: Bytes, count: int) -> None:
+    """Refuse rows that have a bit set beyond the first `count`: they were made for something else."""
+    if count % 8 and packed.size and int(np.bitwise_or.reduce(packed[:, -1])) >> count % 8:
+        row = int(np.argmax(packed[:, -1] >> np.uint8(count % 8) != 0)) + 1
+        raise CountsError(f"a report has more than {count} bits: its padding is not zero.", bits=count, row=row)
+
+
+def count_bits(packed: Bytes, count: int) -> NDArray[np.int64]:
+    """Return in how many rows each of the first `count` bits is set.
+
+    Eight bytes are added up as one word, whose bytes each count one bit of up to 255 rows. Short rows are counted side
+    by side, so that the sums run over long ones; the few that are left over are unpacked.
+    """
+    packed = np.ascontiguousarray(packed)
+    width = packed.shape[1]
+    together = 8 * -(-_LONG // (8 * width))
+    whole = len(packed) // together
+    rows = packed[: whole * together].reshape(whole, together * width).view(np.uint64)
+    totals = np.zeros((8, together * width), dtype=np.int64)
+    for start in range(0, whole, _ROWS):
+        lanes = rows[start : start + _ROWS]
+        for bit in range(8):
+            totals[bit] += np.add.reduce((lanes >> np.uint64(bit)) & _LOWEST, axis=0).view(np.uint8)
+    left = unpack_bits(packed[whole * together :], count).sum(axis=0, dtype=np.int64)
+    return np.asarray(totals.reshape(8, together, width).sum(axis=1).T.reshape(-1)[:count] + left)

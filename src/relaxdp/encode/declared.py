@@ -1,0 +1,152 @@
+"""Declared values: which index each truth of a column has. Shared by all encodings of a list of values."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable, Mapping, Sequence, Set
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from relaxdp.draw.blocks import Words
+from relaxdp.draw.canonical import canonical, kind_of
+from relaxdp.draw.columns import as_arrow, as_objects, column_slice, is_objects
+from relaxdp.encode.protocol import Encoding, Truths
+from relaxdp.errors import UndeclaredValueError, ValuesError
+
+NOTHING = " Nothing was released."
+
+
+class DeclaredEncoding(Encoding):
+    """An encoding of values that are declared beforehand, in an order that is part of the path."""
+
+    def __init__(self, values: Sequence[Hashable]) -> None:
+        """Declare the values, which are public."""
+        if isinstance(values, str | bytes | Set | Mapping):
+            raise ValuesError("the values must be a list: their order is part of the path.")
+        self.values = tuple(_plain(value) for value in values)
+        self.kind, encoded = _check(self.values)
+        self.digest = sha256(struct.pack("<Q", len(self.values)) + b"".join(encoded)).digest()
+        self._index = {value: index for index, value in enumerate(self.values)}
+        # 0, 1, 2, ... as values are their own indices: the common case of data that is coded already.
+        self._is_range = self.kind == "integer" and self.values == tuple(range(len(self.values)))
+
+    @property
+    def labels(self) -> Sequence[Hashable]:
+        """The declared values."""
+        return self.values
+
+    @property
+    def params(self) -> bytes:
+        """The digest of the ordered values."""
+        return self.digest
+
+    def truths(self, column: Any, first_row: int = 0) -> Truths:
+        """Return the indices of the values in a column."""
+        return Truths(self._indices(column, first_row))
+
+    def _indices(self, column: Any, first_row: int) -> Words:
+        if self._is_range and isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+            outside = (column < 0) | (column >= len(self.values))
+            if outside.any():
+                raise self._undeclared(first_row + int(np.argmax(outside)))
+            return column.astype(np.uint64)
+        column = as_objects(column)
+        if is_objects(column):
+            return self._indices_of_objects(list(column), first_row)
+        found = self._find_all(column)
+        if found is None:
+            raise UndeclaredValueError(
+                f"the values cannot be compared with the {len(self.values)} declared ones, which are of kind "
+                f"{self.kind}.{NOTHING}"
+            )
+        if found.null_count:
+            row = pc.index(pc.is_null(found), True).as_py()
+            raise self._undeclared(first_row + row, missing=_is_missing(column, row))
+        return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.uint64)
+
+    def _find_all(self, column: Any) -> pa.Array | None:
+        """Return indices, or None for another kind of column: an exception's context would carry a truth along."""
+        try:
+            if isinstance(column, pa.Array) and pa.types.is_dictionary(column.type):
+                return pc.take(self._find(as_arrow(column.dictionary)), column.indices)
+            return self._find(as_arrow(column))
+        except (pa.ArrowException, UnicodeError, TypeError):
+            return None
+
+    def _find(self, array: pa.Array) -> pa.Array:
+        """Return the index of every element, null where it is not declared. A number is not its text."""
+        if not _arrow_kind_is(array.type, self.kind):
+            raise TypeError
+        if self.kind == "number":
+            array = pc.add(array.cast(pa.float64()), 0.0)  # -0.0 is 0.0
+        if self.kind == "integer":
+            if pa.types.is_uint64(array.type) or max(self.values) >= 2**63:
+                return pa.array([self._index.get(number) for number in array.to_pylist()], type=pa.int64())
+            array = array.cast(pa.int64())
+        return pc.index_in(array, value_set=pa.array(self.values, type=array.type))
+
+    def _indices_of_objects(self, items: list[Any], first_row: int) -> Words:
+        indices = np.empty(len(items), dtype=np.uint64)
+        for row, item in enumerate(items):
+            index = self._index.get(_plain(item)) if kind_of(item) == self.kind else None
+            if index is None:
+                raise self._undeclared(first_row + row, missing=item is None or item != item)  # noqa: PLR0124 (NaN)
+            indices[row] = index
+        return indices
+
+    def _undeclared(self, row: int, *, missing: bool = False) -> UndeclaredValueError:
+        what = "is missing, which" if missing else "is"
+        is_not = "is not" if missing else "not"
+        return UndeclaredValueError(
+            f"row {row + 1:,}: the value {what} {is_not} one of the {len(self.values)} declared values.{NOTHING}",
+            row=row + 1,
+            values=len(self.values),
+        )
+
+
+def _is_missing(column: Any, row: int) -> bool:
+    part = as_arrow(column_slice(column, row, row + 1))
+    return bool(part.null_count)
+
+
+def _plain(value: Any) -> Any:
+    """Return NumPy's scalars as Python's and -0.0 as 0.0, so that equal values are one value."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value + 0.0 if isinstance(value, float) else value
+
+
+def _check(values: Sequence[Any]) -> tuple[str, list[bytes]]:
+    if len(values) < 2:
+        raise ValuesError(f"at least two values must be declared, not {len(values)}.", values=len(values))
+    kinds = {kind_of(value) for value in values}
+    if len(kinds) != 1 or None in kinds:
+        raise ValuesError(
+            "the declared values must be of one kind: whole numbers, text, bytes, UUIDs or numbers "
+            "(write true and false as 'yes' and 'no', or as 1 and 0)."
+        )
+    if kinds == {"integer"} and min(values) < 0 and max(values) >= 2**63:
+        raise ValuesError("whole numbers as values must fit into 64 bits, signed or unsigned.")
+    try:
+        encoded = [canonical(value) for value in values]
+    except ValueError as problem:
+        raise ValuesError(f"a declared value is not usable: {problem}.") from None
+    seen: dict[bytes, Any] = {}
+    for value, data in zip(values, encoded, strict=True):
+        if data in seen:
+            raise ValuesError(f"the value {value!r} is declared twice.", value=value)  # declared values are public
+        seen[data] = value
+    return str(kinds.pop()), encoded
+
+
+def _arrow_kind_is(kind: pa.DataType, wanted: str) -> bool:
+    tests = {
+        "integer": pa.types.is_integer,
+        "text": pa.types.is_large_string,
+        "bytes": lambda each: pa.types.is_large_binary(each) or pa.types.is_fixed_size_binary(each),
+        "number": pa.types.is_float64,
+    }
+    return wanted in tests and bool(tests[wanted](kind))

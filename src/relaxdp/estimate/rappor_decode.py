@@ -1,0 +1,199 @@
+"""RAPPOR decoding: counts of bits -> shares of words with intervals, and which words are really there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+from scipy.stats import binom, false_discovery_control
+
+from relaxdp.errors import CountsError, RapporError
+from relaxdp.estimate.combined import Combined
+from relaxdp.estimate.frequency import Frequency
+from relaxdp.estimate.rappor_counts import Method, RapporCounts
+from relaxdp.estimate.rappor_fit import Fit, fit_words
+from relaxdp.estimate.rappor_map import CandidateMap
+from relaxdp.estimate.result import About, Result, check_about
+from relaxdp.estimate.simplex import nearest_shares
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Correction = Literal["holm", "benjamini-hochberg"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decoded(Result):
+    """Shares of candidate words among the devices, and the chance that each would look so large by noise alone.
+
+    `value` is unbiased, so it may lie below 0; `consistent` gives shares that do not, and sum to at most 1.
+    """
+
+    estimate: Result
+    share: Floats
+    p_value: Floats
+    """For each word: how likely an estimate at least so large is if no device has the word."""
+    devices: int
+    unlisted: tuple[float, float] | None = None
+    """The share of devices whose word was not listed, unbiased, and its standard error; None where it is not known."""
+
+    @property
+    def labels(self) -> Sequence[str]:  # type: ignore[override]
+        """The candidates."""
+        return self.estimate.labels
+
+    @property
+    def value(self) -> Floats:
+        """The unbiased estimates."""
+        return self.estimate.value
+
+    def standard_error(self, about: About = "objects") -> Floats:
+        """Return the standard errors."""
+        return self.estimate.standard_error(about)
+
+    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        """Return the ends of intervals; the share that people read lies inside."""
+        low, high = self.estimate.ends(tail, about)
+        return np.minimum(low, self.share), np.maximum(high, self.share)
+
+    def consistent(self) -> Floats:
+        """Return shares that are not negative and sum to at most 1: less error, at the price of some bias."""
+        return self.share
+
+    def detected(self, rate: float = 0.05, correction: Correction = "holm") -> Flags:
+        """Return which words are there, corrected for the number of candidates.
+
+        "holm": the chance that even one word is found that no device has is at most `rate`. "benjamini-hochberg": of
+        the words that are found, at most this share is wrong on average; it finds more.
+
+        Claim: both rates, measured; tests/statistical/test_rappor.py.
+        """
+        if not 0 < rate < 1:
+            raise CountsError(f"a rate of false words lies between 0 and 1, like 0.05; not {rate}.")
+        if correction == "benjamini-hochberg":
+            return np.asarray(false_discovery_control(self.p_value) <= rate)
+        if correction != "holm":
+            raise CountsError(f"the correction is 'holm' or 'benjamini-hochberg', not {correction!r}.")
+        order = np.argsort(self.p_value, kind="stable")
+        steps = self.p_value[order] * np.arange(len(order), 0, -1)
+        found = np.zeros(len(order), dtype=np.bool_)
+        found[order] = np.maximum.accumulate(steps) <= rate
+        return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rows(Result):
+    """Some rows of an estimate, for people: in an order of their choice."""
+
+    whole: Result
+    places: NDArray[np.intp]
+
+    @property
+    def labels(self) -> Sequence[Any]:  # type: ignore[override]
+        """The labels of the chosen rows."""
+        return [self.whole.labels[place] for place in self.places]
+
+    @property
+    def questions(self) -> int:
+        """As many as the whole has: choosing rows by what they say does not make the others unasked."""
+        return self.whole.questions
+
+    @property
+    def value(self) -> Floats:
+        """The estimates of the chosen rows."""
+        return np.asarray(self.whole.value[self.places])
+
+    def standard_error(self, about: About = "objects") -> Floats:
+        """Return the standard errors of the chosen rows."""
+        return np.asarray(self.whole.standard_error(about)[self.places])
+
+    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        """Return the ends of the chosen rows."""
+        low, high = self.whole.ends(tail, about)
+        return low[self.places], high[self.places]
+
+
+def decode(
+    counts: RapporCounts,
+    candidates: CandidateMap | None = None,
+    *,
+    method: Method = "average",
+    trust_map: bool = False,
+) -> Decoded:
+    """Return the shares of the candidates, from devices at any levels.
+
+    One bit is a boolean, and a map that gives every word a bit of its own (basic RAPPOR) needs no regression: both are
+    debiased directly. Any other map must be that of the parameters' hash, unless `trust_map` says that it is right.
+    """
+    if counts.shape.is_boolean:
+        if candidates is not None:
+            raise RapporError("one bit is a boolean: it is decoded without a map.")
+        return _direct(counts, ["true"], np.zeros((1, counts.shape.cohorts), dtype=np.intp), method)
+    if candidates is None:
+        raise RapporError("a map of candidates is needed: only words that are looked for can be found.")
+    if candidates.shape != counts.shape:
+        raise RapporError(f"the map is for other parameters ({candidates.shape}) than the counts ({counts.shape}).")
+    if not candidates.is_hashed and candidates.is_diagonal:
+        return _direct(counts, candidates.words, candidates.bits[:, :, 0], method)
+    if not trust_map:
+        candidates.check()
+    fit = fit_words(counts.estimates(method), candidates)
+    with np.errstate(invalid="ignore"):
+        score = fit.value / np.sqrt(fit.variance)
+    words, chance = _Words(candidates.words, fit), np.asarray(ndtr(-score))
+    return Decoded(words, fit.share, chance, counts.devices, fit.unlisted)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Words(Result):
+    """What the regression says: normal intervals around linear estimates."""
+
+    labels: Sequence[str]
+    fit: Fit
+
+    @property
+    def value(self) -> Floats:
+        return self.fit.value
+
+    def standard_error(self, about: About = "objects") -> Floats:
+        check_about(about)
+        return np.sqrt(self.fit.variance if about == "objects" else self.fit.population_variance)
+
+    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        reach = -float(ndtri(tail)) * self.standard_error(about)
+        return self.value - reach, self.value + reach
+
+
+def _direct(counts: RapporCounts, words: Sequence[str], places: NDArray[Any], method: Method) -> Decoded:
+    """Return shares of words that have a bit of their own: what the counts say, without the bias of raw counts."""
+    cohorts = np.arange(counts.shape.cohorts)
+    parts, weights = [], []
+    for support, (totals, ones) in counts.levels.items():
+        if totals.sum():
+            own = ones[cohorts, places].sum(axis=1)
+            parts.append(Frequency(words, own, int(totals.sum()), support, joint="independent"))
+            noise = float(support.noise)
+            precision = float(support.gain) ** 2 / (noise * (1 - noise)) if method == "precision" else 1.0
+            weights.append(float(totals.sum()) * precision)
+    if not parts:
+        raise RapporError("there are no reports to decode.")
+    if len(parts) == 1:
+        part = parts[0]
+        chance = binom.sf(part.counts - 1, part.objects, float(part.support.noise))
+        return Decoded(part, _at_most_one(part.value), np.asarray(chance), counts.devices)
+    shares = [weight / sum(weights) for weight in weights]
+    combined = Combined(parts, shares)
+    spread = sum(
+        weight**2 * float(part.support.noise * (1 - part.support.noise)) / part.objects / float(part.support.gain) ** 2
+        for weight, part in zip(shares, parts, strict=True)
+    )
+    chance = ndtr(-combined.value / np.sqrt(spread))
+    return Decoded(combined, _at_most_one(combined.value), np.asarray(chance), counts.devices)
+
+
+def _at_most_one(value: Floats) -> Floats:
+    shares = np.maximum(value, 0)
+    return shares if shares.sum() <= 1 else nearest_shares(value)

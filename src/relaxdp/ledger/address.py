@@ -1,0 +1,61 @@
+"""Where a ledger in PostgreSQL lies: its URL as libpq reads it, and a name for it that holds no password."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from relaxdp.errors import LedgerAccessError
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What a connection needs, and how the ledger is called in messages."""
+
+    name: str
+    parameters: dict[str, Any] = field(repr=False)
+
+
+def read_address(url: str, *, timeout: float) -> Address:
+    """Return the address that a URL names. Not all of it may be understood, but none of it is shown then.
+
+    What the URL leaves out comes from libpq's own places: PGPASSWORD and its sisters, `.pgpass`, a service file.
+    """
+    rest = url.partition("://")[2]
+    # libpq wants a second `=` of a parameter (`options=-csearch_path=books`) in its encoded form; nobody writes it so.
+    parts = [first + mark + value.replace("=", "%3D") for first, mark, value in map(_cut, rest.split("&"))]
+    try:
+        found: dict[str, Any] = dict(conninfo_to_dict(f"postgresql://{'&'.join(parts)}"))
+    except (psycopg.Error, UnicodeError):
+        found = {"host": "@@"}
+    host, port, database = (str(found.get(key) or "") for key in ("host", "port", "dbname"))
+    # A password whose @, : or / was not encoded ends up in one of these, and from there in messages.
+    if "@" in host[1:] or "@" in database or not all(each.isdecimal() for each in port.split(",") if each):
+        raise LedgerAccessError(
+            "the ledger's URL cannot be understood: it is written postgresql://user@host/database, and in a password "
+            "everything but letters and digits is encoded, like %40 for @. Nothing was released."
+        )
+    found.setdefault("connect_timeout", max(2, math.ceil(timeout)))
+    # A network that falls silent ends the wait as well, and of several servers it is the one that is written to.
+    found.setdefault("tcp_user_timeout", max(2000, math.ceil(timeout * 1000)))
+    found.setdefault("keepalives_idle", 30)
+    found.setdefault("target_session_attrs", "read-write")
+    return Address(_name(found), {**found, "client_encoding": "utf8"})
+
+
+def _cut(pair: str) -> tuple[str, str, str]:
+    return pair.partition("=")
+
+
+def _name(found: dict[str, Any]) -> str:
+    """Return the URL without what is secret, and without what nobody needs in order to recognise it."""
+    user = f"{found['user']}@" if found.get("user") else ""
+    host = found.get("host") or ""
+    service = f"?service={found['service']}" if found.get("service") else ""
+    if host.startswith("/"):  # a folder with the server's socket
+        host, service = "", service or f"?host={host}"
+    return f"postgresql://{user}{host}/{found.get('dbname') or ''}{service}"

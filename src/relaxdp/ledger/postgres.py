@@ -1,0 +1,215 @@
+"""The ledger in a PostgreSQL database: all that is particular to PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from relaxdp.errors import (
+    LedgerAccessError,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerUncertainError,
+    LedgerVersionError,
+)
+from relaxdp.ledger.address import read_address
+from relaxdp.ledger.migrate import VERSION_TABLE, VERSIONS, migrate, version_of
+from relaxdp.ledger.postgres_errors import is_lost, sentence
+
+# What happened stays, and so does whom it happened to; ALWAYS holds for replication roles as well.
+_REFUSE = "ledger_refuse"
+GUARDS = (
+    f"CREATE OR REPLACE FUNCTION {_REFUSE}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION "
+    "'% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation'; END $$",
+    *(
+        statement
+        for table, deeds in [
+            ("ledger_event", "UPDATE OR DELETE OR TRUNCATE"),
+            ("ledger_path", "DELETE OR TRUNCATE"),
+            ("ledger_subject", "DELETE OR TRUNCATE"),
+            (VERSION_TABLE, "DELETE OR TRUNCATE"),
+        ]
+        for statement in (
+            f"DROP TRIGGER IF EXISTS {table}_append_only ON {table}",
+            f"CREATE TRIGGER {table}_append_only BEFORE {deeds} ON {table} EXECUTE FUNCTION {_REFUSE}()",
+            f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {table}_append_only",
+        )
+    ),
+)
+
+# For one transaction, whatever the server, the database or the user have as their defaults: waiting ends; a process
+# that vanished while it held the ledger holds it for half a minute at most; a commit is on disk (and on synchronous
+# replicas, if there are any) before it returns.
+_SETTINGS = text(
+    "SELECT set_config('lock_timeout', :wait, true), set_config('idle_in_transaction_session_timeout', '30s', true), "
+    "set_config('synchronous_commit', "
+    "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
+)
+
+# The one row of this table is what every writer holds. Unlike an advisory lock it cannot be another one for users
+# with another search path, and it says under which version of the schema one writes.
+_HOLD = text(f"SELECT version_num FROM {VERSION_TABLE} FOR UPDATE")  # noqa: S608
+
+# Where there is no such row yet, those who want to create it wait for each other here ("relaxdp" in ASCII).
+_CREATION = text(f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxdp')})")
+
+# A writer must see what was committed while it waited, a reader one state and nothing later.
+_WRITING = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
+_READING = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+
+
+class PostgresStore:
+    """The tables `ledger_*` of a database, in which others may live beside it.
+
+    Connections live for one transaction. None is open when a process forks, and none crosses threads.
+    """
+
+    def __init__(self, url: str, *, timeout: float) -> None:
+        address = read_address(url, timeout=timeout)
+        self._name, self._timeout = address.name, timeout
+        self._engine: Engine | None = _engine(address.parameters)
+
+    def prepare(self, *, create: bool) -> None:
+        """Create the tables where there are none, check the server, and bring them to the last version."""
+        with self.reading() as connection:
+            self._check_server(connection)
+            version = version_of(connection)
+        if version is None:
+            if not create:
+                raise self._error(LedgerAccessError, "does not exist: the database holds none")
+            version = self._create()
+        self._check_version(version)
+        if version != VERSIONS[-1]:
+            with self._transaction(writing=True) as connection:
+                self._check_version(self._hold(connection))
+                _migrate(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Look at one snapshot."""
+        with self._transaction(writing=False) as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Hold the ledger before looking, so that what was checked still holds when it is written."""
+        with self._transaction(writing=True) as connection:
+            version = self._hold(connection)
+            self._check_version(version)
+            if version != VERSIONS[-1]:
+                raise self.problem("it went back to an earlier version")
+            yield connection
+
+    def close(self) -> None:
+        """Refuse further use."""
+        self._engine = None
+
+    def problem(self, what: str) -> LedgerError:
+        """Return the error for content that no ledger has written."""
+        return self._error(LedgerDamagedError, f"is damaged: {what}")
+
+    def _create(self) -> str:
+        with self._transaction(writing=True) as connection:
+            connection.execute(_CREATION)
+            version = version_of(connection)
+            if version is None:  # otherwise another process was faster
+                _migrate(connection)
+        return version or VERSIONS[-1]
+
+    def _hold(self, connection: Connection) -> str:
+        versions = connection.execute(_HOLD).scalars().all()
+        if len(versions) != 1:  # nothing would be held
+            raise self.problem("its version is missing")
+        return str(versions[0])
+
+    def _check_version(self, version: str) -> None:
+        if version not in VERSIONS:
+            raise self._error(
+                LedgerVersionError,
+                f"has schema version {version!r} and this relaxdp knows {VERSIONS[-1]!r} at most: "
+                "it was written by a newer one",
+                version=version,
+            )
+
+    def _check_server(self, connection: Connection) -> None:
+        settings = text("SELECT current_setting('fsync'), current_setting('server_encoding')")
+        syncs, encoding = connection.execute(settings).one()
+        if syncs != "on":
+            raise self._error(LedgerAccessError, "would forget: its server does not write to its disk (fsync is off)")
+        if encoding != "UTF8":
+            raise self._error(LedgerAccessError, "cannot hold every name: the encoding of the database is not UTF8")
+
+    @contextmanager
+    def _transaction(self, *, writing: bool) -> Iterator[Connection]:
+        """Run one transaction on a connection of its own, and turn the database's exceptions into sentences."""
+        if self._engine is None:
+            raise self._error(LedgerAccessError, "was closed")
+        found: BaseException | None = None
+        connecting, committing = True, False
+        try:
+            with self._engine.connect() as plain:
+                connecting = False
+                connection = plain.execution_options(**(_WRITING if writing else _READING))
+                with connection.begin():
+                    connection.execute(_SETTINGS, {"wait": str(min(2**31 - 1, max(1, round(self._timeout * 1000))))})
+                    yield connection
+                    # PostgreSQL answers the commit of a transaction that failed with a silent rollback.
+                    if _status(connection) != TransactionStatus.INTRANS:
+                        raise self._error(LedgerError, "cannot be used: the transaction failed")
+                    committing = writing
+                committing = False
+        except DBAPIError as problem:
+            found = problem.orig
+        except psycopg.Error as problem:
+            found = problem
+        if found is None:
+            return
+        error = self._sentence(found, connecting, committing)
+        try:
+            raise error
+        finally:
+            # The exception that we were called with would come along, and with it the connection and its password.
+            error.__context__ = None
+
+    def _sentence(self, problem: BaseException, connecting: bool, committing: bool) -> LedgerError:
+        if committing and is_lost(problem):
+            return self._error(
+                LedgerUncertainError,
+                "was lost while it wrote, so that what was to be charged may be charged; "
+                "running it again charges nothing twice",
+            )
+        kind, what = sentence(problem, connecting=connecting)
+        return self._error(kind, what.format(timeout=self._timeout))
+
+    def _error(self, kind: type[LedgerError], what: str, **fields: Any) -> LedgerError:
+        return kind(f"the ledger {self._name!r} {what}. Nothing was released.", path=self._name, **fields)
+
+
+def _status(connection: Connection) -> TransactionStatus:
+    driver: Any = connection.connection.dbapi_connection
+    status: TransactionStatus = driver.info.transaction_status
+    return status
+
+
+def _migrate(connection: Connection) -> None:
+    migrate(connection)
+    for statement in GUARDS:
+        connection.execute(text(statement))
+
+
+def _engine(parameters: dict[str, Any]) -> Engine:
+    def connect() -> psycopg.Connection[Any]:
+        # Nothing is prepared: that would tie a transaction to its connection, and poolers in between share those.
+        return psycopg.connect(**parameters, prepare_threshold=None)
+
+    # The engine knows no URL, so neither it nor its exceptions can show one.
+    return create_engine(
+        "postgresql+psycopg://", creator=connect, poolclass=NullPool, hide_parameters=True, use_native_hstore=False
+    )

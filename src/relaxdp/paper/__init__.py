@@ -1,0 +1,1 @@
+"""The paper's tables, figures and experiments, rerun and judged: one verdict per claim."""

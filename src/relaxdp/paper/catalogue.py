@@ -1,0 +1,33 @@
+"""All claims of the paper that are checked, in the order of the paper."""
+
+from __future__ import annotations
+
+from relaxdp.paper import (
+    discussion,
+    experiment_1,
+    experiment_2,
+    feasibility,
+    laws,
+    market,
+    mean,
+    motivation,
+    rappor,
+    response,
+    tables,
+)
+from relaxdp.paper.claims import Claim
+
+CLAIMS: list[Claim] = [
+    *motivation.CLAIMS,
+    response.CLAIMS[0],
+    *laws.CLAIMS,
+    *tables.CLAIMS,
+    *feasibility.CLAIMS,
+    response.CLAIMS[1],
+    *discussion.CLAIMS,
+    *rappor.CLAIMS,
+    *mean.CLAIMS,
+    *market.CLAIMS,
+    *experiment_1.CLAIMS,
+    *experiment_2.CLAIMS,
+]

@@ -1,0 +1,138 @@
+"""The figures of formulas and of the smaller experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaxdp.paper.style import HEIGHT, LOOKS, MARKS, SHADES, WIDTH, figure, look
+
+Floats = NDArray[np.float64]
+_EVERY = 7  # a mark on every 7th round, the first included, so that lines stay visible
+
+
+def sampling_guarantees(curves: Mapping[Decimal, Sequence[float]], limit: float) -> Any:
+    """Draw ε_ns(K), one curve for each ε_β."""
+    drawn, axes = figure()
+    for mark, (beta, curve) in zip(MARKS, curves.items(), strict=True):
+        rounds = np.arange(1, len(curve) + 1)
+        options = {**look("noisy sampling"), "marker": mark, "markevery": _EVERY}
+        axes.plot(rounds, curve, **options, label=f"ε_β = {beta}")
+    axes.axhline(limit, **look("theory"), label="ε_α, the limit")
+    axes.set(xlabel="number of noisy samples K", ylabel="guarantee ε_ns(K) of one bit", xlim=(0, 51), ylim=(0, 1.08))
+    axes.legend(loc="lower right")
+    return drawn
+
+
+def sampling_variances(sampling: Mapping[Decimal, Floats], relaxation: Mapping[Decimal, Floats]) -> Any:
+    """Draw the variances of noisy sampling and relaxation, marks telling ε_β, lines and colours the method."""
+    drawn, axes = figure()
+    for method, curves in (("noisy sampling", sampling), ("relaxation", relaxation)):
+        for mark, (_, curve) in zip(MARKS, curves.items(), strict=True):
+            rounds = np.arange(1, len(curve) + 1)
+            axes.plot(rounds, curve, **{**look(method), "marker": mark, "markevery": _EVERY})
+    axes.set_yscale("log")
+    axes.set(xlabel="number of rounds K", ylabel="variance of an estimated bit (N = 1)", xlim=(0, 51))
+    handles = [axes.plot([], [], **{**look(method), "marker": ""}, label=method)[0] for method in _BOTH]
+    handles += [
+        axes.plot([], [], color="#555555", linestyle="", marker=mark, label=f"ε_β = {beta}")[0]
+        for mark, beta in zip(MARKS, sampling, strict=True)
+    ]
+    axes.legend(handles=handles, loc="upper right", ncols=2)
+    return drawn
+
+
+_BOTH = ("noisy sampling", "relaxation")
+
+
+def linear_variances(curves: Mapping[int, Sequence[tuple[float, float]]]) -> Any:
+    """Draw the variance over the rounds of linear relaxation."""
+    drawn, axes = figure()
+    for mark, (rounds, curve) in zip(MARKS, curves.items(), strict=True):
+        options = {**look("relaxation"), "marker": mark, "markevery": max(1, rounds // 10)}
+        axes.plot(
+            np.arange(1, rounds + 1), [variance for _, variance in curve], **options, label=f"K = {rounds} rounds"
+        )
+    axes.set_yscale("log")
+    axes.set(xlabel="round", ylabel="variance of an estimated bit (N = 1)", xlim=(0, 51))
+    axes.legend(loc="upper right")
+    return drawn
+
+
+def guarantees(curve: Sequence[tuple[float, float, float, float]]) -> Any:
+    """Draw what one relaxation from ε = 1 seems to cost, and what it costs."""
+    drawn, axes = figure()
+    second, alone, added, together = np.array(curve).T
+    axes.plot(second, added, color=SHADES[1], linestyle=":", label="basic composition: 2ε₁ + ε₂")
+    axes.plot(second, alone, color=SHADES[2], linestyle="-.", label="the step alone: ε_Δ = ε₁ + ε₂")
+    axes.plot(second, together, **{**look("relaxation"), "marker": "", "linestyle": "-"}, label="both outputs: ε₂")
+    place = int(np.argmin(np.abs(second - 2)))
+    for height in (added[place], alone[place], together[place]):
+        axes.plot(2, height, "o", color="black")
+        axes.annotate(f"{height:.0f}", (2, height), xytext=(6, -11), textcoords="offset points")
+    axes.set(xlabel="ε₂, the second level (ε₁ = 1)", ylabel="guarantee ε", xlim=(1, 3), ylim=(0, 5.2))
+    axes.legend(loc="upper left")
+    return drawn
+
+
+def split_budgets(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
+    """Draw the variances of relaxation and of a split budget, one panel for each number of values."""
+    alphabets = sorted({row[0] for row in rows})
+    drawn, panels = figure(1, len(alphabets), width=2 * WIDTH - 1.6, height=HEIGHT, sharey=True)
+    for panel, values in zip(panels, alphabets, strict=True):
+        part = [row for row in rows if row[0] == values]
+        x = np.arange(len(part))
+        for method, place in (("split budget", 3), ("relaxation", 2)):
+            panel.plot(x, [row[place] for row in part], **{**look(method), "marker": ""}, label=f"{method}, theory")
+        shift = -0.06
+        for place, name in list(enumerate(columns))[4:]:
+            sampler, method = name.split(", ")
+            mark = {"color": LOOKS[method].colour, "marker": LOOKS[sampler].marker, "linestyle": ""}
+            face = "white" if shift > 0 else LOOKS[method].colour
+            panel.plot(
+                x + shift, [row[place] for row in part], **mark, markerfacecolor=face, label=f"{method}, {sampler}"
+            )
+            shift = shift if method == "relaxation" else -shift
+        panel.set_yscale("log")
+        panel.set_title(f"m = {values}", loc="left")
+        panel.set_xticks(x, [str(row[1]) for row in part])
+        panel.set_xlabel("ε after the release")
+    panels[0].set_ylabel("variance x objects")
+    panels[-1].legend(loc="upper right")
+    return drawn
+
+
+def mean_estimates(
+    curves: Mapping[str, tuple[Floats, Floats]], levels: Sequence[Decimal], truth: float, shown: int
+) -> Any:
+    """Draw estimated means by both formulas."""
+    drawn, axes = figure()
+    x = np.arange(len(levels))
+    shifts = np.linspace(-0.15, 0.15, 2 * len(curves)).tolist()
+    for formula, said in ((1, "l + h·π (as printed)"), (0, "l + (h − l)·π (corrected)")):
+        for name, pair in curves.items():
+            runs = pair[formula][:, :shown]
+            bars = {**look(name), "linestyle": "", "markerfacecolor": "white" if formula else LOOKS[name].colour}
+            spread = 2 * runs.std(axis=1, ddof=1)
+            axes.errorbar(x + shifts.pop(0), runs.mean(axis=1), spread, **bars, label=f"{said}, {name}")
+    axes.axhline(truth, **look("theory"), label="true mean")
+    axes.set_xticks(x, [str(level) for level in levels])
+    axes.set(xlabel="ε", ylabel="estimated mean")
+    axes.set_ylim(top=axes.get_ylim()[1] + 12)
+    axes.legend(loc="upper right", ncols=2, fontsize=7.5)
+    return drawn
+
+
+def coalitions(rates: Mapping[str, Sequence[float]], bought: Sequence[float], least: Sequence[float]) -> Any:
+    """Draw the error rates of buyers who pool what they bought."""
+    drawn, axes = figure()
+    for attack, curve in rates.items():
+        axes.plot(bought, curve, **look(attack), label=attack)
+    axes.plot(bought, least, **look("theory"), linewidth=1.0, label="theoretical minimum")
+    axes.set(xlabel="every level bought from 0.1 up to ε", ylabel="error rate of guessed truths")
+    axes.legend(loc="lower left")
+    return drawn

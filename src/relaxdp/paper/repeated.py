@@ -1,0 +1,135 @@
+"""A population, relaxed level by level and attacked, again and again: what both of the paper's experiments measure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaxdp.audit.attacks import ATTACKS, Relaxed, errors, minimum_error_rate
+from relaxdp.estimate.planning import categorical_support, share_variance
+from relaxdp.paper.lab import Lab
+from relaxdp.paper.samplers import Sampler
+
+Floats = NDArray[np.float64]
+
+# Runs at a time, so that memory does not grow with their number.
+_BATCH = 250
+SHORT = {
+    "last output": "LO",
+    "maximum likelihood": "MLE",
+    "highest frequency": "HF",
+    "weighted highest frequency": "WHF",
+}
+
+
+@dataclass(frozen=True)
+class Population:
+    """How many objects have each value, and the levels that they are relaxed through."""
+
+    name: str
+    sizes: tuple[int, ...]
+    levels: tuple[Decimal, ...]
+
+    @property
+    def values(self) -> int:
+        """How many values there are."""
+        return len(self.sizes)
+
+    @property
+    def objects(self) -> int:
+        """How many objects there are."""
+        return sum(self.sizes)
+
+    @property
+    def truth(self) -> NDArray[np.uint8]:
+        """The truths of one run, equal ones together."""
+        return np.repeat(np.arange(self.values, dtype=np.uint8), self.sizes)
+
+    @property
+    def shares(self) -> Floats:
+        """The true shares."""
+        return np.array(self.sizes) / self.objects
+
+    @property
+    def attacked(self) -> NDArray[np.intp]:
+        """The objects whose truths are guessed: equally many of each value, as the theorem on error rates demands."""
+        starts = np.cumsum([0, *self.sizes[:-1]])
+        return np.concatenate([start + np.arange(min(self.sizes)) for start in starts])
+
+    def variances(self) -> Floats:
+        """Return the theoretical variance of every estimate, of shape (levels, values): the paper's last appendix."""
+        supports = [categorical_support(level, self.values) for level in self.levels]
+        return np.array([[share_variance(each, share) / self.objects for share in self.shares] for each in supports])
+
+    def hits(self) -> Floats:
+        """Return with which probability a report is the truth, at every level."""
+        return np.array([float(categorical_support(level, self.values).hit) for level in self.levels])
+
+    @property
+    def least_error_rate(self) -> float:
+        """The theoretical minimum of error rates at the last level."""
+        return minimum_error_rate(self.values, self.levels[-1])
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one sampler gave, run by run."""
+
+    estimates: Floats
+    """Estimated shares, of shape (levels, values, runs)."""
+    hits: NDArray[np.int64]
+    """How many reports were the truth, at every level, in all runs together."""
+    error_rates: dict[str, Floats]
+    """The error rate of each attack in each run."""
+    same_guesses: bool
+    """Whether the last output and maximum likelihood guessed the same for every object."""
+
+    @property
+    def runs(self) -> int:
+        """How many runs there were."""
+        return int(self.estimates.shape[-1])
+
+
+def measure(lab: Lab, sampler: Sampler, population: Population) -> Measured:
+    """Return what one sampler gives for all runs; measured once, however many claims ask."""
+
+    def run() -> Measured:
+        parts = []
+        for start in range(0, lab.settings.runs, _BATCH):
+            runs = min(_BATCH, lab.settings.runs - start)
+            lab.say(f"{population.name}, {sampler.name}: {start} of {lab.settings.runs} runs")
+            parts.append(_batch(sampler, population, runs, f"{population.name} from run {start}"))
+        return Measured(
+            np.concatenate([part.estimates for part in parts], axis=-1),
+            np.sum([part.hits for part in parts], axis=0),
+            {name: np.concatenate([part.error_rates[name] for part in parts]) for name in ATTACKS},
+            all(part.same_guesses for part in parts),
+        )
+
+    result: Measured = lab.once(f"{population.name} {sampler.name}", run)
+    return result
+
+
+def _batch(sampler: Sampler, population: Population, runs: int, purpose: str) -> Measured:
+    values, levels, truth = population.values, population.levels, np.tile(population.truth, runs)
+    reports = sampler.transcripts(values, levels, truth, purpose=purpose)
+    by_run = reports.reshape(len(levels), runs, population.objects)
+    shares = np.stack([(by_run == value).mean(axis=-1) for value in range(values)], axis=1)
+    debiased = [categorical_support(level, values).debias(part) for level, part in zip(levels, shares, strict=True)]
+    attacked = by_run[:, :, population.attacked].reshape(len(levels), -1).T
+    guessed, rates = _attack(attacked, np.tile(population.truth[population.attacked], runs), population, runs)
+    hits = (reports == truth).sum(axis=1)
+    return Measured(np.stack(debiased), hits, rates, np.array_equal(*guessed))
+
+
+def _attack(
+    transcripts: NDArray[np.unsignedinteger], truth: NDArray[np.uint8], population: Population, runs: int
+) -> tuple[Sequence[NDArray[np.bool_]], dict[str, Floats]]:
+    law = Relaxed.at(population.levels, values=population.values)
+    candidates = {name: attack(transcripts, law, population.levels) for name, attack in ATTACKS.items()}
+    rates = {name: errors(found, truth).reshape(runs, -1).mean(axis=1) for name, found in candidates.items()}
+    return (candidates["last output"], candidates["maximum likelihood"]), rates

@@ -1,0 +1,118 @@
+"""The report of a run, as Markdown and as one HTML page that asks nobody for anything."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from html import escape
+
+from relaxdp.paper.claims import Judged, Verdict
+from relaxdp.paper.judge import RATE
+from relaxdp.paper.runner import Run
+
+TITLE = "Randomized Response with Gradual Release of Privacy Budget, reproduced"
+_MARKS = {Verdict.HOLDS: "good", Verdict.CORRECTED: "good", Verdict.FAILS: "bad", Verdict.UNCHECKABLE: "open"}
+_CSS = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1b1b1b; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; font-size: 0.92rem; }
+th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.6rem; border-bottom: 1px solid #ddd; }
+h2 { margin-top: 2.5rem; border-top: 1px solid #ddd; padding-top: 1.2rem; font-size: 1.25rem; }
+dl { display: grid; grid-template-columns: 9rem 1fr; gap: 0.35rem 1rem; }
+dt { color: #555; } dd { margin: 0; }
+figure { margin: 1.2rem 0; } img { max-width: 100%; height: auto; } figcaption { color: #444; font-size: 0.92rem; }
+.verdict { font-weight: 600; padding: 0.05rem 0.5rem; border-radius: 0.3rem; white-space: nowrap; }
+.good { background: #dff0e4; color: #10522b; } .bad { background: #fbdcd7; color: #7d1407; }
+.open { background: #ececec; color: #333; }
+details { margin: 0.6rem 0; } summary { cursor: pointer; color: #333; }
+@media (max-width: 36rem) { dl { grid-template-columns: 1fr; } dt { margin-top: 0.4rem; } }
+"""
+
+
+def markdown(run: Run) -> str:
+    """Return the report as Markdown; figures are links into the folder."""
+    lines = [f"# {TITLE}", "", *_introduction(run), "", "| claim | place | verdict |", "|---|---|---|"]
+    lines += [
+        f"| [{each.claim.title}](#{each.claim.name}) | {each.claim.place} | {each.verdict} |" for each in run.judged
+    ]
+    for each in run.judged:
+        lines += ["", f'<a id="{each.claim.name}"></a>', f"## {each.claim.title}: {each.verdict}", ""]
+        lines += [f"- **{term}**: {text}" for term, text in _terms(each)]
+        lines += [f"- **Failed**: {check.name} ({check.detail})" for check in each.outcome.checks if not check.passed]
+        for name, picture in each.outcome.pictures.items():
+            lines += ["", f"![{name}](figures/{name}.png)", "", f"*{picture.caption}*"]
+        if each.outcome.data:
+            links = ", ".join(f"[{name}.csv](data/{name}.csv)" for name in each.outcome.data)
+            lines += ["", f"Data: {links}"]
+    return "\n".join(lines) + "\n"
+
+
+def html(run: Run, files: Mapping[str, bytes]) -> str:
+    """Return the report as one page; the figures are inside of it."""
+    parts = [
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(TITLE)}</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<style>{_CSS}</style>\n</head>\n<body>\n<h1>{escape(TITLE)}</h1>",
+        *(f"<p>{escape(text)}</p>" for text in _introduction(run) if text),
+        "<table>\n<thead><tr><th>claim</th><th>place</th><th>verdict</th></tr></thead>\n<tbody>",
+        *(_row(each) for each in run.judged),
+        "</tbody>\n</table>",
+        *(_section(each, files) for each in run.judged),
+        "</body>\n</html>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _introduction(run: Run) -> list[str]:
+    settings = run.settings
+    counts = {verdict: sum(each.verdict is verdict for each in run.judged) for verdict in Verdict}
+    said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    return [
+        f"Seed {settings.seed}. {len(run.judged)} claims: {said}.",
+        "",
+        f"Figures show the paper's {settings.shown} runs; tests use {settings.runs:,}. Everything random is drawn "
+        "twice, on the keyed path and with Algorithm 1. Each of the "
+        f"{run.random_checks} checks that chance enters fails correct code with a probability of at most {RATE:g}, so "
+        f"that this whole report would wrongly find fault with a probability of at most {run.false_alarm:.1g}. All "
+        "other checks compare exact numbers.",
+    ]
+
+
+def _terms(each: Judged) -> list[tuple[str, str]]:
+    claim, outcome = each.claim, each.outcome
+    random = sum(check.false_alarm > 0 for check in outcome.checks)
+    rate = f"false-alarm rate at most {each.false_alarm:.1g}" if random else "no chance involved"
+    checks = f"{len(outcome.checks)} check{'s' if len(outcome.checks) != 1 else ''}, {rate}."
+    terms = [("The paper says", f"{claim.statement} ({claim.place})")]
+    terms += [("Correction", claim.correction)] if claim.correction else []
+    terms += [("Not checkable", claim.unchecked)] if claim.unchecked else []
+    return [*terms, ("Measured", outcome.measured), ("Test", f"{outcome.test} {checks}")]
+
+
+def _badge(verdict: Verdict) -> str:
+    return f'<span class="verdict {_MARKS[verdict]}">{verdict}</span>'
+
+
+def _row(each: Judged) -> str:
+    link = f'<a href="#{each.claim.name}">{escape(each.claim.title)}</a>'
+    return f"<tr><td>{link}</td><td>{escape(each.claim.place)}</td><td>{_badge(each.verdict)}</td></tr>"
+
+
+def _section(each: Judged, files: Mapping[str, bytes]) -> str:
+    parts = [f'<h2 id="{each.claim.name}">{escape(each.claim.title)} {_badge(each.verdict)}</h2>\n<dl>']
+    parts += [f"<dt>{term}</dt><dd>{escape(text)}</dd>" for term, text in _terms(each)]
+    parts.append("</dl>")
+    for name, picture in each.outcome.pictures.items():
+        image = b64encode(files[f"figures/{name}.svg"]).decode("ascii")
+        parts.append(
+            f'<figure><img alt="{escape(picture.caption)}" src="data:image/svg+xml;base64,{image}">'
+            f"<figcaption>{escape(picture.caption)}</figcaption></figure>"
+        )
+    rows = "\n".join(
+        f"<tr><td>{escape(check.name)}</td><td>{'passed' if check.passed else 'FAILED'}</td>"
+        f"<td>{escape(check.detail)}</td></tr>"
+        for check in each.outcome.checks
+    )
+    opened = "" if each.verdict is not Verdict.FAILS else " open"
+    parts.append(f"<details{opened}><summary>Checks</summary>\n<table><tbody>{rows}</tbody></table></details>")
+    return "\n".join(parts)

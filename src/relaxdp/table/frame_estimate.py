@@ -1,0 +1,142 @@
+"""Estimates from released frames: they are counted as files are, by DuckDB, which reads their Arrow form."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, UnknownColumnError
+from relaxdp.estimate.counts import Method
+from relaxdp.front import Mechanism, Numeric
+from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.table.counting import count_opened, count_opened_pairs
+from relaxdp.table.description import ColumnDescription, FileDescription
+from relaxdp.table.formats import BATCH_ROWS, Format, Input
+from relaxdp.table.frame_description import Said, description_of, said_by
+from relaxdp.table.frame_kinds import Frame
+from relaxdp.table.released_files import ReleasedFile
+from relaxdp.table.request import id_type_of
+
+
+class FrameInput(Input):
+    """A frame in the place of a file: the columns that are counted as Arrow has them, and the names of the others."""
+
+    def __init__(self, name: str, names: Sequence[str], table: pa.Table) -> None:
+        self.path, self.format, self.rows, self._files = Path(name), Format.IPC, table.num_rows, []
+        self._table = table
+        others = [(each, pa.null()) for each in names if each not in table.column_names]
+        self.schema = pa.schema([*table.schema, *(pa.field(*each) for each in others)])
+
+    def batches(self, columns: Sequence[str]) -> Generator[Any]:
+        """Return the rows of some columns as record batches."""
+        yield from self._table.select(list(dict.fromkeys(columns))).to_batches(BATCH_ROWS)
+
+
+def told(
+    frames: int, column: str | None, description: Any, mechanism: Mechanism | None, epsilon: Epsilon | None
+) -> list[Said | None]:
+    """Return what a person says about each frame, None where the frame says it itself."""
+    if mechanism is None and epsilon is None:
+        given = list(description) if isinstance(description, list | tuple) else [description] * frames
+        if len(given) != frames or (frames > 1 and description is not None and given[0] is description):
+            raise DescriptionError("several frames have several levels: give a list with a description for each.")
+        return [None if each is None else Said(description_of(each)) for each in given]
+    if mechanism is None or epsilon is None or column is None or description is not None or frames > 1:
+        raise DescriptionError(
+            "mechanism= and epsilon= go together, with the column's name and one frame; otherwise say description=."
+        )
+    return [Said(FileDescription("", {column: _described(column, mechanism, epsilon)}))]
+
+
+def _described(column: str, mechanism: Mechanism, epsilon: Epsilon) -> ColumnDescription:
+    exact, encoding = as_epsilon(epsilon), mechanism.encoding
+    labels, numeric = tuple(encoding.labels), isinstance(mechanism, Numeric)
+    return ColumnDescription(
+        release="",
+        attribute=column,
+        encoding=encoding.name,
+        epsilon=exact,
+        threshold=encoding.threshold(exact),
+        id_type="",
+        key_fingerprint="",
+        values=None if numeric else labels,
+        range=(float(labels[0]), float(labels[1])) if numeric else None,
+    )
+
+
+def estimate_frames(
+    natives: Sequence[Any],
+    said: Sequence[Said | None],
+    *,
+    column: str | None,
+    by: str | None,
+    cross: str | None,
+    method: Method,
+) -> Any:
+    """Return the estimate from frames, of which `said` is what a person said about them instead of themselves."""
+    if not natives:
+        raise CountsError("there is no frame: there is nothing to estimate.")
+    if by is not None and cross is not None:
+        raise CountsError("by= and cross= are not offered together.")
+    if len({id(native) for native in natives}) < len(natives):
+        raise MixedFilesError("a frame is named twice: its objects would count twice.")
+    names = ["the frame"] if len(natives) == 1 else [f"frame {number}" for number in range(1, len(natives) + 1)]
+    wanted = [name for name in (column, by, cross) if name is not None]
+    files = [
+        _opened(name, native, told, wanted, ids=len(natives) > 1)
+        for name, native, told in zip(names, natives, said, strict=True)
+    ]
+    if cross is not None:
+        return count_opened_pairs(files, column=column, cross=cross).estimate(method)
+    groups = count_opened(files, column=column, by=by).groups
+    found = {group: counts.estimate(method) for group, counts in groups}
+    return found if by is not None else found[None]
+
+
+def _opened(name: str, native: Any, told: Said | None, wanted: list[str], *, ids: bool) -> ReleasedFile:
+    frame = Frame(native)
+    said = told or said_by(native) or Said(description_of(native))  # the last of which refuses
+    columns = {each: column for each, column in said.description.columns.items() if each in frame.names}
+    if not columns:
+        raise DescriptionError(f"{name} has none of the released columns that its description speaks of.")
+    known = replace(said.description, columns=columns)
+    needed = [each for each in frame.names if each in columns or each in wanted]
+    has_ids = known.id_column in frame.names
+    if ids and not has_ids:
+        raise UnknownColumnError(
+            f"{name} does not have its ids ({known.id_column!r}): it takes them to count an object once.",
+            column=known.id_column,
+        )
+    look_at_ids = has_ids and (ids or told is not None)
+    needed += [known.id_column] if look_at_ids else []
+    frame.load(list(dict.fromkeys(needed)))
+    _check_rows(name, frame.rows, said)
+    table = frame.arrow(list(dict.fromkeys(needed)))
+    if look_at_ids:
+        _check_ids(name, known, table.column(known.id_column))
+    return ReleasedFile(Path(name), FrameInput(name, frame.names, table), known)
+
+
+def _check_rows(name: str, rows: int, said: Said) -> None:
+    """Refuse a frame that lost or gained rows: metadata outlives a filter, and a filter by reports biases them."""
+    if said.rows is not None and said.rows != rows:
+        raise DescriptionError(
+            f"{name} had {said.rows:,} rows when it was released, and has {rows:,} now. by= makes groups of a kept "
+            "column. If rows were chosen without a look at released columns, say description=rx.description(frame).",
+            released_rows=said.rows,
+            rows=rows,
+        )
+
+
+def _check_ids(name: str, known: FileDescription, ids: pa.ChunkedArray) -> None:
+    expected = next(iter(known.columns.values())).id_type
+    if expected and id_type_of(ids.type) != expected:
+        raise DescriptionError(f"the ids of {name} are not of the kind {expected!r} that its description says.")
+    column = ids if not hasattr(ids.type, "storage_type") else pa.chunked_array([each.storage for each in ids.chunks])
+    if pc.count_distinct(column, mode="all").as_py() < len(column):
+        raise CountsError(f"an id stands in two rows of {name}, or is missing: one id is one object, and counts once.")

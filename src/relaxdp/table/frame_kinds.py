@@ -1,0 +1,216 @@
+"""Data frames of every kind: read once, as Arrow columns, and given back as the kind that they were.
+
+Narwhals knows the kinds. What it leaves to us: columns of Python objects, whose kind must be exact; UUIDs of DuckDB,
+which its Arrow form writes as text; and that no index, attribute or dictionary of the input goes along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isnan
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from relaxdp.draw.canonical import kind_of
+from relaxdp.errors import ColumnError
+
+KINDS = "pandas, polars (also lazy), pyarrow tables and DuckDB relations"
+
+
+class Frame:
+    """A data frame of any kind. Lazy ones are carried out once, so that what is drawn is what was looked at."""
+
+    def __init__(self, native: Any) -> None:
+        import narwhals as nw  # noqa: PLC0415 (a tenth of a second)
+
+        found: Any = None if native is None else quietly(lambda: nw.from_native(native, pass_through=True))
+        self.is_lazy = issubclass(type(found), nw.LazyFrame)
+        if native is None or (found is not None and not issubclass(type(found), nw.LazyFrame | nw.DataFrame)):
+            raise ColumnError(f"a {type(native).__name__} is not a data frame that is known here: {KINDS}.")
+        names = quietly(lambda: found.collect_schema().names())
+        if names is None:
+            raise ColumnError("the frame cannot be used: two columns have one name, or its database is closed.")
+        self.is_duckdb = str(found.implementation) == "duckdb"
+        if self.is_lazy and not self.is_duckdb and not found.implementation.is_polars():
+            raise ColumnError(f"a lazy {type(native).__name__} is not a data frame that is known here: {KINDS}.")
+        self._native, self._found = native, found
+        self._rows: Any = None
+        # Names that are no text (pandas has such) name no path, and are as good as not there.
+        self.names = [name for name in names if isinstance(name, str)]
+
+    @property
+    def index_names(self) -> list[Any]:
+        """The names of a pandas index: an id that is looked for may stand there."""
+        return list(self._native.index.names) if self._found.implementation.is_pandas() else []
+
+    def load(self, columns: Sequence[str]) -> None:
+        """Read these columns, and carry out what is lazy."""
+        import narwhals as nw  # noqa: PLC0415
+
+        if self.is_duckdb:
+            rows = quietly(lambda: _duckdb_rows(self._native, columns))
+        elif self.is_lazy:
+            rows = quietly(lambda: self._found.select(*columns).collect())
+        else:
+            rows = self._found.select(*columns)
+            rows = nw.from_native(_without_views(rows.to_native())) if rows.implementation.is_pyarrow() else rows
+        if rows is None:  # raised here, because the reason may quote a row
+            raise ColumnError("the lazy frame cannot be carried out; carry it out yourself to see why.")
+        self._rows = rows
+
+    @property
+    def rows(self) -> int:
+        """How many rows were read."""
+        return len(self._rows)
+
+    def arrow(self, columns: Sequence[str]) -> pa.Table:
+        """Return columns as Arrow has them, without a copy where that is possible."""
+        return pa.table({name: self._arrow(name) for name in columns})
+
+    def _arrow(self, name: str) -> pa.ChunkedArray:
+        series = self._rows.get_column(name)
+        found = quietly(lambda: _arrow(series))
+        if found is None:
+            raise ColumnError(
+                f"the column {name!r} ({type(series.dtype).__name__}) cannot be read as one kind of values: whole "
+                "numbers, numbers, text, bytes or UUIDs. Nothing was released."
+            )
+        return found
+
+    def released(self, order: NDArray[np.int64], kept: Sequence[str], reports: pa.Table, names: Sequence[str]) -> Any:
+        """Return a frame of the same kind: `kept` columns and reports, rows in this order, columns in that of `names`.
+
+        Rows are copied even where their order is right: what is given out shares no memory with what is not.
+        """
+        result = quietly(lambda: self._released(order, kept, reports, names))
+        if result is None:
+            raise ColumnError("a kept column is of a type that cannot be put into another order. Nothing was released.")
+        return result
+
+    def _released(self, order: NDArray[np.int64], kept: Sequence[str], reports: pa.Table, names: Sequence[str]) -> Any:
+        import narwhals as nw  # noqa: PLC0415
+
+        rows = nw.maybe_reset_index(self._rows.select(*kept)[order])
+        plain = [self._decoded(rows.get_column(name)) for name in kept if _is_coded(rows.get_column(name))]
+        drawn = nw.from_arrow(reports.take(order), backend=rows.implementation)
+        result = nw.concat([rows.with_columns(*plain), drawn], how="horizontal").select(*names).to_native()
+        if self.is_duckdb:
+            return _relation(self._native, result)
+        return result.lazy() if self.is_lazy else result
+
+    @staticmethod
+    def _decoded(series: Any) -> Any:
+        import narwhals as nw  # noqa: PLC0415
+
+        table = pa.table({series.name: _undone(_arrow(series))})
+        return nw.from_arrow(table, backend=series.implementation).get_column(series.name)
+
+
+def quietly(work: Callable[[], Any]) -> Any | None:
+    """Return what the work returns, None where it fails: the libraries' own messages quote what a cell holds."""
+    try:
+        return work()
+    except MemoryError:
+        raise
+    except Exception:
+        return None
+
+
+# Columns as Arrow.
+
+
+def _arrow(series: Any) -> pa.ChunkedArray | None:
+    import narwhals as nw  # noqa: PLC0415
+
+    native = series.to_native()
+    if series.dtype == nw.Object or str(getattr(native, "dtype", "")) == "object":
+        array = _objects(series.to_list())
+    else:
+        array = native if isinstance(native, pa.ChunkedArray) else series.to_arrow()
+    if array is None:
+        return None
+    return _without_view(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
+
+
+def _without_view(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return text and bytes in the form that Arrow can sort and take."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    columns = [_without_view(column) for column in table.columns]
+    return pa.table(dict(zip(table.column_names, columns, strict=True)))  # and without metadata, of fields too
+
+
+def _objects(items: list[Any]) -> pa.Array | None:
+    """Return Python objects as an Arrow array of their one kind; Arrow itself would make bytes of text and bytes."""
+    examples = {type(item): item for item in items if not _is_missing(item)}.values()
+    kinds = {kind_of(item) for item in examples}
+    if kinds == {"uuid"}:
+        storage = pa.array([None if _is_missing(item) else item.bytes for item in items], pa.binary(16))
+        return pa.ExtensionArray.from_storage(pa.uuid(), storage)
+    if kinds == {"integer"}:
+        largest = max(int(item) for item in items if not _is_missing(item))
+        return pa.array(items, pa.uint64() if largest >= 2**63 else pa.int64(), from_pandas=True)
+    if len(kinds) > 1 and kinds != {"integer", "number"}:
+        return None
+    return pa.array(items, from_pandas=True)
+
+
+def _is_missing(item: Any) -> bool:
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(item, float) and isnan(item)
+
+
+def _is_coded(series: Any) -> bool:
+    import narwhals as nw  # noqa: PLC0415
+
+    return series.dtype in (nw.Categorical, nw.Enum)
+
+
+def _undone(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column without its dictionary, which may name values of people who are not here."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
+
+
+# DuckDB.
+
+
+def _duckdb_rows(relation: Any, columns: Sequence[str]) -> Any:
+    import narwhals as nw  # noqa: PLC0415
+
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    listed = [_selected(name, kinds[name]) for name in columns]
+    table = relation.project(", ".join(listed)).to_arrow_table()
+    for place, name in enumerate(columns):
+        if kinds[name] == "UUID":
+            table = table.set_column(place, name, _uuids(table.column(place)))
+    return nw.from_native(table)
+
+
+def _selected(name: str, kind: str) -> str:
+    quoted = '"' + name.replace('"', '""') + '"'
+    return f"unhex(replace(CAST({quoted} AS VARCHAR), '-', '')) AS {quoted}" if kind == "UUID" else quoted
+
+
+def _uuids(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    chunks = [pa.ExtensionArray.from_storage(pa.uuid(), chunk.cast(pa.binary(16))) for chunk in column.chunks]
+    return pa.chunked_array(chunks, pa.uuid())
+
+
+def _relation(relation: Any, _relaxdp_released_rows: pa.Table) -> Any:
+    """Return a relation of the same connection, which finds the table by the name that it has here."""
+    import duckdb  # noqa: PLC0415
+
+    try:
+        return relation.query("_relaxdp_unused", "SELECT * FROM _relaxdp_released_rows")
+    except duckdb.CatalogException:  # a connection that may not look at Python's names
+        return duckdb.from_arrow(_relaxdp_released_rows)

@@ -1,0 +1,149 @@
+"""A release of a data frame: all is drawn in memory, the ledger is charged durably, then the frame is returned."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from relaxdp.draw.key import Key
+from relaxdp.draw.repeats import refuse_repeats
+from relaxdp.errors import ObjectIdError, UnknownColumnError, ValuesError
+from relaxdp.front import Mechanism, Numeric
+from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.subject import Subject
+from relaxdp.table.charging import Account, charge, epoch_names, plan_epochs
+from relaxdp.table.derive import Numbers
+from relaxdp.table.engine import Engine
+from relaxdp.table.formats import BATCH_ROWS
+from relaxdp.table.frame_description import Said, describe
+from relaxdp.table.frame_kinds import Frame
+from relaxdp.table.order import IdOrder, NotAscendingError
+from relaxdp.table.request import ColumnRequest, ReleaseRequest, id_type_of, plain_type
+
+
+def requested(
+    columns: Mapping[str, Mechanism], *, id: str, epsilon: Decimal, key: Key, release: str, keep: Sequence[str]
+) -> ReleaseRequest:
+    """Return the request for what is said about each column."""
+    if not isinstance(columns, Mapping) or not columns:
+        raise _say_columns()
+    return ReleaseRequest(
+        id_column=id,
+        columns=[_column(name, mechanism) for name, mechanism in columns.items()],
+        epsilon=epsilon,
+        key=key,
+        release=release,
+        keep=[keep] if isinstance(keep, str) else list(keep),
+    )
+
+
+def _column(name: Any, mechanism: Any) -> ColumnRequest:
+    if not isinstance(name, str) or not isinstance(mechanism, Mechanism):
+        raise _say_columns()
+    # Numbers may be written as text, as in files.
+    return ColumnRequest(name, mechanism, [Numbers()] if isinstance(mechanism, Numeric) else [])
+
+
+def _say_columns() -> ValuesError:
+    return ValuesError(
+        "say what each column can be, like {'diagnosis': rx.Categorical([...]), 'age': rx.Numeric(0, 120)}. "
+        "Nothing was released."
+    )
+
+
+@contextmanager
+def account_of(
+    ledger: str | os.PathLike[str] | Ledger | None, population: str, budget: Any, reason: str, again: bool, force: bool
+) -> Iterator[Account | None]:
+    """Open a ledger by its place, for one release; one that is open already stays open."""
+    if ledger is None:
+        yield None
+        return
+    subject = Subject.population(population)
+    reason = reason or "release of a data frame"
+    if isinstance(ledger, Ledger):
+        yield Account(ledger, subject, budget, reason, again, force)
+        return
+    with Ledger.open(ledger) as book:
+        yield Account(book, subject, budget, reason, again, force)
+
+
+def release_frame(native: Any, request: ReleaseRequest, account: Account | None, threads: int) -> Any:
+    """Return the released frame. What fails before the charge costs nothing; after it nothing is left to fail.
+
+    Rows are drawn in the order in which they are given, so that a sentence names the row as its owner sees it.
+    """
+    frame = Frame(native)
+    _check_columns(request, frame)
+    frame.load(request.input_columns())
+    request, keep = replace(request, keep=()), request.keep  # what is kept need not pass through Arrow
+    table = frame.arrow(request.input_columns())
+    id_type = _id_type(request, table)
+    epochs = plan_epochs(request, account, id_type, lambda: _draw(request, table, None, threads)[1])
+    names = epoch_names(request.release, epochs)
+    reports, prints = _draw(request, table, names, threads)
+    order = id_order(table.column(request.id_column))
+    result = frame.released(
+        order, [request.id_column, *keep], reports, [request.id_column, *reports.column_names, *keep]
+    )
+    result = describe(result, Said(request.description(id_type, names), len(order)))
+    charge(request, account, id_type, prints, epochs)
+    return result
+
+
+def _check_columns(request: ReleaseRequest, frame: Frame) -> None:
+    if request.id_column in frame.index_names and request.id_column not in frame.names:
+        raise UnknownColumnError(
+            f"{request.id_column!r} is the index, not a column: release frame.reset_index(). Nothing was released.",
+            column=request.id_column,
+        )
+    request.check_columns(pa.schema([(name, pa.null()) for name in frame.names]))
+
+
+def _id_type(request: ReleaseRequest, table: pa.Table) -> str:
+    kind = plain_type(table.schema.field(request.id_column).type)
+    if pa.types.is_floating(kind):
+        raise ObjectIdError(
+            f"the ids in {request.id_column!r} are floating-point numbers, which have no exact identity. In pandas, a "
+            "column of whole numbers becomes one where an id is missing. Nothing was released."
+        )
+    return id_type_of(kind)
+
+
+def _draw(
+    request: ReleaseRequest, table: pa.Table, names: list[str] | None, threads: int
+) -> tuple[pa.Table, list[str]]:
+    """Return the reports in the order of the rows, and the fingerprints of the table under the release's own name."""
+    engine = Engine(request, table.schema, names or [request.release] * len(request.columns))
+    columns = [each.column for each in request.columns]
+    drawn = engine.run(table.to_batches(BATCH_ROWS), threads, lambda _: None, ordered=False)
+    schema = pa.schema([engine.schema.field(name) for name in columns])
+    reports = pa.Table.from_batches((batch.select(columns) for batch in drawn), schema)
+    return reports.unify_dictionaries().combine_chunks(), [each.text() for each in engine.fingerprints]
+
+
+def id_order(ids: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return the rows in the order of their ids. None of them is missing; repeated ones are refused."""
+    chunks = [getattr(chunk, "storage", chunk) for chunk in ids.chunks]  # pyarrow orders the bytes of a UUID, not it
+    chunks = [chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk for chunk in chunks]
+    try:
+        check = IdOrder()
+        for chunk in chunks:
+            check.check(chunk)
+        return np.arange(len(ids))
+    except NotAscendingError:
+        column = pa.chunked_array(chunks)
+    order = pc.sort_indices(column)
+    ordered = column.take(order).combine_chunks()
+    if pc.any(pc.equal(ordered[1:], ordered[:-1])).as_py():
+        refuse_repeats(column)
+    return np.asarray(order.to_numpy(), dtype=np.int64)

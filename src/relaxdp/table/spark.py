@@ -1,0 +1,209 @@
+"""The Spark engine: a table of any size -> the same reports as anywhere else, checked and charged as anywhere else.
+
+Rows are shuffled into ranges of ids and sorted, so equal ids meet in one task and a repeated one is seen there. Every
+task says what it has drawn; the driver adds that up, charges the ledger, and only then hands anything over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from relaxdp.draw.private_file import sync_folder
+from relaxdp.errors import KeyFileError, OptionError
+from relaxdp.ledger.ledger import Charge
+from relaxdp.table.charging import Account, charge, entries, epoch_names, plan_epochs, quote
+from relaxdp.table.description import METADATA_KEY, FileDescription
+from relaxdp.table.fingerprint import add_texts
+from relaxdp.table.formats import Format, Output
+from relaxdp.table.frame_description import Said
+from relaxdp.table.release import Outcome, Progress
+from relaxdp.table.request import ReleaseRequest, id_type_of, plain_type
+from relaxdp.table.spark_session import spark_sentences, watched
+from relaxdp.table.spark_worker import SparkTask, Summary, file_and_summary, rows_and_summary, summary_alone
+from relaxdp.table.temporary import aside_folder, put_in_place
+
+_SUMMARY = "summary string"
+
+
+class SparkInput:
+    """A table that Spark reads: its schema, and the different values of a column that is said to be public."""
+
+    def __init__(self, session: Any, source: str) -> None:
+        with spark_sentences():
+            self.frame = session.read.parquet(source)
+        self.schema = _arrow_schema(self.frame)
+
+    def distinct(self, column: str, most: int) -> set[Any]:
+        """Return the different values, or more than `most` of them where there are more."""
+        with spark_sentences():
+            found = self.frame.select(quoted(column)).where(f"{quoted(column)} is not null").distinct()
+            return {row[0] for row in found.limit(most + 1).collect()}
+
+
+class SparkRelease:
+    """One request on one Spark data frame."""
+
+    def __init__(
+        self, frame: Any, request: ReleaseRequest, *, worker_key: str | None = None, partitions: int | None = None
+    ) -> None:
+        """Release `frame`; its workers read the key from `worker_key`, by default where the driver read it."""
+        source = worker_key or request.key.source
+        if source is None:
+            raise KeyFileError(
+                "on Spark the key must come from a file that every worker can read, Key.load(path): a key in a task's "
+                "description would end up in logs. Nothing was released."
+            )
+        self._frame, self._request = frame, request
+        self._key_file, self._partitions = str(source), partitions
+        self.schema = _arrow_schema(frame)
+        request.check_columns(self.schema)
+        self.id_type = id_type_of(self.schema.field(request.id_column).type)
+
+    def quote(self, account: Account) -> list[Charge]:
+        """Return what it would cost, from the ledger alone."""
+        return quote(account, entries(self._request, account, self.id_type, [None] * len(self._request.columns)))
+
+    def to_folder(self, target: Path, account: Account | None, *, progress: Progress | None = None) -> Outcome:
+        """Write a folder of Parquet files, in the order of the ids, as durable and as atomic as the local engine.
+
+        The folder must be one that the driver and all workers see under the same name.
+        """
+        target = target.absolute()  # workers have another working folder
+        with aside_folder(target) as place, watched(self._frame.sparkSession, progress):
+            epochs, names, description = self._plan(account)
+            write = partial(_to_file, str(place), description.dumps())
+            summaries = self._summaries(names, write)
+            whole = place / "whole"
+            _gather(place, whole, summaries, self._request.output_schema(self.schema), description)
+            charges = charge(self._request, account, self.id_type, self._prints(summaries), epochs)
+            put_in_place(whole, target)
+        return Outcome(sum(each.rows for each in summaries), charges)
+
+    def to_frame(self, account: Account | None) -> Any:
+        """Return a Spark data frame of reports.
+
+        It is computed and kept (a checkpoint) before the ledger is charged, and never computed anew: a source that
+        changes later must not change what was released. Its columns describe themselves, also in files of Spark's.
+        """
+        epochs, names, description = self._plan(account)
+        fields = self._request.output_schema(self.schema)
+        place = "relaxdp_summary"
+        schema = pa.schema([*((field.name, _spark_type(field.type)) for field in fields), (place, pa.string())])
+        with spark_sentences():
+            drawn = self._ordered().mapInArrow(
+                _with_rows(SparkTask.of(self._request, names, self._key_file), schema), _spark_schema(schema)
+            )
+            durable = _checkpoint_folder(self._frame.sparkSession) is not None
+            kept = drawn.checkpoint() if durable else drawn.localCheckpoint()
+            rows = kept.where(kept[place].isNotNull()).select(place).collect()
+        summaries = [Summary.loads(row[0]) for row in rows]
+        charge(self._request, account, self.id_type, self._prints(summaries), epochs)
+        drawn_rows = sum(each.rows for each in summaries)
+        return _described(kept.where(kept[place].isNull()).drop(place), description, drawn_rows)
+
+    def _plan(self, account: Account | None) -> tuple[list[int], list[str], FileDescription]:
+        epochs = plan_epochs(self._request, account, self.id_type, self._fingerprints)
+        names = epoch_names(self._request.release, epochs)
+        return epochs, names, self._request.description(self.id_type, names)
+
+    def _fingerprints(self) -> list[str]:
+        names = [self._request.release] * len(self._request.columns)
+        return self._prints(self._summaries(names, _looking))
+
+    def _summaries(self, names: list[str], work: Callable[[SparkTask], Any]) -> list[Summary]:
+        task = SparkTask.of(self._request, names, self._key_file)
+        with spark_sentences():
+            rows = self._ordered().mapInArrow(work(task), _SUMMARY).collect()
+        return sorted((Summary.loads(row[0]) for row in rows), key=lambda each: each.partition)
+
+    def _ordered(self) -> Any:
+        rows = self._frame.select(*(quoted(name) for name in self._request.input_columns()))
+        by = quoted(self._request.id_column)
+        ranges = (
+            rows.repartitionByRange(by) if self._partitions is None else rows.repartitionByRange(self._partitions, by)
+        )
+        return ranges.sortWithinPartitions(by)
+
+    def _prints(self, summaries: Sequence[Summary]) -> list[str]:
+        columns = range(len(self._request.columns))
+        return [add_texts(each.prints[column] for each in summaries if each.prints) for column in columns]
+
+
+def _to_file(folder: str, description: str, task: SparkTask) -> Any:
+    return lambda batches: file_and_summary(task, folder, description, batches)
+
+
+def _with_rows(task: SparkTask, schema: Any) -> Any:
+    return lambda batches: rows_and_summary(task, schema, batches)
+
+
+def _looking(task: SparkTask) -> Any:
+    return lambda batches: summary_alone(task, batches)
+
+
+def _gather(place: Path, whole: Path, summaries: Sequence[Summary], schema: Any, description: FileDescription) -> None:
+    """Move the files of the attempts that count into one folder; those of other attempts stay, and go with the rest."""
+    whole.mkdir()
+    files = [each.file for each in summaries if each.file is not None]
+    for number, file in enumerate(files):
+        (place / file).rename(whole / f"part-{number:05d}.parquet")
+    if not files:
+        empty = Output(whole / "part-00000.parquet", Format.PARQUET, schema, description)
+        empty.close()
+        empty.abandon()
+    sync_folder(whole)
+
+
+def _arrow_schema(frame: Any) -> Any:
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+
+    with spark_sentences():
+        schema = frame.schema
+    try:
+        return to_arrow_schema(schema)
+    except Exception:
+        raise OptionError(
+            "the table has a column of a type that Spark cannot hand over. Nothing was released."
+        ) from None
+
+
+def _spark_schema(schema: Any) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+
+    return from_arrow_schema(schema)
+
+
+def _spark_type(kind: Any) -> Any:
+    """Return the nearest type that Spark has: no dictionaries, and bytes of any width."""
+    return pa.binary() if pa.types.is_fixed_size_binary(kind) else plain_type(kind)
+
+
+def _checkpoint_folder(session: Any) -> str | None:
+    try:
+        return session.sparkContext._jsc.sc().getCheckpointDir().nonEmpty() or None
+    except Exception:
+        return None
+
+
+def _described(frame: Any, description: FileDescription, rows: int) -> Any:
+    """Return the frame with the description of every released column in Spark's own column metadata."""
+    from pyspark.sql import functions  # noqa: PLC0415
+
+    columns = []
+    for name in frame.columns:
+        column = functions.col(quoted(name))
+        if name in description.columns:
+            one = FileDescription(description.id_column, {name: description.columns[name]})
+            column = column.alias(name, metadata={METADATA_KEY.decode(): Said(one, rows).dumps()})
+        columns.append(column)
+    return frame.select(*columns)
+
+
+def quoted(name: str) -> str:
+    """Return a column's name as Spark takes it."""
+    return "`" + name.replace("`", "``") + "`"

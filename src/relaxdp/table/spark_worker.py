@@ -1,0 +1,206 @@
+"""What one Spark task does: the rows of one partition, in id order -> released rows and a summary of them.
+
+A task may run again, twice at once, or on another machine: reports are a pure function of the key and the row, so every
+attempt draws the same ones. The summary travels with the rows of the attempt that counts, so that the driver adds up
+exactly what it is about to hand over, which accumulators would not (they count failed attempts too).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from relaxdp import errors
+from relaxdp.draw.key import Key
+from relaxdp.errors import KeyFileError, RelaxdpError, SparkError
+from relaxdp.table.description import FileDescription
+from relaxdp.table.engine import Engine
+from relaxdp.table.formats import Format, Output
+from relaxdp.table.order import NotAscendingError, repeated_id
+from relaxdp.table.request import ColumnRequest, ReleaseRequest, plain
+
+BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class SparkTask:
+    """What a worker is told. The key is not among it: only where the worker finds it, and which one it must be."""
+
+    id_column: str
+    columns: tuple[ColumnRequest, ...]
+    epsilon: Decimal
+    release: str
+    keep: tuple[str, ...]
+    names: tuple[str, ...]
+    key_file: str
+    key_fingerprint: str
+
+    @classmethod
+    def of(cls, request: ReleaseRequest, names: list[str], key_file: str) -> SparkTask:
+        """Return the task of a request."""
+        columns, keep = tuple(request.columns), tuple(request.keep)
+        return cls(
+            request.id_column,
+            columns,
+            request.epsilon,
+            request.release,
+            keep,
+            tuple(names),
+            key_file,
+            request.key.fingerprint,
+        )
+
+    def request(self) -> ReleaseRequest:
+        """Return the request again, with the key that this worker has."""
+        try:
+            key = Key.load(self.key_file)
+        except KeyFileError as problem:
+            raise KeyFileError(f"on a worker, {problem.message} Nothing was released.") from None
+        if key.fingerprint != self.key_fingerprint:
+            raise KeyFileError(
+                f"on a worker, {self.key_file!r} holds the key {key.fingerprint} and not {self.key_fingerprint}. "
+                "Nothing was released."
+            )
+        return ReleaseRequest(
+            id_column=self.id_column,
+            columns=self.columns,
+            epsilon=self.epsilon,
+            key=key,
+            release=self.release,
+            keep=self.keep,
+        )
+
+
+@dataclass(slots=True)
+class Summary:
+    """What became of one partition: its rows and their fingerprints, the file they went to, or why there are none."""
+
+    partition: int
+    rows: int = 0
+    prints: tuple[str, ...] = ()
+    file: str | None = None
+    error: str | None = None
+    message: str = ""
+
+    def dumps(self) -> str:
+        """Return it as text."""
+        return json.dumps([self.partition, self.rows, list(self.prints), self.file, self.error, self.message])
+
+    @classmethod
+    def loads(cls, text: str) -> Summary:
+        """Read it back; a refusal is raised as what it was on the worker."""
+        partition, rows, prints, file, error, message = json.loads(text)
+        if error is not None:
+            kind = getattr(errors, error, SparkError)
+            raise kind(message)
+        return cls(partition, rows, tuple(prints), file)
+
+
+def released_rows(task: SparkTask, batches: Iterator[Any], summary: Summary) -> Iterator[Any]:
+    """Return the released batches of one partition, and fill in its summary.
+
+    What is refused is written there too instead of being raised: another attempt would be refused as well. What is
+    raised is only named, because Arrow's messages quote rows and Spark's logs would keep them.
+    """
+    refusal: RelaxdpError | None = None
+    failure = ""
+    try:
+        request, larger = task.request(), _larger(batches)
+        first = next(larger, None)
+        if first is not None:
+            engine = Engine(request, first.schema, task.names)
+            for batch in engine.run(chain([first], larger), 1, lambda _: None):
+                summary.rows += batch.num_rows
+                yield batch
+            summary.prints = tuple(each.text() for each in engine.fingerprints)
+    except NotAscendingError:
+        refusal = repeated_id()
+    except RelaxdpError as problem:
+        refusal = problem
+    except Exception as problem:
+        failure = type(problem).__name__
+    if failure:
+        raise SparkError(f"a task failed: {failure}.")
+    if refusal is not None:
+        summary.error, summary.message = type(refusal).__name__, refusal.message
+
+
+def rows_and_summary(task: SparkTask, schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
+    """Return released batches with nothing in the last column of `schema`, then one row with only the summary there."""
+    summary = _begin()
+    for batch in released_rows(task, batches, summary):
+        arrays = [plain(each).cast(field.type) for each, field in zip(batch.columns, schema, strict=False)]
+        yield pa.RecordBatch.from_arrays([*arrays, pa.nulls(batch.num_rows, pa.string())], schema=schema)
+    nothing = [pa.nulls(1, field.type) for field in list(schema)[:-1]]
+    yield pa.RecordBatch.from_arrays([*nothing, pa.array([summary.dumps()])], schema=schema)
+
+
+def summary_alone(task: SparkTask, batches: Iterator[Any]) -> Iterator[Any]:
+    """Look at the rows of one partition without releasing any."""
+    summary = _begin()
+    for _ in released_rows(task, batches, summary):
+        pass
+    yield pa.RecordBatch.from_pydict({"summary": [summary.dumps()]})
+
+
+def file_and_summary(task: SparkTask, folder: str, description: str, batches: Iterator[Any]) -> Iterator[Any]:
+    """Write the released rows of one partition to a file of its own, make it durable, and return the summary.
+
+    Every attempt has a file of its own, and the driver takes those of the attempts that count.
+    """
+    summary, output = _begin(), None
+    target = str(Path(folder).parent)
+    place = Path(folder) / f"part-{summary.partition:05d}-{secrets.token_hex(6)}.parquet"
+    try:
+        for batch in released_rows(task, batches, summary):
+            if output is None:
+                output = Output(place, Format.PARQUET, batch.schema, FileDescription.loads(description))
+            output.write(batch)
+        if output is not None:
+            output.close()
+            os.fsync(output.descriptor())
+            summary.file = place.name
+    except OSError as problem:
+        summary.error = "TableFileError"
+        summary.message = (
+            f"a worker could not write to {target!r}: {problem.strerror or 'the disk may be full'}. The folder must be "
+            "one that all workers see under the same name. Nothing was released."
+        )
+    finally:
+        if output is not None:
+            output.abandon()
+    yield pa.RecordBatch.from_pydict({"summary": [summary.dumps()]})
+
+
+def _begin() -> Summary:
+    from pyspark import TaskContext  # noqa: PLC0415 (a worker has it)
+
+    context = TaskContext.get()
+    return Summary(0 if context is None else context.partitionId())
+
+
+def _larger(batches: Iterator[Any]) -> Iterator[Any]:
+    """Return batches of a size that is worth drawing at once; Spark's own are small."""
+    waiting: list[Any] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= BATCH_ROWS:
+            yield _joined(waiting)
+            waiting, rows = [], 0
+    if rows:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[Any]) -> Any:
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

@@ -1,0 +1,300 @@
+"""The Spark engine gives everybody the report that every other engine gives, whatever its tasks go through."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+
+import relaxdp as rx
+from relaxdp.errors import KeyFileError, SparkError, TableChangedError, TableFileError, UndeclaredValueError
+from relaxdp.law.epsilon import as_epsilon
+from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.subject import Subject
+from relaxdp.table import spark as spark_module
+from relaxdp.table.charging import Account
+from relaxdp.table.counting import count
+from relaxdp.table.formats import Input
+from relaxdp.table.release import release_table
+from relaxdp.table.request import ColumnRequest, TableRequest
+from relaxdp.table.spark import SparkInput, SparkRelease
+from relaxdp.table.spark_worker import file_and_summary
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
+
+ROWS = 20_000
+VALUES = ["flu", "covid", "none"]
+KEY = rx.Key.from_bytes(bytes(range(32)))
+EVERYONE = Subject.population("everyone")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a key and a table, whose rows are in no order."""
+    KEY.save(tmp_path / "key")
+    write(tmp_path / "in.parquet")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(path: Path, *, changed: int | None = None, ids: Any = None, value: str | None = None) -> None:
+    rng = np.random.default_rng(5)
+    truth = np.array(VALUES, dtype=object)[rng.integers(0, 3, ROWS)]
+    if changed is not None:
+        truth[changed] = value or VALUES[(VALUES.index(truth[changed]) + 1) % 3]
+    table = pa.table(
+        {
+            "person": rng.permutation(ROWS) if ids is None else ids,
+            "diagnosis": truth,
+            "age": rng.uniform(0, 100, ROWS),
+            "ward": rng.integers(0, 5, ROWS),
+        }
+    )
+    pa_parquet.write_table(table, path, row_group_size=3000)
+
+
+def request_of(place: Path, target: str, epsilon: str = "1") -> TableRequest:
+    return TableRequest(
+        source=place / "in.parquet",
+        target=place / target,
+        id_column="person",
+        columns=[ColumnRequest("diagnosis", rx.Categorical(VALUES)), ColumnRequest("age", rx.Numeric(0, 100))],
+        epsilon=as_epsilon(epsilon),
+        key=rx.Key.load(place / "key"),
+        release="survey",
+        keep=["ward"],
+    )
+
+
+def released(spark: Any, request: TableRequest, account: Account | None = None, **options: Any) -> Any:
+    frame = SparkInput(spark, str(request.source)).frame
+    return SparkRelease(frame, request, **options).to_folder(request.target, account)
+
+
+def table_of(path: Path) -> Any:
+    """The rows of a released file or folder, in the order in which they stand there."""
+    table = Input(path)
+    return pa.Table.from_batches(
+        [
+            pa.RecordBatch.from_arrays(
+                [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in b], b.schema.names
+            )
+            for b in table.batches(table.schema.names)
+        ]
+    )
+
+
+@pytest.fixture
+def local(place: Path) -> Any:
+    """What the local engine releases."""
+    release_table(request_of(place, "local.parquet"), None)
+    return table_of(place / "local.parquet")
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 5, 50])
+def test_the_same_rows_at_any_number_of_partitions(spark: Any, place: Path, local: Any, partitions: int) -> None:
+    outcome = released(spark, request_of(place, "out"), partitions=partitions)
+    assert outcome.rows == ROWS
+    assert table_of(place / "out").equals(local)  # the order of the ids too
+    assert len(list((place / "out").iterdir())) == partitions
+    assert Input(place / "out").description() == Input(place / "local.parquet").description()
+    for column in ("diagnosis", "age"):
+        one, two = (count([place / name], column=column).groups[0][1].estimate() for name in ("out", "local.parquet"))
+        assert np.array_equal(one.value, two.value)
+        assert np.array_equal(one.interval(0.95), two.interval(0.95))
+
+
+def test_tasks_whose_first_attempt_fails_after_it_wrote(
+    spark: Any, place: Path, local: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = place / "attempts"
+    attempts.mkdir()
+
+    def failing(folder: str, description: str, task: Any) -> Any:
+        marks = str(attempts)
+
+        def work(batches: Any) -> Any:
+            from pyspark import TaskContext  # noqa: PLC0415 (on the worker)
+
+            context: Any = TaskContext.get()
+            yield from file_and_summary(task, folder, description, batches)
+            Path(marks, f"{context.partitionId()}-{context.attemptNumber()}").touch()
+            if context.attemptNumber() == 0:
+                raise RuntimeError("the machine is gone")
+
+        return work
+
+    monkeypatch.setattr(spark_module, "_to_file", failing)
+    with Ledger.open(place / "ledger") as ledger:
+        outcome = released(spark, request_of(place, "out"), Account(ledger, EVERYONE, budget=5), partitions=5)
+        assert [str(charge.cost) for charge in outcome.charges] == ["1", "1"]
+    assert sorted(file.name for file in attempts.iterdir()) == [f"{task}-{n}" for task in range(5) for n in (0, 1)]
+    assert table_of(place / "out").equals(local)
+    assert len(list((place / "out").iterdir())) == 5
+
+
+def test_a_frame_comes_back_and_describes_itself(spark: Any, place: Path, local: Any) -> None:
+    request = request_of(place, "unused")
+    with Ledger.open(place / "ledger") as ledger:
+        account = Account(ledger, EVERYONE, budget=5)
+        release_table(replace(request, target=place / "first.parquet"), account)
+        frame = SparkRelease(spark.read.parquet(str(request.source)), request, partitions=3).to_frame(account)
+        assert ledger.balance(EVERYONE).spent == 2  # the same rows, the same fingerprint: nothing is charged again
+        write(request.source, changed=3)  # the frame is kept: what changes later does not change what was released
+        rows = sorted(frame.collect())
+        assert [tuple(row) for row in rows] == list(zip(*local.to_pydict().values(), strict=True))
+        # Files that Spark itself writes say what they are, to everybody who reads them.
+        frame.write.parquet(str(place / "by-spark"))
+        mine, its = (
+            count([place / "first.parquet"], column="diagnosis"),
+            count([place / "by-spark"], column="diagnosis"),
+        )
+        assert np.array_equal(mine.groups[0][1].estimate().value, its.groups[0][1].estimate().value)
+        with pytest.raises(TableChangedError):
+            SparkRelease(spark.read.parquet(str(request.source)), request).to_frame(account)
+
+
+def test_what_is_refused_is_not_charged(spark: Any, place: Path) -> None:
+    ids = np.arange(ROWS)
+    ids[[3, 19_000]] = 7_777  # the same id, far apart
+    cases: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"ids": ids}, TableFileError, "an id occurs in two rows"),
+        ({"ids": pa.array([None, *range(1, ROWS)])}, rx.errors.ObjectIdError, "the id is missing"),
+        ({"changed": 5, "value": "a secret illness"}, UndeclaredValueError, "not one of the 3 declared values"),
+    ]
+    with Ledger.open(place / "ledger") as ledger:
+        account = Account(ledger, EVERYONE, budget=5)
+        for options, kind, words in cases:
+            write(place / "in.parquet", **options)
+            for work in ("folder", "frame"):
+                frame = SparkInput(spark, str(place / "in.parquet")).frame
+                release = SparkRelease(frame, request_of(place, "out"), partitions=5)
+                with pytest.raises(kind, match=words) as caught:
+                    release.to_folder(place / "out", account) if work == "folder" else release.to_frame(account)
+                assert "secret" not in str(caught.value)
+        assert EVERYONE not in ledger.subjects()
+    assert sorted(file.name for file in place.iterdir() if "ledger" not in file.name) == ["in.parquet", "key"]
+
+
+def test_a_changed_table_is_refused_or_forced(spark: Any, place: Path) -> None:
+    with Ledger.open(place / "ledger") as ledger:
+        account = Account(ledger, EVERYONE, budget=5)
+        released(spark, request_of(place, "one"), account)
+        write(place / "in.parquet", changed=3)
+        with pytest.raises(TableChangedError):
+            released(spark, request_of(place, "two"), account)
+        forced = replace(account, force=True)
+        outcome = released(spark, request_of(place, "two"), forced)
+        assert [(charge.epoch, str(charge.cost)) for charge in outcome.charges] == [(2, "1"), (1, "0")]
+        release_table(request_of(place, "two.parquet"), replace(account, again=True))
+    assert table_of(place / "two").equals(table_of(place / "two.parquet"))
+
+
+def test_an_empty_table(spark: Any, place: Path) -> None:
+    pa_parquet.write_table(pa_parquet.read_table(place / "in.parquet").slice(0, 0), place / "in.parquet")
+    assert released(spark, request_of(place, "out")).rows == 0
+    assert Input(place / "out").rows == 0
+    assert Input(place / "out").description() is not None
+
+
+def test_the_key_on_a_worker(spark: Any, place: Path) -> None:
+    request = request_of(place, "out")
+    with pytest.raises(KeyFileError, match="on a worker, there is no key file '/nowhere/key'. Nothing was released."):
+        released(spark, request, worker_key="/nowhere/key")
+    rx.Key.from_bytes(bytes(32)).save(place / "other")
+    with pytest.raises(KeyFileError, match="on a worker, .* holds the key .* and not 404702b4a9c7e559"):
+        released(spark, request, worker_key=str(place / "other"))
+    with pytest.raises(KeyFileError, match=r"must come from a file that every worker can read"):
+        released(spark, replace(request, key=KEY))
+
+
+def test_a_task_that_always_fails_shows_nothing_of_its_rows(
+    spark: Any, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(folder: str, description: str, task: Any) -> Any:
+        bad = replace(task, columns=(replace(task.columns[0], derivations=(lambda column, row: 1 / 0,)),))
+        return lambda batches: file_and_summary(bad, folder, description, batches)
+
+    monkeypatch.setattr(spark_module, "_to_file", failing)
+    with pytest.raises(SparkError, match="gave up on a task .* Nothing was released."):
+        released(spark, request_of(place, "out"), partitions=2)
+    assert not [file for file in place.iterdir() if "out" in file.name]
+    log = (spark.relaxdp_folder / "spark.log").read_text()
+    assert "a task failed: ZeroDivisionError" in log
+
+
+def test_nothing_that_spark_writes_down_has_the_key_or_a_truth(spark: Any, place: Path) -> None:
+    write(place / "in.parquet", changed=5, value="a secret illness")
+    with pytest.raises(UndeclaredValueError):
+        released(spark, request_of(place, "out"))
+    secret = bytes(range(32))
+    written = [file for file in spark.relaxdp_folder.rglob("*") if file.is_file() and "warehouse" not in file.parts]
+    logs = [file for file in written if "events" in str(file) or file.suffix == ".log"]
+    assert len(logs) >= 2
+    for file in logs:
+        content = file.read_bytes()
+        assert secret not in content
+        assert secret.hex().encode() not in content
+        assert b"secret illness" not in content
+
+
+def test_the_front_door_takes_spark_frames(spark: Any, place: Path) -> None:
+    """The same call as for every other frame; counting happens on the workers, groups and levels included."""
+    key = rx.Key.load(place / "key")
+    answers = {"diagnosis": rx.Categorical(VALUES)}
+    table = pa_parquet.read_table(place / "in.parquet")
+    options: dict[str, Any] = {"id": "person", "key": key, "release": "survey", "ledger": None, "keep": ["ward"]}
+    frames, tables = (
+        [rx.release(source, answers, epsilon=epsilon, **options) for epsilon in (0.5, 2)]
+        for source in (spark.read.parquet(str(place / "in.parquet")), table)
+    )
+    assert [tuple(row) for row in sorted(frames[1].collect())] == list(
+        zip(*tables[1].to_pydict().values(), strict=True)
+    )
+    for one, two in ((frames[0], tables[0]), (frames, tables)):
+        assert np.array_equal(rx.estimate(one).value, rx.estimate(two).value)
+        assert np.array_equal(rx.estimate(one).interval(), rx.estimate(two).interval())
+        groups, expected = rx.estimate(one, by="ward"), rx.estimate(two, by="ward")
+        assert groups.keys() == expected.keys()
+        assert all(np.array_equal(groups[ward].value, expected[ward].value) for ward in groups)
+    assert rx.description(frames[0]) == rx.description(tables[0])
+    with pytest.raises(rx.errors.DescriptionError, match="had 20,000 rows when it was released"):
+        rx.estimate(frames[0].where("diagnosis = 'flu'"))
+    twice = frames[0].union(frames[0])
+    with pytest.raises(rx.errors.CountsError, match="an id stands twice at one level"):
+        rx.estimate([twice, frames[1]])
+    other = frames[0].replace("flu", "something else", "diagnosis")
+    with pytest.raises(rx.errors.CountsError, match="it was changed after its release"):
+        rx.estimate(other, description=frames[0])
+
+
+@pytest.mark.parametrize("encoding", ["unary-optimised", "local-hash"])
+def test_packed_encodings(spark: Any, place: Path, encoding: str) -> None:
+    """Reports that are bytes: the same from Spark, in folders, in frames, and in files that Spark writes."""
+    mechanism = rx.mechanism(VALUES, encoding=encoding, epsilon=1)
+    request = replace(request_of(place, "out"), columns=[ColumnRequest("diagnosis", mechanism)])
+    release_table(replace(request, target=place / "local.parquet"), None)
+    released(spark, request, partitions=3)
+    assert table_of(place / "out").equals(table_of(place / "local.parquet"))
+    frame = SparkRelease(spark.read.parquet(str(request.source)), request).to_frame(None)
+    frame.write.parquet(str(place / "by-spark"))
+    expected = count([place / "local.parquet"]).groups[0][1].estimate()
+    for found in (
+        count([place / "out"]).groups[0][1].estimate(),
+        count([place / "by-spark"]).groups[0][1].estimate(),
+        rx.estimate(frame),
+        rx.estimate(
+            [frame, SparkRelease(frame_of(spark, request), replace(request, epsilon=as_epsilon("0.5"))).to_frame(None)]
+        ),
+    ):
+        assert np.array_equal(found.value, expected.value)
+        assert np.array_equal(found.interval(), expected.interval())
+
+
+def frame_of(spark: Any, request: TableRequest) -> Any:
+    return spark.read.parquet(str(request.source))

@@ -1,0 +1,105 @@
+"""`relaxdp release --engine spark`, as people call it: what it says and refuses, and what a kill leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from tests.conftest import require
+
+ROWS = 1_000
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    require("java")
+    table = pa.table({"id": range(ROWS), "answer": [["no", "yes"][row % 2] for row in range(ROWS)]})
+    pa_parquet.write_table(table, tmp_path / "in.parquet")
+    assert command(tmp_path, "keygen", "key")[0] == 0
+    return tmp_path
+
+
+def arguments(*more: str, target: str = "out") -> list[str]:
+    release = ["release", "in.parquet", target, "--column", "answer", "--id", "id", "--values", "no,yes"]
+    return [*release, "--key", "key", "--engine", "spark", "--budget", "3", "--epsilon", "1", *more]
+
+
+def command(place: Path, *words: str, **environment: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "relaxdp", *words],
+        cwd=place,
+        env={**os.environ, "TMPDIR": str(place.parent), **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_release_and_a_kill(place: Path) -> None:
+    """A killed driver leaves an unfinished folder and no charge; the next run sweeps it and releases."""
+    killed = subprocess.Popen(
+        [sys.executable, "-m", "relaxdp", *arguments("--master", "local[2,4]", "--partitions", "3")],
+        cwd=place,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while not list(place.glob(".out.*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(killed.pid, signal.SIGKILL)  # Java and its workers too
+    killed.wait()
+    assert list(place.glob(".out.*-unfinished"))
+    status, output, errors = command(place, *arguments("--master", "local[2,4]", "--partitions", "3"))
+    assert (status, errors) == (0, "")
+    assert output.splitlines() == [
+        "released 'answer' of 1,000 rows at epsilon 1 to out (a new path)",
+        "cost 1; spent 1 of the budget 3, 2 left",
+    ]
+    assert [file.name for file in sorted(place.iterdir())] == ["in.parquet", "key", "key.ledger", "out"]
+    assert [file.name for file in sorted((place / "out").iterdir())] == [f"part-0000{n}.parquet" for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "sentence"),
+    [
+        ((), {"PATH": "/nowhere", "JAVA_HOME": ""}, "Spark needs Java 17 or newer, and it is not on the PATH."),
+        ((), {"JAVA_HOME": "/nowhere"}, "Spark needs Java 17 or newer, and JAVA_HOME does not lead to it."),
+        (("--master", "nonsense"), {}, "Spark could not start at nonsense"),
+        (("--growing",), {}, "--last and --growing are for the local engine only."),
+        (
+            ("--engine", "local", "--master", "local"),
+            {},
+            "--master, --worker-key and --partitions need",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    place: Path, words: tuple[str, ...], environment: dict[str, str], sentence: str
+) -> None:
+    status, output, errors = command(place, *arguments(*words), **environment)
+    assert (status, output) == (2, "")
+    assert errors.startswith(sentence)
+    assert errors.count("\n") == 1
+    assert "Nothing was released." in errors
+
+
+def test_a_table_that_spark_cannot_read(place: Path) -> None:
+    (place / "in.parquet").unlink()
+    status, _, errors = command(place, *arguments("--master", "local[1]"))
+    assert status == 2
+    assert errors.startswith(
+        "Spark could not read the table: it is not there, or is not Parquet. Nothing was released."
+    )
+    (place / "in.csv").write_text("id,answer\n1,no\n")
+    words = [word.replace("in.parquet", "in.csv") for word in arguments()]
+    assert command(place, *words)[2] == "the Spark engine reads Parquet. Nothing was released.\n"

@@ -1,0 +1,230 @@
+"""Bloom filters: Google's bits, the stream's bytes, arrays like single devices, levels both ways."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from decimal import Decimal
+from fractions import Fraction
+from hashlib import md5, sha512
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.stats import chi2
+
+from relaxdp import Key, Relaxation
+from relaxdp.draw.canonical import canonical, length_prefixed
+from relaxdp.draw.path import accepted_draws, report_at
+from relaxdp.draw.stream import PathName, block, path_key, tail, words
+from relaxdp.encode.bits import unpack_bits
+from relaxdp.encode.bloom import BloomEncoding, as_words
+from relaxdp.encode.bloom_device import Device, bit_strings
+from relaxdp.encode.bloom_filter import ALL_COHORTS, BloomShape
+from relaxdp.encode.bloom_fleet import Fleet
+from relaxdp.encode.bloom_levels import bloom_threshold, epsilon_of, guarantee_of, noise_of, whole_epsilon
+from relaxdp.encode.bloom_release import cohorts_of, release_bloom
+from relaxdp.encode.registry import encoding_named
+from relaxdp.errors import EpsilonError, LengthError, LevelError, RapporError
+from relaxdp.estimate.schedules import Linear, NoisySampling
+from relaxdp.front import Mechanism
+from relaxdp.hazmat.seeded import SeededEntropy
+
+KEY = Key.from_bytes(bytes(range(32)))
+SHAPE = BloomShape(bits=16, hashes=2, cohorts=64)
+WORDS = ["cheese", "a word of many letters, more than a block", "Käse", "", "x", "eight888", "nine99999"] * 3
+IDS = [f"device-{number}" for number in range(len(WORDS))]
+WHERE = {"release": "words-2026", "attribute": "word"}
+
+
+def test_bits_are_those_of_googles_client() -> None:
+    """Computed by hand: MD5 of four bytes of cohort, the highest first, and the word; byte i modulo k."""
+    digest = md5(b"\x00\x00\x00\x05hello", usedforsecurity=False).digest()
+    assert digest[:2].hex() == "e00e"
+    assert BloomShape(128, 2, 64).bits_of("hello", 5) == (0xE0 % 128, 0x0E % 128) == (96, 14)
+    word = "Käse"
+    digest = md5(struct.pack(">L", 3) + word.encode("utf-8"), usedforsecurity=False).digest()
+    assert BloomShape(100, 16, 8).bits_of(word, 3) == tuple(byte % 100 for byte in digest)
+
+
+def test_more_than_256_bits_are_all_reached() -> None:
+    shape = BloomShape(1000, 16, 2)
+    assert shape.hash_name == "sha512-words"
+    digest = sha512(b"\x00\x00\x00\x01hello").digest()
+    assert shape.bits_of("hello", 1) == tuple(number % 1000 for number in struct.unpack(">16I", digest))
+    reached = {bit for number in range(2000) for bit in shape.bits_of(f"w{number}", 0)}
+    assert len(reached) == 1000
+    assert BloomShape(256, 1, 1).hash_name == "md5-bytes"
+
+
+def test_chances_of_bits() -> None:
+    for shape in (BloomShape(100, 2, 1), BloomShape(128, 1, 1), BloomShape(600, 3, 1)):
+        counts = np.zeros(shape.bits)
+        for number in range(20_000):
+            counts[list(set(shape.bits_of(f"w{number}", 0)))] += 1
+        expected = 20_000 * shape.chances()
+        assert np.abs((counts - expected) / np.sqrt(expected)).max() < 5.5  # seeds are the words: 1e-5 at most
+
+
+@pytest.mark.parametrize(
+    ("numbers", "sentence"),
+    [
+        ((0, 1, 1), "the number of bits (k) must be a whole number from 1 to 65,536, not 0."),
+        ((8, 17, 1), "the number of hashes (h) must be a whole number from 1 to 16, not 17."),
+        ((8, 1, 0), "the number of cohorts (m) must be a whole number from 1 to 65,536, not 0."),
+        ((1, 2, 1), "one bit is a boolean and has one hash (h = 1), not 2."),
+    ],
+)
+def test_shapes_that_cannot_be(numbers: tuple[int, int, int], sentence: str) -> None:
+    with pytest.raises(RapporError) as refused:
+        BloomShape(*numbers)
+    assert refused.value.message == sentence
+
+
+def test_params_and_stream_byte_by_byte() -> None:
+    encoding = BloomEncoding(SHAPE, 13)
+    assert encoding.params == struct.pack("<IIII", 16, 2, 64, 13) + length_prefixed(b"md5-bytes")
+    assert encoding_named("bloom") is BloomEncoding
+    whole = PathName("words-2026", "word", "bloom", 2, SHAPE.params(ALL_COHORTS))
+    first = block(path_key(KEY, whole, "cohort"), canonical("device-1") + tail(0, 0, 0))
+    cohort = struct.unpack("<Q", first[:8])[0] % 64
+    assert cohorts_of(SHAPE, ["device-1"], key=KEY, **WHERE).tolist() == [cohort]
+    # Every bit: a key of its own for the cohort; the id, the word, no index, the symbol, the try.
+    mine = PathName("words-2026", "word", "bloom", 2, SHAPE.params(cohort))
+    prefix, truth = canonical("device-1") + canonical("cheese"), SHAPE.bits_of("cheese", cohort)
+    bits = []
+    for symbol in range(16):
+        drawn = accepted_draws(words(path_key(KEY, mine), prefix, symbol=symbol), 2)
+        bits.append(report_at(drawn, bloom_threshold(SHAPE, 4), truth=int(symbol in truth)))
+    report = Device(SHAPE, "cheese", key=KEY, device_id="device-1", **WHERE).at(4)
+    assert (report.cohort, report.bits) == (cohort, "".join(map(str, reversed(bits))))
+
+
+def test_cohorts_do_not_depend_on_words_and_are_even() -> None:
+    ids = np.arange(20_000)
+    cohorts = cohorts_of(SHAPE, ids, key=KEY, **WHERE)
+    first = release_bloom(SHAPE, ["a"] * 50, ids[:50], key=KEY, epsilon=Decimal(1), **WHERE)
+    second = release_bloom(SHAPE, ["b"] * 50, ids[:50], key=KEY, epsilon=Decimal(3), **WHERE)
+    assert first.cohorts.tolist() == second.cohorts.tolist() == cohorts[:50].tolist()
+    counts = np.bincount(cohorts, minlength=64)
+    assert ((counts - 312.5) ** 2 / 312.5).sum() < chi2.isf(1e-6, 63)
+
+
+def test_arrays_are_like_single_devices() -> None:
+    for epsilon in (Decimal("0.5"), Decimal(4)):
+        reports = release_bloom(SHAPE, WORDS, IDS, key=KEY, epsilon=epsilon, **WHERE)
+        texts = bit_strings(reports.packed, SHAPE.bits)
+        for word, device_id, cohort, bits in zip(WORDS, IDS, reports.cohorts.tolist(), texts, strict=True):
+            report = Device(SHAPE, word, key=KEY, device_id=device_id, **WHERE).at(epsilon)
+            assert (report.cohort, report.bits, report.epsilon) == (cohort, bits, epsilon)
+
+
+@pytest.mark.parametrize("kind", ["list", "numpy", "arrow", "pandas", "polars"])
+def test_every_kind_of_column(kind: str) -> None:
+    makers = {"list": list, "numpy": np.array, "arrow": pa.array, "pandas": pd.Series, "polars": pl.Series}
+    numbers = list(range(len(WORDS)))
+    plain = release_bloom(SHAPE, WORDS, numbers, key=KEY, epsilon=Decimal(2), **WHERE)
+    made = release_bloom(SHAPE, makers[kind](WORDS), makers[kind](numbers), key=KEY, epsilon=Decimal(2), **WHERE)
+    assert np.array_equal(plain.packed, made.packed)
+    assert np.array_equal(plain.cohorts, made.cohorts)
+
+
+def test_words_that_are_none_are_refused_without_showing_them() -> None:
+    for column, sentence in [
+        (["a", None], "row 12: the word is missing. Nothing was released."),
+        ([1, 2], "the words must be text. Nothing was released."),
+        ([True], "the words must be text. Nothing was released."),
+    ]:
+        with pytest.raises(RapporError) as refused:
+            as_words(SHAPE, column, 10)
+        assert refused.value.message == sentence
+    with pytest.raises(LengthError):
+        release_bloom(SHAPE, ["a"], [1, 2], key=KEY, epsilon=Decimal(1), **WHERE)
+    with pytest.raises(RapporError, match="different lengths are encoded with `release_bloom`"):
+        BloomEncoding(SHAPE, 0).truths(["a", "a long word, longer than a block"])
+
+
+def test_one_bit_is_a_boolean() -> None:
+    shape = BloomShape(1, 1, 4)
+    assert shape.differing == 1
+    truths = [True, False, True, True]
+    for column in (truths, [1, 0, 1, 1], ["True", "false", "1", "true"], np.array(truths), pa.array(truths)):
+        reports = release_bloom(shape, column, [1, 2, 3, 4], key=KEY, epsilon=Decimal(60), **WHERE)
+        assert reports.packed[:, 0].tolist() == [1, 0, 1, 1]
+    with pytest.raises(RapporError) as refused:
+        as_words(shape, ["true", "maybe"])
+    assert refused.value.message == "row 2: the value is neither false nor true. Nothing was released."
+    assert "maybe" not in str(refused.value.__context__)
+
+
+def test_levels_convert_both_ways_to_the_private_side() -> None:
+    for shape in (SHAPE, BloomShape(128, 3, 8), BloomShape(1, 1, 1)):
+        for noise in ("0.5", "0.3", "0.001", "0.999"):
+            level = epsilon_of(shape, noise)
+            assert level < guarantee_of(shape, noise) < level + Decimal("1e-9")
+            # A level made from f has at least the noise f, and its own f says so.
+            assert 1 - Fraction(bloom_threshold(shape, level), 2**64) >= Fraction(noise)
+            assert Decimal(noise) <= noise_of(shape, level) < Decimal(noise) + Decimal("1e-9")
+        for epsilon in ("0.1", "1", "5"):
+            noise_text = str(noise_of(shape, epsilon))
+            assert epsilon_of(shape, noise_text) <= Decimal(epsilon) < epsilon_of(shape, noise_text) + Decimal("1e-7")
+    with pytest.raises(RapporError):
+        epsilon_of(SHAPE, "0")
+    with pytest.raises(EpsilonError):
+        epsilon_of(SHAPE, "1")
+
+
+def test_a_device_keeps_its_own_pace_and_limit() -> None:
+    device = Device(SHAPE, "cheese", key=KEY, device_id=7, limit=3, **WHERE)
+    steady = list(device.along(Linear(1, 5, steps=5)))
+    assert [str(report.epsilon) for report in steady] == ["1", "2", "3"]
+    assert device.at(2) == steady[1]
+    as_sampled = [whole_epsilon(SHAPE, level) for level in NoisySampling(1, "0.5", samples=10)]
+    assert len(list(device.along(as_sampled))) == sum(level <= 3 for level in as_sampled)
+    with pytest.raises(LevelError, match=r"this device goes up to epsilon 3, and 3\.5 was asked for"):
+        device.at("3.5")
+    assert "cheese" not in repr(device)
+    with pytest.raises(TypeError):
+        pickle.dumps(device)
+
+
+def test_algorithm_one_keeps_the_last_report() -> None:
+    chain = Relaxation(Mechanism(BloomEncoding(SHAPE, 5)), truth="cheese")
+    first = chain.relax(epsilon=1)
+    assert chain.relax(epsilon=1) == first
+    assert len(first) == 2
+    last = unpack_bits(np.frombuffer(chain.relax(epsilon=300), np.uint8)[None], 16)[0]
+    assert set(np.flatnonzero(last).tolist()) == set(SHAPE.bits_of("cheese", 5))
+
+
+def test_packed_reports_are_counted() -> None:
+    encoding = BloomEncoding(SHAPE, 1)
+    codes = np.random.default_rng(1).integers(0, 2, (300, 16)).astype(np.uint8)
+    counts, reports = encoding.count_reports(encoding.column(codes))
+    assert reports == 300
+    assert counts.tolist() == codes.sum(axis=0).tolist() == encoding.count(codes).tolist()
+    assert np.array_equal(encoding.codes(encoding.reports(codes)), codes)
+
+
+def test_fleet() -> None:
+    generator = np.random.default_rng(1)
+    chosen = generator.choice(["a", "b", "c"], 5000)
+    cohorts = generator.integers(0, 64, 5000)
+    fleet = Fleet(SHAPE, chosen, cohorts, entropy=SeededEntropy(1))
+    with pytest.raises(LevelError, match="has not reported yet"):
+        fleet.counts()
+    fleet.relax(epsilon=2)
+    first = fleet.reports.copy()
+    assert fleet.counts().sum() == first.sum()
+    assert fleet.devices.tolist() == np.bincount(cohorts, minlength=64).tolist()
+    with pytest.raises(LevelError, match="epsilon may only grow: the fleet is at 2 and 2 was asked for"):
+        fleet.relax(epsilon=2)
+    fleet.relax(epsilon=300)
+    for row in (0, 17, 4999):
+        device = fleet.order[row]
+        bits = set(SHAPE.bits_of(str(chosen[device]), int(cohorts[device])))
+        assert set(np.flatnonzero(fleet.reports[row]).tolist()) == bits
+    with pytest.raises(RapporError, match="cohorts are whole numbers from 0 to 63"):
+        Fleet(SHAPE, ["a"], [64])

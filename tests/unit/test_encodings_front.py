@@ -1,0 +1,144 @@
+"""Bits and hashes through the front door: names, advice, files of chains; and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relaxdp as rx
+from relaxdp.draw.chain_file import _checksum
+from relaxdp.encode.bits import count_bits, pack_bits, unpack_bits
+from relaxdp.encode.local_hash import best_buckets
+from relaxdp.encode.protocol import BATCH
+from relaxdp.encode.release import release_reports
+from relaxdp.errors import ChainFileError, CountsError, EncodingError, EpsilonError, ValuesError
+from relaxdp.law.epsilon import as_epsilon
+
+KEY = rx.Key.from_bytes(bytes(range(32)))
+WHERE: Any = {"key": KEY, "release": "r", "attribute": "a"}
+
+
+def test_names_and_reprs() -> None:
+    assert repr(rx.Unary(["a", "b"])) == "Unary(['a', 'b'])"
+    assert repr(rx.Unary(range(20), optimised=False)) == "<Unary of 20, optimised=False>"
+    assert repr(rx.LocalHash(["a", "b"], buckets=7)) == "LocalHash(['a', 'b'], buckets=7)"
+    assert rx.LocalHash(range(3), epsilon="1").values == (0, 1, 2)
+    assert rx.LocalHash(range(3), epsilon=1).encoding.params != rx.LocalHash(range(3), epsilon=2).encoding.params
+
+
+@pytest.mark.parametrize("given", [{}, {"buckets": 4, "epsilon": 1}])
+def test_buckets_or_epsilon(given: dict[str, Any]) -> None:
+    with pytest.raises(EncodingError, match="a number of buckets, or the last epsilon"):
+        rx.LocalHash(range(3), **given)
+
+
+@pytest.mark.parametrize("buckets", [1, 0, -3, 65537, 2.0, True, "4"])
+def test_numbers_of_buckets(buckets: Any) -> None:
+    with pytest.raises(ValuesError, match="from 2 to 65536"):
+        rx.LocalHash(range(3), buckets=buckets)
+
+
+def test_best_buckets() -> None:
+    """The nearest whole number to e^epsilon + 1, from 2 to 65536, whatever was written."""
+    assert [best_buckets(epsilon) for epsilon in ("1e-9", "0.405", "0.406", "2", "11", "12", "1000")] == [
+        2, 2, 3, 8, 59875, 65536, 65536,
+    ]  # fmt: skip
+
+
+def test_mechanism() -> None:
+    assert isinstance(rx.mechanism(range(4), encoding="auto", epsilon=1), rx.Categorical)
+    assert isinstance(rx.mechanism(range(40), epsilon=1), rx.Unary)
+    with pytest.raises(EncodingError, match="the last epsilon that is planned must be known"):
+        rx.mechanism(range(4))
+    with pytest.raises(EncodingError, match="no encoding named 'none'"):
+        rx.mechanism(range(4), encoding="none")
+    with pytest.raises(EncodingError, match="'categorical' takes no buckets"):
+        rx.mechanism(range(4), encoding="categorical", buckets=3)
+    assert rx.mechanism(range(4), encoding="local-hash", buckets=3, epsilon=2).encoding.alphabet == 3
+    with pytest.raises(EncodingError):
+        rx.mechanism(range(4), encoding="local-hash")
+
+
+def test_advice() -> None:
+    advice = rx.best_encoding(1000, 1)
+    assert isinstance(advice, rx.Advice)
+    assert advice.best == advice.choices[0].encoding == "local-hash"
+    assert {each.encoding for each in advice.choices} == {
+        "categorical", "unary-symmetric", "unary-optimised", "local-hash",
+    }  # fmt: skip
+    for each in advice.choices:  # what is promised is what is made
+        encoding = rx.mechanism(range(1000), encoding=each.encoding, epsilon=1).encoding
+        assert each.bytes_per_report == (encoding.report_width or 2)
+    assert "1,000 values" in str(advice) == repr(advice)
+    with pytest.raises(ValueError, match="from 2 to"):
+        rx.best_encoding(1, 1)
+    with pytest.raises(EpsilonError):
+        rx.best_encoding(5, 0)
+
+
+def test_too_little_for_half() -> None:
+    tiny = "2e-19"
+    rx.Unary(range(2)).encoding.threshold(as_epsilon(tiny))
+    with pytest.raises(EpsilonError, match=r"too small to be realised in 2 parts.*Nothing was released"):
+        rx.Unary(range(2), optimised=False).encoding.threshold(as_epsilon("1e-19"))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 8, 13, 128])
+@pytest.mark.parametrize("rows", [0, 1, 254, 5000])
+def test_counting_bits(width: int, rows: int) -> None:
+    bits = np.random.default_rng(rows).integers(0, 2, (rows, 8 * width - 3)).astype(np.uint8)
+    packed = pack_bits(bits)
+    assert packed.shape == (rows, width)
+    assert np.array_equal(unpack_bits(packed, bits.shape[1]), bits)
+    assert count_bits(packed, bits.shape[1]).tolist() == bits.sum(axis=0).tolist()
+    assert count_bits(packed[::2], bits.shape[1]).tolist() == bits[::2].sum(axis=0).tolist()
+
+
+def test_all_ones_do_not_overflow() -> None:
+    packed = np.full((200_000, 2), 255, dtype=np.uint8)
+    assert set(count_bits(packed, 16).tolist()) == {200_000}
+
+
+def test_more_symbols_than_a_batch() -> None:
+    """A single object with more bits than are drawn at a time, and a few objects across batches."""
+    values = BATCH + 40
+    answers = rx.Unary(range(values), optimised=False)
+    reports = answers.release(np.array([5, values - 1]), np.arange(2), epsilon=100, **WHERE)
+    counts, objects = answers.encoding.count_reports(reports)
+    assert objects == 2
+    assert np.flatnonzero(counts).tolist() == [5, values - 1]
+    mixed = rx.Unary(range(3000))
+    truth = np.arange(1000) % 3000
+    whole = release_reports(mixed.encoding, truth, np.arange(1000), epsilon=as_epsilon(1), **WHERE)
+    for row in (0, 349, 350, 999):
+        alone = release_reports(mixed.encoding, truth[row : row + 1], [row], epsilon=as_epsilon(1), **WHERE)
+        assert whole[row] == alone[0]
+
+
+def test_seeds_in_chain_files(tmp_path: Path) -> None:
+    hashed, place = rx.LocalHash(range(50), epsilon=1), tmp_path / "chain.json"
+    report = rx.Relaxation(hashed, truth=7, store=place).relax(epsilon=1)
+    content = json.loads(place.read_text())
+    assert int(content["seed"]).to_bytes(8, "little") == report[:8]
+    assert rx.Relaxation(hashed, truth=7, store=place).relax(epsilon=1) == report
+    del content["check"], content["format"]
+    for wrong in (None, "x", str(2**64), 7, ""):
+        changed = {**content, "seed": wrong} if wrong is not None else {k: v for k, v in content.items() if k != "seed"}
+        place.write_text(json.dumps({"format": "relaxdp chain 1", **changed, "check": _checksum(changed)}))
+        with pytest.raises(ChainFileError, match="damaged"):
+            rx.Relaxation(hashed, truth=7, store=place)
+    plain = tmp_path / "plain.json"
+    rx.Relaxation(rx.Categorical(range(3)), truth=1, store=plain).relax(epsilon=1)
+    assert "seed" not in json.loads(plain.read_text())
+
+
+def test_one_missing_report_is_named() -> None:
+    answers = rx.Unary(range(12))
+    with pytest.raises(CountsError, match="more than 12 bits"):
+        answers.estimate([b"\x00\x10"], epsilon=1)
+    with pytest.raises(CountsError, match="not one of 4"):
+        rx.LocalHash(range(12), buckets=4).estimate([bytes(8) + b"\x04"], epsilon=1)

@@ -1,0 +1,327 @@
+"""`relaxdp rappor`: from a table of words to decoded words, the ledger along the way, one sentence for a mistake."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pa_parquet
+import pytest
+from typer.testing import CliRunner
+
+from relaxdp import Key
+from relaxdp.cli.main import app, main
+from relaxdp.encode.bloom_device import Device
+from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.estimate.rappor_map import CandidateMap
+from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.subject import Subject
+from relaxdp.table.rappor_files import counts_text
+
+RUNNER = CliRunner(env={"COLUMNS": "200"})
+WORDS = [f"word {number}" for number in range(20)]
+SHARES = np.array([0.5, 0.3, 0.2])
+PARAMS = "k,h,m,p,q,f\n32,1,8,0,1,0.3\n"
+SHAPE = BloomShape(32, 1, 8)
+
+
+def run(*words: str) -> str:
+    shown = RUNNER.invoke(app, ["rappor", *words])
+    assert shown.exit_code == 0, (shown.output, shown.exception)
+    return shown.output
+
+
+def mistake(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    monkeypatch.setattr(sys, "argv", ["relaxdp", "rappor", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    shown = capsys.readouterr()
+    assert ended.value.code == 2
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    return shown.err.rstrip("\n")
+
+
+def prepare(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.chdir(folder)
+    generator = np.random.default_rng(1)
+    chosen = generator.choice(3, size=3000, p=SHARES)
+    rows = [f"c{number:05d},{WORDS[word]}" for number, word in enumerate(chosen)]
+    generator.shuffle(rows)
+    Path("clients.csv").write_text("client,value\n" + "\n".join(rows) + "\n")
+    Path("params.csv").write_text(PARAMS)
+    Path("candidates.txt").write_text("\n".join(WORDS) + "\n")
+    RUNNER.invoke(app, ["keygen", "key"])
+    Path("map.csv").write_text(run("map", "candidates.txt", "--params", "params.csv"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    prepare(tmp_path, monkeypatch)
+    return tmp_path
+
+
+def read(name: str) -> list[list[str]]:
+    with Path(name).open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def encode(target: str, *words: str) -> str:
+    return run("encode", "clients.csv", target, "--params", "params.csv", "--key", "key", *words)
+
+
+def spent() -> str:
+    with Ledger.open("key.ledger") as book:
+        return str(book.balance(Subject.population("everyone")).spent)
+
+
+def decoded(*files: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
+    text = run("decode", *files, "--params", "params.csv", "--map", "map.csv", "--json", *options)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def test_from_words_to_reports_to_words(place: Path) -> None:
+    assert "released 'value' of 3,000 rows at epsilon 1" in encode("first.csv", "--epsilon", "1", "--budget", "5")
+    assert spent() == "1"
+    rows = read("first.csv")
+    assert rows[0] == ["client", "cohort", "report"]
+    assert [row[0] for row in rows[1:]] == [f"c{number:05d}" for number in range(3000)]
+    assert {len(row[2]) for row in rows[1:]} == {32}
+    shown = run(
+        "relax", "clients.csv", "second.csv", "--last", "first.csv", "--params", "params.csv", "--key", "key",
+        "--epsilon", "3.5",
+    )  # fmt: skip
+    assert "cost 2.5; spent 3.5 of the budget 5, 1.5 left" in shown
+    # A client in both files counts once, at its highest level.
+    both, last = decoded("first.csv", "second.csv"), decoded("second.csv")
+    assert both["words"] == last["words"]
+    assert both["devices"] == 3000
+    assert [word["found"] for word in last["words"]] == [True] * 3 + [False] * 17
+    for word, share in zip(last["words"], SHARES, strict=False):
+        assert abs(word["share"] - share) < 0.06
+        assert word["low"] <= word["share"] <= word["high"]
+    table = run("decode", "second.csv", "--params", "params.csv", "--candidates", "candidates.txt")
+    assert "3,000 devices: reports at epsilon 3.5." in table
+    assert "3 of 20 candidates found; the chance that even one of them is false is at most 0.05." in table
+    assert "word 7" not in table
+    everything = run("decode", "second.csv", "--params", "params.csv", "--map", "map.csv", "--all")
+    assert "word 7" in everything
+    plotted = run("decode", "second.csv", "--params", "params.csv", "--map", "map.csv", "--plot", "words.png")
+    assert "3 of 20 candidates found" in plotted
+    assert Path("words.png").stat().st_size > 5000
+    loose = decoded("second.csv", options=("--correction", "benjamini-hochberg", "--rate", "0.2"))
+    assert (loose["rate"], loose["correction"]) == (0.2, "benjamini-hochberg")
+
+
+def test_reports_are_the_devices_own_and_say_their_level(place: Path) -> None:
+    encode("first.parquet", "--epsilon", "2", "--budget", "5", "--release", "words")
+    table = pa_parquet.read_table("first.parquet")
+    content = json.loads(table.schema.metadata[b"relaxdp"])["columns"]["report"]
+    assert (content["encoding"], content["epsilon"], content["release"]) == ("bloom", "2", "words")
+    assert content["options"] == {"bits": 32, "hashes": 1, "cohorts": 8}
+    words = dict(read("clients.csv")[1:])
+    row = table.slice(17, 1).to_pylist()[0]
+    device = Device(
+        SHAPE, words[row["client"]], key=Key.load("key"), device_id=row["client"], release="words", attribute="value"
+    )
+    bits = "".join(str(bit) for bit in np.unpackbits(np.frombuffer(row["report"], np.uint8), bitorder="little")[::-1])
+    assert (device.cohort, device.at(2).bits) == (row["cohort"], bits)
+    again = decoded("first.parquet")
+    assert again["files"] == ["reports at epsilon 2"]
+
+
+def test_the_level_of_f_is_the_default_and_again_costs_nothing(place: Path) -> None:
+    shown = encode("first.csv", "--budget", "5")
+    assert "at epsilon 3.46920211077" in shown  # 2 ln(1.7 / 0.3), rounded down
+    encode("again.csv", "--release", "clients")
+    assert Path("again.csv").read_bytes() == Path("first.csv").read_bytes()
+    assert spent() == "3.46920211077"
+
+
+def test_relaxing_along_a_schedule(place: Path) -> None:
+    encode("r0.csv", "--epsilon", "0.4", "--budget", "5")
+    common = ["--params", "params.csv", "--key", "key", "--json"]
+    pace = ["--pace", "linear", "--first", "0.5", "--limit", "1.5", "--steps", "3"]
+    levels = []
+    for step in range(3):
+        shown = run("relax", "clients.csv", f"r{step + 1}.csv", "--last", f"r{step}.csv", *common, *pace)
+        levels.append(json.loads(shown)["epsilon"])
+    assert levels == ["0.5", "1", "1.5"]
+    sampled = ["--pace", "noisy-sampling", "--alpha", "1", "--beta", "0.5", "--steps", "10"]
+    shown = run("relax", "clients.csv", "r4.csv", "--last", "r3.csv", *common, *sampled)
+    assert json.loads(shown)["epsilon"] == "1.656674"  # twice the level of five samples
+    ends = ["relax", "clients.csv", "r5.csv", "--last", "r4.csv", *common, *pace]
+    failed = RUNNER.invoke(app, ["rappor", *ends])
+    assert str(failed.exception) == (
+        "the last reports are at 1.656674, and the schedule ends at 1.5. Nothing was released."
+    )
+
+
+def test_googles_reports_and_counts_are_decoded(place: Path) -> None:
+    """Classic files: k, h, m, p, q and f as the parameters say; bits as text, the highest first."""
+    generator = np.random.default_rng(5)
+    Path("classic.csv").write_text("k,h,m,p,q,f\n32,1,8,0.25,0.75,0.2\n")
+    design = CandidateMap.of_words(WORDS, SHAPE)
+    rows, devices, ones = [], np.zeros(8, int), np.zeros((8, 32), int)
+    for client in range(4000):
+        cohort = client % 8
+        bits = np.zeros(32, int)
+        bits[design.bits[generator.choice(3, p=SHARES), cohort]] = 1
+        permanent = np.where(generator.random(32) < 0.2, generator.integers(0, 2, 32), bits)
+        sample = (generator.random(32) < np.where(permanent, 0.75, 0.25)).astype(int)
+        texts = ["".join(map(str, each[::-1])) for each in (bits, permanent, sample)]
+        rows.append(",".join([str(client), str(cohort), *texts]))
+        devices[cohort] += 1
+        ones[cohort] += sample
+    Path("reports.csv").write_text("client,cohort,bloom,prr,irr\n" + "\n".join(rows) + "\n")
+    Path("counts.csv").write_text(counts_text(devices, ones))
+    options = ["--params", "classic.csv", "--map", "map.csv", "--json"]
+    found = json.loads(run("decode", "reports.csv", *options))
+    assert found["words"] == json.loads(run("decode", "counts.csv", *options))["words"]
+    assert found["files"] == ["classic reports as the parameters' f, p and q say"]
+    assert [word["found"] for word in found["words"]] == [True] * 3 + [False] * 17
+    assert all(
+        abs(word["estimate"] - share) < 5 * word["std_error"]
+        for word, share in zip(found["words"], SHARES, strict=False)
+    )
+    # Counts that are said to be of a relaxed level are taken as such.
+    named = json.loads(run("decode", "counts.csv", *options, "--epsilon", "0.8"))
+    assert named["files"] == ["counts at epsilon 0.8"]
+
+
+def test_a_boolean_from_end_to_end(place: Path) -> None:
+    Path("bool.json").write_text(
+        '{"numBits": 1, "numHashes": 1, "numCohorts": 1, "probPrr": 0.5, "probIrr0": 0, "probIrr1": 1}'
+    )
+    Path("answers.csv").write_text("client,value\n" + "\n".join(f"{n},{str(n % 10 == 0).lower()}" for n in range(5000)))
+    run("encode", "answers.csv", "out.csv", "--params", "bool.json", "--key", "key", "--budget", "3")
+    assert spent() == "1.09861228866"  # ln 3: one bit, so once
+    shown = json.loads(run("decode", "out.csv", "--params", "bool.json", "--json"))
+    (word,) = shown["words"]
+    assert word["word"] == "true"
+    assert word["low"] < 0.1 < word["high"]
+    assert word["found"]
+
+
+def test_choosing_parameters(place: Path) -> None:
+    shown = run("params", "--devices", "100000", "--candidates", "300", "--epsilon", "4.4")
+    assert "100,000 devices, 300 candidates, the best first." in shown
+    found = json.loads(run("params", "--devices", "100000", "--candidates", "300", "--share", "0.01", "--json"))
+    assert found["plans"][0]["smallest_share"] <= 0.01
+    for name in ("chosen.csv", "chosen.json"):
+        run("params", "--devices", "100000", "--candidates", "300", "--epsilon", "4.4", "--write", name)
+        assert run("map", "candidates.txt", "--params", name).count("\n") == 20
+    assert Path("chosen.csv").read_text().startswith("k,h,m,p,q,f\n256,1,32,0,1,0.19950")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one release, and with every kind of file that does not fit it."""
+    folder = tmp_path_factory.mktemp("rappor")
+    with pytest.MonkeyPatch.context() as patch:
+        prepare(folder, patch)
+        encode("first.csv", "--epsilon", "1", "--budget", "5")
+        Path("extra.csv").write_text("k,h,m,p,q,f,z\n32,1,8,0,1,0.3,1\n")
+        Path("missing.csv").write_text("k,h,m,p,q\n32,1,8,0,1\n")
+        Path("many.csv").write_text("k,h,m,p,q,f\n32,17,8,0,1,0.3\n")
+        Path("k16.csv").write_text("k,h,m,p,q,f\n16,1,8,0,1,0.3\n")
+        Path("map16.csv").write_text(run("map", "candidates.txt", "--params", "k16.csv"))
+        lines = Path("map.csv").read_text().replace("word", "other").splitlines()
+        Path("hashed.csv").write_text("\n".join([*lines, lines[0].replace("other 0", "twin")]) + "\n")
+        bits = "01" * 16
+        Path("plain.csv").write_text(f"client,cohort,report\na,1,{bits}\nb,7,{bits}\n")
+        Path("cohort.csv").write_text(f"client,cohort,report\na,1,{bits}\nb,8,{bits}\n")
+        Path("letters.csv").write_text(f"client,cohort,report\na,1,{bits[:-1]}x\n")
+        Path("changed.csv").write_text(Path("clients.csv").read_text().replace("word 2", "word 1", 1))
+        Path("twice.csv").write_text("client,value\na,x\na,y\n")
+    return folder
+
+
+@pytest.fixture
+def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(prepared, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("params --devices 5 --candidates 3", "give --epsilon to learn the smallest share that is found, or --share"),
+        ("params --devices 5 --candidates 3 --epsilon 1 --write params.csv", "'params.csv' exists already."),
+        ("params --devices 5 --candidates 3 --epsilon 1 --hashes 17", "the number of hashes (h) must be"),
+        ("map none.txt --params params.csv", "the values file 'none.txt' cannot be read"),
+        ("map candidates.txt --params none.csv", "the parameter file 'none.csv' cannot be read"),
+        ("map candidates.txt --params extra.csv", "'extra.csv' says 'z', which is none of RAPPOR's parameters"),
+        ("map candidates.txt --params missing.csv", "'missing.csv' lacks 'f'"),
+        (
+            "map candidates.txt --params many.csv",
+            "the number of hashes (h) must be a whole number from 1 to 16, not 17.",
+        ),
+        ("decode first.csv --params k16.csv --map map.csv", "have k = 32, h = 1, m = 8, and the parameters say k = 16"),
+        (
+            "decode plain.csv --params k16.csv --map map.csv --epsilon 1",
+            "row 1: the report has 32 bits, and the parameters say k = 16.",
+        ),
+        (
+            "decode cohort.csv --params params.csv --map map.csv --epsilon 1",
+            "row 2: cohorts go from 0 to 7, and 8 is none of them.",
+        ),
+        ("decode letters.csv --params params.csv --map map.csv --epsilon 1", "a report is not made of zeros and ones."),
+        ("decode first.csv --params params.csv --map map16.csv", "the map is for other parameters"),
+        ("decode first.csv --params params.csv --map hashed.csv", "or its words were hashed in another way."),
+        ("decode first.csv --params params.csv", "a map of candidates is needed"),
+        ("decode first.csv --params params.csv --map map.csv --candidates candidates.txt", "not both."),
+        (
+            "decode plain.csv --params params.csv --map map.csv",
+            "'plain.csv' does not say its level: --epsilon must say it.",
+        ),
+        ("decode clients.csv --params params.csv --map map.csv", "'clients.csv' holds neither counts nor reports"),
+        ("decode first.csv --params params.csv --map map.csv --epsilon 2", "says its level itself, and it is not 2."),
+        ("decode first.csv --params params.csv --map map.csv --rate 2", "a rate of false words lies between 0 and 1"),
+        ("decode none.csv --params params.csv --map map.csv", "cannot be read"),
+        ("encode clients.csv out.csv --params params.csv --key key --epsilon 9", "budget exceeded"),
+        ("encode clients.csv first.csv --params params.csv --key key", "'first.csv' exists already."),
+        (
+            "encode changed.csv out.csv --params params.csv --key key --release clients --epsilon 2",
+            "Nothing was released.",
+        ),
+        ("encode clients.csv out.csv --params k16.csv --key key --epsilon 2", "Nothing was released."),
+        ("encode twice.csv out.csv --params params.csv --key key --no-ledger", "an id occurs in two rows."),
+        ("encode clients.csv out.csv --params params.csv --key key --column word", "the table has no column 'word'."),
+        (
+            "relax clients.csv out.csv --last first.csv --params params.csv --key key --epsilon 1",
+            "epsilon may only grow",
+        ),
+        ("relax clients.csv out.csv --last first.csv --params params.csv --key key", "give --epsilon, or --pace"),
+        (
+            "relax clients.csv out.csv --last first.csv --params params.csv --key key --pace linear --first 1",
+            "--pace linear needs",
+        ),
+        (
+            "relax clients.csv out.csv --last plain.csv --params params.csv --key key --epsilon 2",
+            "does not say its level",
+        ),
+        (
+            "relax changed.csv out.csv --last first.csv --params params.csv --key key --epsilon 2",
+            "a word changed, which would show",
+        ),
+        (
+            "relax clients.csv out.csv --last first.csv --params k16.csv --key key --epsilon 2",
+            "the last reports have k = 32",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    mistakes: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str, sentence: str
+) -> None:
+    before = spent()
+    assert sentence in mistake(monkeypatch, capsys, *words.split())
+    assert spent() == before
+    assert not Path("out.csv").exists()

@@ -1,0 +1,127 @@
+"""RAPPOR's files: read as Google's tools write them, written as they read them, refused in one sentence."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from hashlib import md5
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.errors import RapporError
+from relaxdp.estimate.rappor_classic import Responses
+from relaxdp.table.rappor_files import Parameters, counts_text, map_rows, read_counts, read_map
+
+SHAPE = BloomShape(bits=16, hashes=2, cohorts=3)
+PARAMETERS = Parameters(SHAPE, Responses(Fraction(3, 10), Fraction(1, 2), Fraction(3, 4)))
+CSV = "k,h,m,p,q,f\n16,2,3,0.5,0.75,0.3\n"
+JSON = '{"numBits": 16, "numHashes": 2, "numCohorts": 3, "probPrr": 0.3, "probIrr0": 0.5, "probIrr1": 0.75}'
+
+
+def written(folder: Path, text: str, name: str = "params.csv") -> Path:
+    place = folder / name
+    place.write_text(text, "utf-8")
+    return place
+
+
+def refusal(call: object, *arguments: object) -> str:
+    with pytest.raises(RapporError) as refused:
+        call(*arguments)  # type: ignore[operator]
+    assert refused.value.message.count("\n") == 0
+    return refused.value.message
+
+
+def test_parameters_come_and_go_exactly(tmp_path: Path) -> None:
+    assert Parameters.read(written(tmp_path, CSV)) == PARAMETERS
+    assert Parameters.read(written(tmp_path, JSON, "params.json")) == PARAMETERS
+    assert (
+        Parameters.read(written(tmp_path, '"k","h","m","p","q","f"\r\n"16","2","3","0.5","0.75","0.3"\r\n'))
+        == PARAMETERS
+    )
+    assert PARAMETERS.dumps() == CSV
+    again = written(tmp_path, PARAMETERS.dumps(as_json=True), "again.json")
+    assert Parameters.read(again) == PARAMETERS
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("k,h,m,p,q\n16,2,3,0.5,0.75\n", "lacks 'f': RAPPOR's parameters are k, h, m, p, q, f."),
+        ("k,h,m,p,q,f,x\n16,2,3,0.5,0.75,0.3,1\n", "says 'x', which is none of RAPPOR's parameters: k, h, m, p, q, f."),
+        ("k,h,m,p,q,f,f\n16,2,3,0.5,0.75,0.3,1\n", "says one of its parameters twice."),
+        (CSV + "16,2,3,0.5,0.75,0.3\n", "must have exactly two rows: k,h,m,p,q,f and their numbers."),
+        ("", "must have exactly two rows: k,h,m,p,q,f and their numbers."),
+        ("k,h,m,p,q,f\n16,2,3,0.5,0.75\n", "has 5 numbers for 6 columns."),
+        ("k,h,m,p,q,f\n16,2,x,0.5,0.75,0.3\n", "m must be a whole number, not 'x'."),
+        ("k,h,m,p,q,f\n16,2,3,0.5,0.75,1.3\n", "f must be a probability from 0 to 1, not '1.3'."),
+        ("k,h,m,p,q,f\n16,2,3,0.5,nan,0.3\n", "q must be a probability from 0 to 1, not 'nan'."),
+        (
+            "k,h,m,p,q,f\n32,17,3,0.5,0.75,0.3\n",
+            "the number of hashes (h) must be a whole number from 1 to 16, not 17.",
+        ),
+    ],
+)
+def test_parameter_files_that_are_none(tmp_path: Path, text: str, sentence: str) -> None:
+    assert refusal(Parameters.read, written(tmp_path, text)).endswith(sentence)
+
+
+def test_json_parameters_that_are_none(tmp_path: Path) -> None:
+    def message(text: str) -> str:
+        return refusal(Parameters.read, written(tmp_path, text, "params.json"))
+
+    assert "lacks 'probIrr1'" in message(JSON.replace(', "probIrr1": 0.75', ""))
+    assert "says 'numThings', which is none of" in message(JSON.replace("{", '{"numThings": 1, '))
+    assert "is not a JSON object" in message("[1]")
+    assert "is not a JSON object" in message("{")
+    assert "cannot be read: No such file" in refusal(Parameters.read, tmp_path / "none.csv")
+
+
+def test_a_map_is_googles_line_by_line(tmp_path: Path) -> None:
+    """Word, then for every cohort its bits: cohort * k + bit + 1; computed here with hashlib."""
+    lines = list(map_rows(["v1", "with, comma"], SHAPE))
+    expected = []
+    for cohort in range(3):
+        digest = md5(cohort.to_bytes(4, "big") + b"v1", usedforsecurity=False).digest()
+        expected += [cohort * 16 + digest[0] % 16 + 1, cohort * 16 + digest[1] % 16 + 1]
+    assert lines[0] == ",".join(["v1", *map(str, expected)]) + "\n"
+    assert lines[1].startswith('"with, comma",')
+    found = read_map(written(tmp_path, "".join(lines), "map.csv"), SHAPE)
+    assert list(found.words) == ["v1", "with, comma"]
+    assert found.is_hashed
+    assert refusal(list, map_rows(["a", "a"], SHAPE)) == "the candidate 'a' is listed twice."
+    assert refusal(list, map_rows(["a"], BloomShape(1, 1, 1))) == "one bit is a boolean: it needs no map."
+
+
+def test_maps_for_other_parameters(tmp_path: Path) -> None:
+    def message(text: str, shape: BloomShape = SHAPE) -> str:
+        return refusal(read_map, written(tmp_path, text, "map.csv"), shape)
+
+    other = "".join(map_rows(["a", "b"], BloomShape(32, 2, 3)))
+    assert (
+        "row 1: a bit lies outside of its cohort: the map is for other parameters (k = 16, h = 2, m = 3)."
+        in message(other)
+    )
+    fewer = "".join(map_rows(["a", "b"], BloomShape(16, 1, 3)))
+    assert "there are 3 bits behind the word, and the parameters (k = 16, h = 2, m = 3) ask for 6" in message(fewer)
+    assert "a bit is not a whole number." in message("a,1,2,x,4,5,6\n")
+    assert "there is nothing to look for" in message("")
+    good = "".join(map_rows(["a"], SHAPE))
+    assert message(good + good) == "the candidate 'a' is listed twice."
+
+
+def test_counts_come_and_go(tmp_path: Path) -> None:
+    devices, ones = np.array([5, 0, 7]), np.arange(48).reshape(3, 16) % 5 * np.array([[1], [0], [1]])
+    place = written(tmp_path, counts_text(devices, ones), "counts.csv")
+    assert place.read_text().splitlines()[0] == "5,0,1,2,3,4,0,1,2,3,4,0,1,2,3,4,0"
+    found = read_counts(place, SHAPE)
+    assert np.array_equal(found[0], devices)
+    assert np.array_equal(found[1], ones)
+    assert "has 3 rows, and the parameters say m = 4: one row per cohort" in refusal(
+        read_counts, place, BloomShape(16, 2, 4)
+    )
+    message = refusal(read_counts, place, BloomShape(8, 2, 3))
+    assert "row 1: there are counts of 16 bits, and the parameters say k = 8." in message
+    place.write_text("a" + place.read_text()[1:])
+    assert "holds something that is not a whole number." in refusal(read_counts, place, SHAPE)

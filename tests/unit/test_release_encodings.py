@@ -1,0 +1,131 @@
+"""Every encoding through the table tool: the same reports as the front door, in every format, relaxed and estimated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from typer.testing import CliRunner
+
+import relaxdp as rx
+from relaxdp.cli.main import app
+from relaxdp.errors import RelaxdpError
+
+ROWS = 3_000
+VALUES = [f"v{number}" for number in range(40)]
+KEY = rx.Key.from_bytes(bytes(range(32)))
+ENCODINGS = ["categorical", "unary-symmetric", "unary-optimised", "local-hash"]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    KEY.save("key")
+    rng = np.random.default_rng(3)
+    truth = [VALUES[code] for code in rng.integers(0, 40, ROWS) ** 2 // 40]
+    pa_parquet.write_table(
+        pa.table({"id": rng.permutation(ROWS), "answer": truth, "ward": rng.integers(0, 2, ROWS)}), "in.parquet"
+    )
+    Path("values").write_text("\n".join(VALUES))
+    return tmp_path
+
+
+def run(*words: str) -> Any:
+    """Run a command; what it prints as JSON, or the sentence that it refuses with."""
+    result = CliRunner().invoke(app, [*words, "--json"])
+    if isinstance(result.exception, RelaxdpError):
+        return result.exception.message
+    assert result.exit_code == 0, result.exception
+    return json.loads(result.stdout)
+
+
+def release(target: str, *more: str, epsilon: str = "1") -> Any:
+    words = ["release", "in.parquet", target, "--id", "id", "--column", "answer", "--values-file", "values"]
+    return run(*words, "--epsilon", epsilon, "--key", "key", "--budget", "5", *more)
+
+
+def front(encoding: str, epsilon: float) -> Any:
+    """The mechanism, and its reports of the whole table in the order of the ids."""
+    mechanism = rx.mechanism(VALUES, encoding=encoding, epsilon=1)
+    table = pa_parquet.read_table("in.parquet").sort_by("id")
+    where: dict[str, Any] = {"key": KEY, "epsilon": epsilon, "release": "in", "attribute": "answer"}
+    return mechanism, mechanism.release(table["answer"], table["id"], **where)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
+def test_files_hold_what_the_front_door_releases(encoding: str, ending: str) -> None:
+    release(f"out.{ending}", "--encoding", encoding)
+    mechanism, reports = front(encoding, 1)
+    if ending == "parquet" and encoding != "categorical":
+        assert pa_parquet.read_table("out.parquet")["answer"].to_pylist() == pa.array(reports).to_pylist()
+    expected = mechanism.estimate(reports, epsilon=1)
+    (group,) = run("estimate", f"out.{ending}")["groups"]
+    assert [row["estimate"] for row in group["estimates"]] == pytest.approx(expected.value.tolist(), abs=1e-12)
+    low, high = expected.interval()
+    assert [row["low"] for row in group["estimates"]] == pytest.approx(low.tolist(), abs=1e-9)
+    assert [row["high"] for row in group["estimates"]] == pytest.approx(high.tolist(), abs=1e-9)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_path_goes_on_with_the_encoding_that_it_was_opened_with(encoding: str) -> None:
+    assert release("one.parquet", "--encoding", encoding)["columns"]["answer"]["cost"] == "1"
+    assert release("two.parquet", epsilon="2")["columns"]["answer"]["cost"] == "1"
+    assert release("auto.parquet", "--encoding", "auto", epsilon="4")["columns"]["answer"]["cost"] == "2"
+    said = run("estimate", "two.parquet")
+    assert said["encoding"] == encoding
+    other = "unary-optimised" if encoding != "unary-optimised" else "categorical"
+    assert "Nothing was released." in release("three.parquet", "--encoding", other)
+    # Three levels of the same objects: each counts once, at its highest.
+    pooled = run("estimate", "one.parquet", "two.parquet", "auto.parquet")
+    alone = run("estimate", "auto.parquet")
+    assert pooled["groups"] == alone["groups"]
+    reports = front(encoding, 4)[1]
+    released = pa_parquet.read_table("auto.parquet")["answer"].to_pylist()
+    assert released == pa.array(reports).to_pylist() if encoding != "local-hash" else len(released) == ROWS
+
+
+@pytest.mark.parametrize("encoding", ["unary-optimised", "local-hash"])
+def test_groups_and_a_second_file_of_other_people(encoding: str) -> None:
+    table = pa_parquet.read_table("in.parquet")
+    release("all.parquet", "--encoding", encoding, "--keep", "ward", "--no-ledger", "--release", "in")
+    groups = {each["group"]: each for each in run("estimate", "all.parquet", "--by", "ward")["groups"]}
+    assert {name: each["objects"] for name, each in groups.items()} == {
+        name: int((table["ward"].to_numpy() == int(name)).sum()) for name in ("0", "1")
+    }
+    whole = pa_parquet.read_table("all.parquet")
+    for ward, name in ((0, "a.parquet"), (1, "b.parquet")):
+        pa_parquet.write_table(whole.filter(pa.compute.equal(whole["ward"], ward)), name)
+    assert run("estimate", "a.parquet", "b.parquet")["groups"] == run("estimate", "all.parquet")["groups"]
+    twice = run("estimate", "all.parquet", "a.parquet")
+    assert "stands in more than one row at the same level" in twice
+
+
+def test_auto_takes_what_is_best_for_the_last_level() -> None:
+    best = rx.best_encoding(len(VALUES), 1).best
+    release("small.parquet", "--encoding", "auto", "--release", "small")
+    assert run("estimate", "small.parquet")["encoding"] == best != "categorical"
+    release("large.parquet", "--encoding", "auto", "--planned-epsilon", "6", "--release", "large")
+    assert run("estimate", "large.parquet")["encoding"] == rx.best_encoding(len(VALUES), 6).best == "categorical"
+
+
+def test_bad_input() -> None:
+    assert "nonsense" in release("out.parquet", "--encoding", "nonsense")
+    release("out.parquet", "--encoding", "unary-optimised")
+    table = pa_parquet.read_table("out.parquet")
+    # Forty bits fill five bytes: any five bytes are a report, four are none, and neither is text.
+    for column in (pa.array([b"\xff" * 4] * ROWS, pa.binary(4)), pa.array(["a report"] * ROWS)):
+        pa_parquet.write_table(table.set_column(1, "answer", column), "bad.parquet")
+        assert "its reports are bytes" in run("estimate", "bad.parquet")
+    pa_parquet.write_table(table.set_column(1, "answer", pa.array([b"\xff"] * ROWS, pa.binary())), "bad.parquet")
+    assert "is not one that the declared values allow" in run("estimate", "bad.parquet")
+    words = ["--column", "ward", "--values", "ward=0,1", "--encoding", "unary-optimised", "--release", "both"]
+    two = ["release", "in.parquet", "two.parquet", "--id", "id", "--column", "answer", "--values-file", "answer=values"]
+    run(*two, "--epsilon", "1", "--key", "key", *words)
+    crossed = run("estimate", "two.parquet", "--column", "answer", "--cross", "ward")
+    assert crossed == "a two-way table is of categorical columns; 'answer' is encoded as 'unary-optimised'."
