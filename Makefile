@@ -8,7 +8,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo test check format bench bench-table scale coverage faults vectors lock clean
+.PHONY: help demo test check format bench bench-table scale coverage audit faults vectors reproduce reproduce-seeds lock clean
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -59,11 +59,20 @@ scale: $(VENV)/dev.stamp ## measure 10^4 to 10^8 rows, and Spark; writes docs/sc
 coverage: $(VENV)/dev.stamp ## measure how often all intervals hold; writes docs/coverage.md (7 minutes)
 	$(BIN)/python -m tests.statistical.interval_coverage
 
+audit: $(VENV)-bench/stamp ## try to refute every guarantee, 10 million trials each; writes docs/audit.md (15 minutes)
+	$(VENV)-bench/bin/python -m benchmarks.audit
+
 faults: $(VENV)/dev.stamp ## kill and race releases and the ledger on both stores, 500 times (13 minutes)
 	RELAXDP_FAULTS=500 $(BIN)/pytest -p no:xdist -s tests/faults
 
 vectors: $(VENV)/dev.stamp ## check that the frozen test vectors are what this code makes
 	$(BIN)/python -m tests.vectors.make --check
+
+reproduce: $(VENV)/demo.stamp ## run the paper's tables, figures and experiments again, with a verdict per claim
+	$(BIN)/relaxdp reproduce
+
+reproduce-seeds: $(VENV)/dev.stamp ## the same at ten different seeds (4 minutes)
+	$(BIN)/python -m tests.statistical.reproduce_seeds
 
 UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11
 lock: $(VENV)/dev.stamp ## renew the lock files

@@ -209,3 +209,142 @@ class UnknownClaimError(RelaxdpError, ValueError):
 
 class OutputFolderError(RelaxdpError, OSError):
     """A folder for results cannot be written, or holds something that no earlier run has written."""
+
+
+class AddressError(RelaxdpError, ValueError):
+    """An address is not that of a server or of a campaign, or its connection could be read by others."""
+
+
+class UnreachableError(RelaxdpError, OSError):
+    """A server cannot be reached, or not safely. Whoever asked may ask again."""
+
+
+class ServerAnswerError(RelaxdpError, ValueError):
+    """A server's answer cannot be used: it is too long, no JSON, or wants to send us elsewhere."""
+
+
+class RefusedByServerError(RelaxdpError, ValueError):
+    """A server understood and refused; `fields` has its status and its own error code."""
+
+
+class TokenError(RelaxdpError, ValueError):
+    """The operator's token is missing, or lies where others can read it."""
+
+
+class DeviceFileError(RelaxdpError):
+    """A device's file is missing, damaged, readable by others, or went back to an earlier state."""
+
+
+class OfferError(RelaxdpError, ValueError):
+    """What a server says of a campaign cannot be relied on, so a device has nothing to do with it."""
+
+
+class ConsentError(RelaxdpError, ValueError):
+    """A campaign asks for more than what its person agreed to when joining it."""
+
+
+class ParticipationError(RelaxdpError, ValueError):
+    """A device has not joined a campaign, has left it, or the campaign is over."""
+
+
+class AnswerMissingError(ParticipationError):
+    """A report was asked for before there is an answer."""
+
+
+class AnswerChangedError(PathChangedError):
+    """A second answer differs from the first. Neither is part of the message."""
+
+
+class SimulationError(RelaxdpError, ValueError):
+    """A simulation makes no sense, or its server did not do what was expected of it."""
+
+
+# Service and collector. Over HTTP their name travels without "_error": `report_differs`.
+
+
+class ServiceError(RelaxdpError):
+    """A service cannot start, or cannot do what it was asked for. This is the base of what it answers with."""
+
+
+class MalformedRequestError(ServiceError, ValueError):
+    """A request is not what the description of the service says: no JSON, another type, an unknown field."""
+
+
+class WrongTokenError(ServiceError):
+    """What only an operator may do was asked for without the operator's token."""
+
+
+class UnknownRouteError(ServiceError):
+    """There is nothing at this address."""
+
+
+class MethodNotAllowedError(ServiceError):
+    """The address exists, but not for this method."""
+
+
+class RequestTimeoutError(ServiceError):
+    """A request did not arrive in time."""
+
+
+class BodyTooLargeError(ServiceError):
+    """The body of a request is larger than the limit."""
+
+
+class WrongMediaTypeError(ServiceError):
+    """The body of a request says that it is not JSON."""
+
+
+class TooManyRequestsError(ServiceError):
+    """A client asks more often than it may, or the service has more waiting than it can take."""
+
+
+class StorageUnavailableError(ServiceError):
+    """The database cannot be used now. What was not acknowledged may be sent again."""
+
+
+class StorageVersionError(ServiceError):
+    """The database was written by a newer version of this package."""
+
+
+class CampaignError(ServiceError, ValueError):
+    """A campaign is described in a way that makes no sense."""
+
+
+class CampaignExistsError(ServiceError):
+    """There is another campaign with this id."""
+
+
+class UnknownCampaignError(ServiceError):
+    """There is no campaign with this id."""
+
+
+class CampaignStateError(ServiceError):
+    """What was asked for makes no sense in the state that a campaign is in."""
+
+
+class CampaignReducedError(ServiceError):
+    """The reports of a campaign were reduced to counts and are gone."""
+
+
+class CampaignClosedError(ServiceError):
+    """A campaign takes no reports now."""
+
+
+class LevelNotOpenError(ServiceError):
+    """A report is at a level that the campaign has not opened."""
+
+
+class ReportDiffersError(ServiceError):
+    """A device sent another report at this level before: it is broken or dishonest."""
+
+
+class ReportOutsideEncodingError(ServiceError, ValueError):
+    """What was sent is no report of the campaign's encoding."""
+
+
+class InvitationRefusedError(ServiceError):
+    """An invitation is missing, unknown or used."""
+
+
+class DeviceWithdrawnError(ServiceError):
+    """A device has withdrawn from a campaign, which is final."""

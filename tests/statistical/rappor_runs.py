@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 CLASSIC = Responses(Fraction(1, 2), Fraction(1, 2), Fraction(3, 4))
 PLANTED = BloomShape(bits=128, hashes=2, cohorts=64)
+WORDS_FOUND = 0.012
+"""Words with at least this share must be found."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ def comparison(runs: int, seed: int = 3) -> list[tuple[str, float, float, float,
     for name, level in levels:
         found = [relaxed(setting, level, run, seed) for run in range(runs)]
         errors = [np.abs(decoded.consistent() - truth).sum() for truth, decoded in found]
-        strong = [decoded.detected()[truth >= 0.012].mean() for truth, decoded in found]
+        strong = [decoded.detected()[truth >= WORDS_FOUND].mean() for truth, decoded in found]
         false = [(decoded.detected() & (truth == 0)).sum() for truth, decoded in found]
         rows.append((name, float(level), float(np.mean(errors)), float(np.mean(strong)), float(np.mean(false))))
     for samples in (1, 10):

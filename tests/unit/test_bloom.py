@@ -7,6 +7,7 @@ import struct
 from decimal import Decimal
 from fractions import Fraction
 from hashlib import md5, sha512
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,16 +28,16 @@ from relaxdp.encode.bloom_fleet import Fleet
 from relaxdp.encode.bloom_levels import bloom_threshold, epsilon_of, guarantee_of, noise_of, whole_epsilon
 from relaxdp.encode.bloom_release import cohorts_of, release_bloom
 from relaxdp.encode.registry import encoding_named
-from relaxdp.errors import EpsilonError, LengthError, LevelError, RapporError
+from relaxdp.errors import EncodingError, EpsilonError, LengthError, LevelError, RapporError
 from relaxdp.estimate.schedules import Linear, NoisySampling
-from relaxdp.front import Mechanism
+from relaxdp.front import Mechanism, mechanism
 from relaxdp.hazmat.seeded import SeededEntropy
 
 KEY = Key.from_bytes(bytes(range(32)))
 SHAPE = BloomShape(bits=16, hashes=2, cohorts=64)
 WORDS = ["cheese", "a word of many letters, more than a block", "Käse", "", "x", "eight888", "nine99999"] * 3
 IDS = [f"device-{number}" for number in range(len(WORDS))]
-WHERE = {"release": "words-2026", "attribute": "word"}
+WHERE: Any = {"release": "words-2026", "attribute": "word"}
 
 
 def test_bits_are_those_of_googles_client() -> None:
@@ -197,6 +198,11 @@ def test_algorithm_one_keeps_the_last_report() -> None:
     assert len(first) == 2
     last = unpack_bits(np.frombuffer(chain.relax(epsilon=300), np.uint8)[None], 16)[0]
     assert set(np.flatnonzero(last).tolist()) == set(SHAPE.bits_of("cheese", 5))
+
+
+def test_declared_values_are_not_its_business() -> None:
+    with pytest.raises(EncodingError, match="Bloom filters are of words that nobody declares"):
+        mechanism(["a", "b"], encoding="bloom")
 
 
 def test_packed_reports_are_counted() -> None:

@@ -45,7 +45,7 @@ def test_exact_counts_give_exact_shares() -> None:
     supports = [bit_support(bloom_threshold(SHAPE, level)) for level in ("1", "3")]
     for method in ("average", "precision"):
         counts = exact_counts(SHAPE, words, shares, levels=supports)
-        decoded = decode(counts, CandidateMap.of_words(words, SHAPE), method=method)  # type: ignore[arg-type]
+        decoded = decode(counts, CandidateMap.of_words(words, SHAPE), method=method)
         assert np.abs(decoded.value - shares).max() < 1e-6
         assert np.abs(decoded.consistent() - shares).max() < 1e-5
         assert decoded.unlisted is not None
@@ -151,6 +151,7 @@ def test_a_diagonal_map_is_debiased() -> None:
     decoded = decode(counts, diagonal)
     assert np.allclose(decoded.value, [0.7, 0.2, 0.1, 0.0])
     assert decoded.detected().tolist() == [True, True, True, False]
+    assert np.allclose(decoded.p_value, binom.sf(np.array([60_000, 35_000, 30_000, 25_000]) - 1, 100_000, 0.25))
     assert decoded.unlisted is None
     counts.add([100_000], [[90_000 - 20_000, 30_000, 20_000, 10_000]], Support(Fraction(1, 10), Fraction(4, 5)))
     both = decode(counts, diagonal)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy.special import betaincinv, ndtri
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ def chance_low(right: Any, guessed: Any, error: float) -> Floats:
     """
     right, guessed = np.asarray(right, dtype=np.float64), np.asarray(guessed, dtype=np.float64)
     # Both parameters are kept positive: without a right guess the bound is 0 by definition.
-    bound = beta.ppf(error, np.maximum(right, 0.5), guessed - right + 1)
+    bound = betaincinv(np.maximum(right, 0.5), guessed - right + 1, error)
     return np.asarray(np.where(right > 0, bound, 0.0))
 
 
@@ -40,6 +40,18 @@ def epsilon_low(right: Any, guessed: Any, error: float) -> Floats:
     0.978
     """
     chance = np.maximum(chance_low(right, guessed, error), 0.5)
+    return np.asarray(np.log(chance) - np.log1p(-chance))
+
+
+def promised_low(right: Any, guessed: Any, error: float) -> Floats:
+    """Return nearly the same (Wilson's bound), a hundred times faster: to choose among rules, never to judge one."""
+    right, guessed = np.asarray(right, dtype=np.float64), np.maximum(np.asarray(guessed, dtype=np.float64), 1)
+    share, square = right / guessed, float(ndtri(error)) ** 2
+    middle, reach = (
+        share + square / (2 * guessed),
+        np.sqrt(square * (share * (1 - share) + square / (4 * guessed)) / guessed),
+    )
+    chance = np.clip((middle - reach) / (1 + square / guessed), 0.5, 1 - 1e-15)
     return np.asarray(np.log(chance) - np.log1p(-chance))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.bound import epsilon_low
+from relaxdp.audit.bound import promised_low
 from relaxdp.audit.laws import Law
 from relaxdp.audit.views import MOST_CELLS, Column, Digits, Transcripts, View
 
@@ -58,7 +58,7 @@ def rule_of_counts(view: View, pair: tuple[int, int], learned: Counts, checked: 
     places = np.arange(len(evidence))
     right, wrong = checked[second, places][order].cumsum(), checked[1 - second, places][order].cumsum()
     steps = np.unique(np.geomspace(1, len(order), _CUTS).astype(np.intp)) - 1
-    worth = epsilon_low(right[steps], right[steps] + wrong[steps], error)
+    worth = promised_low(right[steps], right[steps] + wrong[steps], error)
     best = int(worth.argmax())
     table = np.zeros(len(order), dtype=np.uint8)
     chosen = order[: steps[best] + 1]
@@ -83,7 +83,7 @@ def rule_of_law(law: Law, columns: int, pair: tuple[int, int], trials: int, erro
     # Cells of one ratio belong together, and rounding must not tear them apart.
     steps = np.append(np.flatnonzero(-np.diff(sorted_evidence) > _SAME), len(order) - 1)
     right, wrong = (kind[order].cumsum()[steps] * trials / 2 for kind in (chances.max(axis=1), chances.min(axis=1)))
-    worth = epsilon_low(right, right + wrong, error)
+    worth = promised_low(right, right + wrong, error)
     best = int(worth.argmax())
     table = np.zeros(len(order), dtype=np.uint8)
     chosen = order[: steps[best] + 1]

@@ -27,8 +27,10 @@ Transcripts = NDArray[Any]
 class Law(Protocol):
     """The law of a transcript."""
 
-    values: int
-    """How many truths, and codes, there are."""
+    @property
+    def values(self) -> int:
+        """How many truths, and codes, there are."""
+        ...
 
     def log_likelihoods(self, transcripts: Transcripts) -> Floats:
         """Return the logarithm of each transcript's probability under each truth, of shape (objects, values)."""

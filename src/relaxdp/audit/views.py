@@ -26,8 +26,15 @@ _BINS = 32
 class View(Protocol):
     """How a transcript is looked at."""
 
-    name: str
-    cells: int
+    @property
+    def name(self) -> str:
+        """What is looked at, in words."""
+        ...
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+        ...
 
     def __call__(self, transcripts: Transcripts) -> Cells:
         """Return the cell of each transcript, from 0 to cells - 1."""

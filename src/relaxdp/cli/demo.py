@@ -11,11 +11,12 @@ import time
 import warnings
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -33,6 +34,13 @@ LEVELS = tuple(as_epsilon(level) for level in ("0.1", "0.5", "1", "2"))
 VALUES = ["no", "yes"]
 PEOPLE = "people.parquet"
 MARK = ".made-by-relaxdp-demo"
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the demo's files.")] = Path("relaxdp-demo"),
+) -> None:
+    """Release a real column at four levels, compare, crash, and overspend in vain; takes a few seconds."""
+    run(out)
 
 
 def run(folder: Path, *, picture: bool = True) -> None:

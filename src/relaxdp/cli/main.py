@@ -1,31 +1,31 @@
-"""The `relaxdp` command: every mistake is one sentence and exit status 2."""
+"""The `relaxdp` command: every mistake is one sentence and exit status 2.
+
+Only the command that is called is imported: a person who asks for the version does not wait for a database.
+"""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
 from relaxdp import __version__
-from relaxdp.cli.audit import audit
-from relaxdp.cli.budget import app as budget
-from relaxdp.cli.estimate import estimate
-from relaxdp.cli.plan import plan
-from relaxdp.cli.rappor import app as rappor
-from relaxdp.cli.release import release
-from relaxdp.cli.reproduce import reproduce
-from relaxdp.draw.key import Key
 from relaxdp.errors import RelaxdpError
 
-app = typer.Typer(
-    help="Local differential privacy whose budget is released gradually.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+# Where each command lives, in the order of the help text.
+COMMANDS = {
+    "demo": "relaxdp.cli.demo:demo",
+    "keygen": "relaxdp.cli.keygen:keygen",
+    "release": "relaxdp.cli.release:release",
+    "budget": "relaxdp.cli.budget:app",
+    "estimate": "relaxdp.cli.estimate:estimate",
+    "plan": "relaxdp.cli.plan:plan",
+    "audit": "relaxdp.cli.audit:audit",
+    "rappor": "relaxdp.cli.rappor:app",
+    "reproduce": "relaxdp.cli.reproduce:reproduce",
+}
 
 
 def _version(wanted: bool) -> None:
@@ -34,8 +34,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def root(
+def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
@@ -43,38 +42,39 @@ def root(
     """Start very private, relax later, and pay only for the last level."""
 
 
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the demo's files.")] = Path("relaxdp-demo"),
-) -> None:
-    """Release a real column at four levels, compare, crash, and overspend in vain; takes a few seconds."""
-    from relaxdp.cli.demo import run  # noqa: PLC0415
+def application(only: str | None = None) -> typer.Typer:
+    """Return the command line, with all commands or with the one that was asked for."""
+    made = typer.Typer(
+        help="Local differential privacy whose budget is released gradually.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    made.callback()(_root)
+    for name, place in COMMANDS.items():
+        if only not in (None, name):
+            continue
+        module, _, attribute = place.partition(":")
+        found = getattr(import_module(module), attribute)
+        if isinstance(found, typer.Typer):
+            made.add_typer(found, name=name)
+        else:
+            made.command(name)(found)
+    return made
 
-    run(out)
 
-
-@app.command()
-def keygen(key: Annotated[Path, typer.Argument(help="Where the key file is written; it must not exist.")]) -> None:
-    """Make a secret key file that only you can read.
-
-    Keep a copy in a safe place: without the key nothing can be relaxed, and with it released reports can be undone.
-    """
-    made = Key.generate()
-    made.save(key)
-    typer.echo(f"wrote the key {made.fingerprint} to {key}")
-
-
-app.command()(release)
-app.add_typer(budget, name="budget")
-app.command()(estimate)
-app.command()(plan)
-app.command()(audit)
-app.add_typer(rappor, name="rappor")
-app.command()(reproduce)
+def __getattr__(name: str) -> Any:
+    if name == "app":  # all of it, for those who look at every command
+        globals()["app"] = made = application()
+        return made
+    raise AttributeError(name)
 
 
 def main() -> None:
     """Run the command line; an error of ours becomes one sentence."""
+    asked = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
+    app = application(asked if asked in COMMANDS else "" if "--version" in sys.argv else None)
     try:
         app()
     except RelaxdpError as problem:

@@ -19,7 +19,7 @@ from relaxdp.encode.bloom_levels import bloom_threshold
 from relaxdp.encode.packed import Packed, PackedEncoding
 from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths
 from relaxdp.encode.registry import register
-from relaxdp.errors import RapporError
+from relaxdp.errors import EncodingError, RapporError
 from relaxdp.law.support import Support
 
 _HEADER_BYTES = 8
@@ -43,6 +43,11 @@ class BloomEncoding(PackedEncoding):
 
     def __init__(self, shape: BloomShape, cohort: int = ALL_COHORTS) -> None:
         """Say which bits, hashes and cohorts there are, and which cohort this is."""
+        if not isinstance(shape, BloomShape):
+            raise EncodingError(
+                "Bloom filters are of words that nobody declares: `relaxdp rappor` and `release_bloom` make them. "
+                f"{_NOTHING}"
+            )
         if cohort != ALL_COHORTS:
             shape.check_cohort(cohort)
         self.shape, self.cohort = shape, cohort

@@ -49,7 +49,10 @@ class Path:
 
     def codes_at(self, epsilon: Decimal) -> list[int]:
         """Return the report as the codes of its symbols."""
-        threshold = self._encoding.threshold(epsilon)
+        return self.codes_under(self._encoding.threshold(epsilon))
+
+    def codes_under(self, threshold: int) -> list[int]:
+        """Return the codes at a threshold that somebody else named. Whether it is allowed is the caller's to check."""
         # Every reading draws the words anew: nothing is kept that an interrupt or another thread could leave half done.
         return [
             report_at(accepted_draws(self._words(symbol=symbol), self._encoding.alphabet), threshold, truth=truth)

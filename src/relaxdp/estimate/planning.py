@@ -12,7 +12,6 @@ from decimal import ROUND_CEILING, Context, Decimal
 from math import ceil, exp, isfinite, log, sqrt
 from typing import TypedDict, Unpack
 
-from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from relaxdp.errors import PlanError
@@ -88,6 +87,8 @@ def epsilon_for(half_width: float, *, objects: int, values: int, **asked: Unpack
             least_half_width=floor,
         )
     # The half-width falls as epsilon grows, almost as a power of it: in logarithms the search is over in a few steps.
+    from scipy.optimize import brentq  # noqa: PLC0415 (slow to import)
+
     root = brentq(lambda x: log(plan.half_width(objects, as_epsilon(exp(x))) / half_width), log(least), log(most))
     context = Context(prec=DIGITS, rounding=ROUND_CEILING)
     epsilon = context.create_decimal_from_float(exp(root))

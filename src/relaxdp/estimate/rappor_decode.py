@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
-from scipy.stats import binom, false_discovery_control
+from scipy.special import bdtrc, ndtr, ndtri
 
 from relaxdp.errors import CountsError, RapporError
 from relaxdp.estimate.combined import Combined
@@ -74,6 +73,8 @@ class Decoded(Result):
         if not 0 < rate < 1:
             raise CountsError(f"a rate of false words lies between 0 and 1, like 0.05; not {rate}.")
         if correction == "benjamini-hochberg":
+            from scipy.stats import false_discovery_control  # noqa: PLC0415 (slow to import)
+
             return np.asarray(false_discovery_control(self.p_value) <= rate)
         if correction != "holm":
             raise CountsError(f"the correction is 'holm' or 'benjamini-hochberg', not {correction!r}.")
@@ -182,7 +183,8 @@ def _direct(counts: RapporCounts, words: Sequence[str], places: NDArray[Any], me
         raise RapporError("there are no reports to decode.")
     if len(parts) == 1:
         part = parts[0]
-        chance = binom.sf(part.counts - 1, part.objects, float(part.support.noise))
+        chance = bdtrc(np.maximum(part.counts, 1) - 1.0, part.objects, float(part.support.noise))
+        chance = np.where(part.counts == 0, 1.0, chance)
         return Decoded(part, _at_most_one(part.value), np.asarray(chance), counts.devices)
     shares = [weight / sum(weights) for weight in weights]
     combined = Combined(parts, shares)

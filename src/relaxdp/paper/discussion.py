@@ -18,7 +18,11 @@ from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
 
 LEVELS = (Decimal(1), Decimal(2))
-PRIORS = {2: [(1, 1), (9, 1)], 3: [(1, 1, 1), (7, 2, 1), (1, 50, 49)], 4: [(1, 1, 1, 1), (1, 2, 3, 94)]}
+PRIORS: dict[int, list[tuple[int, ...]]] = {
+    2: [(1, 1), (9, 1)],
+    3: [(1, 1, 1), (7, 2, 1), (1, 50, 49)],
+    4: [(1, 1, 1, 1), (1, 2, 3, 94)],
+}
 
 
 def guarantees(first: Decimal, second: Decimal, values: int) -> tuple[float, float, float]:
@@ -95,8 +99,9 @@ def least_error(lab: Lab) -> Outcome:
         for level in map(Decimal, ("0.1", "0.5", "1", "2", "4")):
             laws = [report_law(values, retention(threshold(level, values)), truth=truth) for truth in range(values)]
             best = sum((max(column) for column in zip(*laws, strict=True)), start=Fraction(0)) / values
-            rows.append([values, level, float(1 - best), minimum_error_rate(values, level)])
-            worst = max(worst, abs(rows[-1][2] - rows[-1][3]))
+            error, formula = float(1 - best), minimum_error_rate(values, level)
+            rows.append([values, level, error, formula])
+            worst = max(worst, abs(error - formula))
     return Outcome(
         f"The Bayes error equals 1 - e^ε / (e^ε + m - 1) to {worst:.1e}, for m from 2 to 10 and five levels.",
         "Errors of the likeliest guess summed over all outputs, in fractions.",

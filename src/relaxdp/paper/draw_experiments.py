@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.paper.repeated import SHORT, Measured, Population
-from relaxdp.paper.style import HEIGHT, LOOKS, WIDTH, figure, look
+from relaxdp.paper.style import HEIGHT, LOOKS, WIDTH, figure, look, plain
 
 Floats = NDArray[np.float64]
 
@@ -22,22 +22,20 @@ def estimates_of_one(found: dict[str, Measured], population: Population, shown: 
     above = axes.secondary_xaxis("top")
     above.set_xticks(rounds, [f"{float(level):.2f}" for level in population.levels], fontsize=8)
     above.set_xlabel("ε after the round")
+    axes.set_ylim(top=1.04)
     axes.legend(loc="upper right", ncols=2)
     return drawn
 
 
 def estimates_of_all(found: dict[str, Measured], population: Population, shown: int) -> Any:
     """Draw the share of every value over the levels, one panel each, on one scale."""
-    drawn, axes = figure(2, 3, width=2 * WIDTH - 1.6, height=2 * HEIGHT - 1.2, sharex=True)
+    drawn, axes = figure(2, 3, width=2 * WIDTH - 1.6, height=2 * HEIGHT - 1.2, sharey=True)
     levels = np.array([float(level) for level in population.levels])
     panels = axes.ravel()
     for value, (panel, letter) in enumerate(zip(panels, "abcde", strict=False)):
         _estimates(panel, levels, found, population, value, shown)
-        panel.set_title(f"({letter}) value {value + 1}, true share {population.shares[value]:.3f}", loc="left")
-        panel.set_ylim(population.shares[value] - 0.55, population.shares[value] + 0.55)
-    for panel in (*panels[2:5],):
         panel.set_xlabel("ε")
-        panel.tick_params(labelbottom=True)
+        panel.set_title(f"({letter}) value {value + 1}, true share {population.shares[value]:.3f}", loc="left")
     for panel in (panels[0], panels[3]):
         panel.set_ylabel("estimated share")
     panels[5].axis("off")
@@ -54,8 +52,8 @@ def variances(measured: dict[str, Floats], ours: Floats, theirs: Floats) -> Any:
     for name, runs in measured.items():
         axes.plot(rounds, 1000 * runs, **{**look(name), "linestyle": ""}, label=_said(name))
     axes.set_yscale("log")
-    axes.set(xlabel="round", ylabel="variance x objects", xticks=rounds)
-    _plain(axes.yaxis, [1, 2, 5, 10, 20])
+    axes.set(xlabel="round", ylabel="variance × objects", xticks=rounds)
+    plain(axes.yaxis, [1, 2, 5, 10, 20])
     axes.legend(loc="upper right")
     return drawn
 
@@ -70,18 +68,18 @@ def attacks(found: dict[str, Measured], population: Population, shown: int) -> A
         axes.errorbar(places + shift, rates.mean(axis=1), **bars, label=_said(name))
     axes.axhline(population.least_error_rate, **look("theory"), label="theoretical minimum")
     axes.set_xticks(places, [f"{attack}\n({short})" for attack, short in _wrapped()])
-    axes.set(ylabel="error rate", xlim=(-0.5, len(SHORT) - 0.5))
+    axes.set(ylabel="error rate (mean ± σ of the runs)", xlim=(-0.5, len(SHORT) - 0.5))
     axes.grid(visible=False, axis="x")
     axes.legend(loc="upper left")
     return drawn
 
 
 def _estimates(
-    axes: Any, x: Floats, found: dict[str, Measured], population: Population, value: int, shown: int
+    axes: Any, x: NDArray[Any], found: dict[str, Measured], population: Population, value: int, shown: int
 ) -> None:
     """Draw the first sampler as a hatched band, others as error bars, and theory as broken lines."""
     share, deviation = population.shares[value], np.sqrt(population.variances()[:, value])
-    width = (x[1] - x[0]) * 0.13
+    width, small = (x[1] - x[0]) * 0.13, {"markersize": 4}
     for number, (name, each) in enumerate(found.items()):
         runs = each.estimates[:, value, :shown]
         mean, spread = runs.mean(axis=-1), 2 * runs.std(axis=-1, ddof=1)
@@ -89,9 +87,9 @@ def _estimates(
             colour = LOOKS[name].colour
             band = {"facecolor": f"{colour}22", "edgecolor": f"{colour}88", "hatch": "////", "linewidth": 0}
             axes.fill_between(x, mean - spread, mean + spread, **band, label=f"{_said(name)}, 2σ")
-            axes.plot(x, mean, **look(name), label=f"{_said(name)}, mean")
+            axes.plot(x, mean, **look(name), **small, label=f"{_said(name)}, mean")
         else:
-            bars = {**look(name), "linestyle": "", "elinewidth": 1.2}
+            bars = {**look(name), **small, "linestyle": "", "elinewidth": 1.2}
             axes.errorbar(x + number * width, mean, spread, **bars, label=f"{_said(name)}, mean and 2σ")
     axes.plot(x, np.full(len(x), share), **look("theory"), linewidth=1.0, label="theory, mean and 2σ")
     for side in (-2, 2):
@@ -103,12 +101,4 @@ def _said(name: str) -> str:
 
 
 def _wrapped() -> list[tuple[str, str]]:
-    return [
-        (attack.replace(" ", "\n", 1) if attack.count(" ") > 1 else attack, short) for attack, short in SHORT.items()
-    ]
-
-
-def _plain(axis: Any, ticks: list[float]) -> None:
-    """Label a logarithmic axis with plain numbers."""
-    axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
-    axis.set_ticks([], minor=True)
+    return [(attack.replace(" ", "\n"), short) for attack, short in SHORT.items()]

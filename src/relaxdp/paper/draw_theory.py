@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.paper.style import HEIGHT, LOOKS, MARKS, SHADES, WIDTH, figure, look
+from relaxdp.paper.style import HEIGHT, LOOKS, MARKS, SHADES, WIDTH, figure, look, plain
 
 Floats = NDArray[np.float64]
+_BETA = r"$\varepsilon_\beta$"
 _EVERY = 7  # a mark on every 7th round, the first included, so that lines stay visible
 
 
@@ -21,9 +22,14 @@ def sampling_guarantees(curves: Mapping[Decimal, Sequence[float]], limit: float)
     for mark, (beta, curve) in zip(MARKS, curves.items(), strict=True):
         rounds = np.arange(1, len(curve) + 1)
         options = {**look("noisy sampling"), "marker": mark, "markevery": _EVERY}
-        axes.plot(rounds, curve, **options, label=f"ε_β = {beta}")
-    axes.axhline(limit, **look("theory"), label="ε_α, the limit")
-    axes.set(xlabel="number of noisy samples K", ylabel="guarantee ε_ns(K) of one bit", xlim=(0, 51), ylim=(0, 1.08))
+        axes.plot(rounds, curve, **options, label=f"{_BETA} = {beta}")
+    axes.axhline(limit, **look("theory"), label=r"the limit $\varepsilon_\alpha$")
+    axes.set(
+        xlabel="number of noisy samples K",
+        ylabel=r"guarantee $\varepsilon_{ns}(K)$ of one bit",
+        xlim=(0, 51),
+        ylim=(0, 1.08),
+    )
     axes.legend(loc="lower right")
     return drawn
 
@@ -36,10 +42,11 @@ def sampling_variances(sampling: Mapping[Decimal, Floats], relaxation: Mapping[D
             rounds = np.arange(1, len(curve) + 1)
             axes.plot(rounds, curve, **{**look(method), "marker": mark, "markevery": _EVERY})
     axes.set_yscale("log")
+    plain(axes.yaxis, [1, 2, 5, 10, 20, 50, 100, 200, 500])
     axes.set(xlabel="number of rounds K", ylabel="variance of an estimated bit (N = 1)", xlim=(0, 51))
     handles = [axes.plot([], [], **{**look(method), "marker": ""}, label=method)[0] for method in _BOTH]
     handles += [
-        axes.plot([], [], color="#555555", linestyle="", marker=mark, label=f"ε_β = {beta}")[0]
+        axes.plot([], [], color="#555555", linestyle="", marker=mark, label=f"{_BETA} = {beta}")[0]
         for mark, beta in zip(MARKS, sampling, strict=True)
     ]
     axes.legend(handles=handles, loc="upper right", ncols=2)
@@ -53,14 +60,20 @@ def linear_variances(curves: Mapping[int, Sequence[tuple[float, float]]]) -> Any
     """Draw the variance over the rounds of linear relaxation."""
     drawn, axes = figure()
     for mark, (rounds, curve) in zip(MARKS, curves.items(), strict=True):
-        options = {**look("relaxation"), "marker": mark, "markevery": max(1, rounds // 10)}
+        options = {**look("relaxation"), "marker": mark, "markevery": _marked(rounds)}
         axes.plot(
             np.arange(1, rounds + 1), [variance for _, variance in curve], **options, label=f"K = {rounds} rounds"
         )
     axes.set_yscale("log")
+    plain(axes.yaxis, [1, 2, 5, 10, 20, 50, 100])
     axes.set(xlabel="round", ylabel="variance of an estimated bit (N = 1)", xlim=(0, 51))
     axes.legend(loc="upper right")
     return drawn
+
+
+def _marked(rounds: int) -> list[int]:
+    """Return about ten places for marks, the first and the last among them."""
+    return sorted({round(place) for place in np.linspace(0, rounds - 1, min(rounds, 10))})
 
 
 def guarantees(curve: Sequence[tuple[float, float, float, float]]) -> Any:
@@ -68,13 +81,14 @@ def guarantees(curve: Sequence[tuple[float, float, float, float]]) -> Any:
     drawn, axes = figure()
     second, alone, added, together = np.array(curve).T
     axes.plot(second, added, color=SHADES[1], linestyle=":", label="basic composition: 2ε₁ + ε₂")
-    axes.plot(second, alone, color=SHADES[2], linestyle="-.", label="the step alone: ε_Δ = ε₁ + ε₂")
+    axes.plot(second, alone, color=SHADES[2], linestyle="-.", label="the step alone: ε₁ + ε₂")
     axes.plot(second, together, **{**look("relaxation"), "marker": "", "linestyle": "-"}, label="both outputs: ε₂")
     place = int(np.argmin(np.abs(second - 2)))
     for height in (added[place], alone[place], together[place]):
         axes.plot(2, height, "o", color="black")
         axes.annotate(f"{height:.0f}", (2, height), xytext=(6, -11), textcoords="offset points")
-    axes.set(xlabel="ε₂, the second level (ε₁ = 1)", ylabel="guarantee ε", xlim=(1, 3), ylim=(0, 5.2))
+    axes.set(xlabel="ε₂, the second level (ε₁ = 1)", ylabel="guarantee ε", xlim=(1, 3.03), ylim=(0, 5.2))
+    axes.set_xticks([1, 1.5, 2, 2.5, 3])
     axes.legend(loc="upper left")
     return drawn
 
@@ -101,8 +115,9 @@ def split_budgets(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
         panel.set_title(f"m = {values}", loc="left")
         panel.set_xticks(x, [str(row[1]) for row in part])
         panel.set_xlabel("ε after the release")
-    panels[0].set_ylabel("variance x objects")
-    panels[-1].legend(loc="upper right")
+    plain(panels[0].yaxis, [0.1, 1, 10, 100, 1000, 10000])
+    panels[0].set_ylabel("variance × objects")
+    panels[0].legend(loc="upper right")
     return drawn
 
 
@@ -131,7 +146,9 @@ def coalitions(rates: Mapping[str, Sequence[float]], bought: Sequence[float], le
     """Draw the error rates of buyers who pool what they bought."""
     drawn, axes = figure()
     for attack, curve in rates.items():
-        axes.plot(bought, curve, **look(attack), label=attack)
+        # The last output and maximum likelihood are one line; the first is drawn wide, so that both are seen.
+        width = 5 if attack == "last output" else None
+        axes.plot(bought, curve, **look(attack), linewidth=width, label=attack)
     axes.plot(bought, least, **look("theory"), linewidth=1.0, label="theoretical minimum")
     axes.set(xlabel="every level bought from 0.1 up to ε", ylabel="error rate of guessed truths")
     axes.legend(loc="lower left")

@@ -58,9 +58,9 @@ def attack_outcome(found: dict[str, Measured], population: Population) -> tuple[
                 f"{trials:,} objects compared",
             ),
         ]
-        said.append(f"{name}: " + ", ".join(f"{SHORT[attack]} {count / trials:.4f}" for attack, count in wrong.items()))
+        said.append(f"{name} " + ", ".join(f"{SHORT[attack]} {count / trials:.4f}" for attack, count in wrong.items()))
     return (
-        f"Theoretical minimum {least:.4f}. Error rates with the {'; the '.join(said)}.",
+        f"Theoretical minimum {least:.4f}. Error rates: {'; '.join(said)}.",
         "One-sided: no error rate below the minimum (binomial). Two-sided: the last output reaches it (binomial). "
         "Ties are broken uniformly.",
         checks,

@@ -26,7 +26,7 @@ COUNTED = (0, 45, 90)
 """Which levels' joint law is counted: 0.1, 0.55 and 1.0."""
 POOLED = tuple(range(0, 91, 10))
 """How far coalitions have bought that are attacked: everything up to 0.1, 0.2, ... 1.0."""
-_SHARE = 5  # the market needs a fifth of the objects of other tests of a law: it has 91 levels
+_SHARE = 10  # a tenth of the objects of other tests of a law will do: each of them has 91 reports
 
 Codes = NDArray[np.unsignedinteger]
 Floats = NDArray[np.float64]
@@ -67,22 +67,22 @@ def market(lab: Lab) -> Outcome:
         ways[sampler.name] = sampler.transcripts(VALUES, LEVELS, truth, purpose="market")
         ways[f"bridged from {sampler.name}"] = sold_in_any_order(lab, ways[sampler.name][-1], sampler.name)
     checks = [check for name, reports in ways.items() for check in _checks(lab, name, reports, truth)]
-    rates = {name: _coalitions(lab, name, reports, truth) for name, reports in ways.items()}
+    shown = f"bridged from {lab.samplers[0].name}"
+    rates = {
+        name: _coalitions(lab, name, reports, truth, POOLED if name == shown else POOLED[-1:])
+        for name, reports in ways.items()
+    }
     least = [minimum_error_rate(VALUES, LEVELS[last]) for last in POOLED]
-    trials = objects
     for name, by_attack in rates.items():
-        for place, last in enumerate(POOLED):
-            wrong = [by_attack[attack][place] * trials for attack in ATTACKS]
-            if last == POOLED[-1]:
-                checks.append(judge.at_least(f"{name}: all 91 levels pooled", wrong, trials, least[place]))
+        wrong = [rate[-1] * objects for rate in by_attack.values()]
+        checks.append(judge.at_least(f"{name}: all 91 levels pooled", wrong, objects, least[-1]))
     steps = [float(level) for level in LEVELS]
     rows = [
-        [name, attack, LEVELS[last], by_attack[attack][place], least[place]]
+        [name, attack, LEVELS[last], rate, lowest]
         for name, by_attack in rates.items()
-        for attack in ATTACKS
-        for place, last in enumerate(POOLED)
+        for attack, curve in by_attack.items()
+        for last, lowest, rate in zip(POOLED[-len(curve) :], least[-len(curve) :], curve, strict=True)
     ]
-    shown = f"bridged from {lab.samplers[0].name}"
     best = min(rates[shown][attack][-1] for attack in ATTACKS)
     return Outcome(
         f"91 levels of {objects:,} objects, relaxed step by step, and bridged in random order from the report at 1.0: "
@@ -122,10 +122,12 @@ def _checks(lab: Lab, name: str, reports: Codes, truth: NDArray[np.uint8]) -> li
     ]
 
 
-def _coalitions(lab: Lab, name: str, reports: Codes, truth: NDArray[np.uint8]) -> dict[str, list[float]]:
+def _coalitions(
+    lab: Lab, name: str, reports: Codes, truth: NDArray[np.uint8], pooled: tuple[int, ...]
+) -> dict[str, list[float]]:
     """Return the error rate of each attack for each coalition."""
     rates: dict[str, list[float]] = {attack: [] for attack in ATTACKS}
-    for last in POOLED:
+    for last in pooled:
         lab.say(f"market, {name}: attacks up to {LEVELS[last]}")
         bought = LEVELS[: last + 1]
         law = Relaxed.at(bought, values=VALUES)

@@ -70,15 +70,15 @@ def split(lab: Lab) -> Outcome:
                 judge.variances(f"{where}: split budget", parts, expected, theory["split budget"]),
                 judge.larger_variance(f"{where}: the split budget is worse", parts[-1], relaxed[-1], SHARE, ratio),
             ]
-        said.append(f"{ratio:.2f} times for m = {values}")
+        said.append(f"{ratio:.2f} times (m = {values})")
         for place, level in enumerate(LEVELS):
             measured = [_times_objects(runs[place]) for pair in found.values() for runs in pair]
             rows.append([values, level, *(OBJECTS * each[place] for each in theory.values()), *measured])
     columns = ["m", "epsilon", "theory_relaxation", "theory_split_budget"]
     columns += [f"{sampler.name}, {what}" for sampler in lab.samplers for what in ("relaxation", "split budget")]
     return Outcome(
-        f"After releases at 0.1, 0.5, 1 and 2 the split budget has, for a value that half of the objects have, the "
-        f"variance of relaxation {', '.join(said)}.",
+        f"After releases at 0.1, 0.5, 1 and 2 the split budget has {', '.join(said)} the variance of relaxation, for a "
+        "value that half of the objects have.",
         "Variances after every release against theory (chi-square), and the ratio after the last (F).",
         checks,
         {"split-budget": Data(columns, rows)},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -121,15 +120,16 @@ def _batch(sampler: Sampler, population: Population, runs: int, purpose: str) ->
     shares = np.stack([(by_run == value).mean(axis=-1) for value in range(values)], axis=1)
     debiased = [categorical_support(level, values).debias(part) for level, part in zip(levels, shares, strict=True)]
     attacked = by_run[:, :, population.attacked].reshape(len(levels), -1).T
-    guessed, rates = _attack(attacked, np.tile(population.truth[population.attacked], runs), population, runs)
+    same, rates = _attack(attacked, np.tile(population.truth[population.attacked], runs), population, runs)
     hits = (reports == truth).sum(axis=1)
-    return Measured(np.stack(debiased), hits, rates, np.array_equal(*guessed))
+    return Measured(np.stack(debiased), hits, rates, same)
 
 
 def _attack(
     transcripts: NDArray[np.unsignedinteger], truth: NDArray[np.uint8], population: Population, runs: int
-) -> tuple[Sequence[NDArray[np.bool_]], dict[str, Floats]]:
+) -> tuple[bool, dict[str, Floats]]:
+    """Return whether the last output is always the likeliest truth, and every attack's error rate in each run."""
     law = Relaxed.at(population.levels, values=population.values)
     candidates = {name: attack(transcripts, law, population.levels) for name, attack in ATTACKS.items()}
     rates = {name: errors(found, truth).reshape(runs, -1).mean(axis=1) for name, found in candidates.items()}
-    return (candidates["last output"], candidates["maximum likelihood"]), rates
+    return np.array_equal(candidates["last output"], candidates["maximum likelihood"]), rates

@@ -7,9 +7,9 @@ what was measured has marks or hatched bands, so that a print in grey says the s
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from relaxdp.errors import MissingPartError
 
@@ -82,6 +82,12 @@ def figure(rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: flo
     return made, made.subplots(rows, columns, **options)
 
 
+def plain(axis: Any, ticks: Sequence[float]) -> None:
+    """Label a logarithmic axis with plain numbers."""
+    axis.set_ticks(ticks, [f"{tick:,g}" for tick in ticks])
+    axis.set_ticks([], minor=True)
+
+
 def render(draw: Callable[[], Any]) -> dict[str, bytes]:
     """Return a figure as PNG and SVG, with no date or version in it: the same data are the same bytes."""
     try:
@@ -89,7 +95,8 @@ def render(draw: Callable[[], Any]) -> dict[str, bytes]:
     except ImportError:
         raise MissingPartError("figures need matplotlib: pip install 'relaxdp[plot]'. Nothing was written.") from None
     files = {}
-    with mpl.rc_context({**mpl.rcParamsDefault, **_SETTINGS, "backend": "agg"}):
+    settings: Any = {**mpl.rcParamsDefault, **cast("Any", _SETTINGS), "backend": "agg"}
+    with mpl.rc_context(settings):
         drawn = draw()
         for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
             buffer = io.BytesIO()

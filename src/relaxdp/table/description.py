@@ -74,7 +74,7 @@ class ColumnDescription:
             "key_fingerprint": self.key_fingerprint,
         }
         if self.values is not None:
-            content["values"] = [_typed(value) for value in self.values]
+            content["values"] = [typed(value) for value in self.values]
         if self.options:
             content["options"] = dict(self.options)
         if self.range is not None:
@@ -101,7 +101,7 @@ class ColumnDescription:
                     threshold=int(content["threshold"]),
                     id_type=content["id_type"],
                     key_fingerprint=content["key_fingerprint"],
-                    values=None if values is None else tuple(_untyped(value) for value in values),
+                    values=None if values is None else tuple(untyped(value) for value in values),
                     range=None if ends is None else (float(ends[0]), float(ends[1])),
                     function=content.get("function"),
                     options=dict(content.get("options", {})),
@@ -147,7 +147,7 @@ def described_by_spark(schema: str | bytes) -> FileDescription | None:
     return FileDescription(parts[0].id_column, {name: part for each in parts for name, part in each.columns.items()})
 
 
-def _typed(value: Any) -> Any:
+def typed(value: Any) -> Any:
     """Text and small whole numbers as they are; everything else with its kind."""
     kind = kind_of(value)
     if kind == "text" or (kind == "integer" and abs(value) < 2**53):
@@ -155,7 +155,8 @@ def _typed(value: Any) -> Any:
     return {str(kind): value.hex() if kind in ("bytes", "number") else str(value)}
 
 
-def _untyped(entry: Any) -> Any:
+def untyped(entry: Any) -> Any:
+    """Return the value that `typed` wrote."""
     if not isinstance(entry, dict):
         return entry
     ((kind, text),) = entry.items()

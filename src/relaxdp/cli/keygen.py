@@ -1,0 +1,20 @@
+"""`relaxdp keygen`: a secret key file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relaxdp.draw.key import Key
+
+
+def keygen(key: Annotated[Path, typer.Argument(help="Where the key file is written; it must not exist.")]) -> None:
+    """Make a secret key file that only you can read.
+
+    Keep a copy in a safe place: without the key nothing can be relaxed, and with it released reports can be undone.
+    """
+    made = Key.generate()
+    made.save(key)
+    typer.echo(f"wrote the key {made.fingerprint} to {key}")

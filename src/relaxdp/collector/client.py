@@ -1,0 +1,225 @@
+"""HTTP as a device needs it: short answers, no redirects, a deadline, and patience with a server that is away.
+
+Only what Python brings along is used. Nothing here knows a truth or a key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import random
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Timer
+from typing import Any, NamedTuple, NoReturn
+
+from relaxdp.collector.client_address import Server
+from relaxdp.errors import RefusedByServerError, ServerAnswerError, UnreachableError
+
+MOST_BYTES = 4 << 20
+"""No answer that a device needs is longer than this."""
+LONGEST = 60.0
+"""A single request takes at most so many seconds, however slowly a server dribbles."""
+_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
+_SHOWN = 200
+_CHANCE = random.SystemRandom()
+
+
+class Answer(NamedTuple):
+    """What a server answered."""
+
+    status: int
+    body: bytes
+    retry_after: float | None
+
+
+class Client:
+    """Asks a server, again and again if need be, with exponential back-off and full jitter.
+
+    Devices that were all cut off at the same instant must not all come back at the same instant: every wait is drawn
+    uniformly between nothing and a bound that doubles.
+    """
+
+    def __init__(
+        self,
+        *,
+        timeout: float = 10.0,
+        attempts: int = 5,
+        first_wait: float = 0.5,
+        longest_wait: float = 30.0,
+        ca_file: str | None = None,
+        allow_http: bool = False,
+        sleep: Callable[[float], None] = time.sleep,
+        chance: Callable[[], float] = _CHANCE.random,
+    ) -> None:
+        self.timeout, self.attempts = timeout, attempts
+        self.first_wait, self.longest_wait = first_wait, longest_wait
+        self.ca_file, self.allow_http = ca_file, allow_http
+        self._sleep, self._chance = sleep, chance
+
+    def ask(
+        self,
+        server: Server,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: dict[str, str] | None = None,
+        most: int = MOST_BYTES,
+        again: bool = True,
+    ) -> Answer:
+        """Return a server's answer of any status below 500, or raise. `again` is for what may be asked twice."""
+        content = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        for attempt in range(1, self.attempts + 1):
+            last = attempt == self.attempts or not again
+            wait = None
+            try:
+                answer = self._once(server, method, path, content, headers or {}, most)
+            except ssl.SSLCertVerificationError as problem:  # asking again would not make it another server
+                _untrusted(server, problem)
+            except (OSError, http.client.HTTPException) as problem:
+                if last:
+                    _unreachable(server, problem)
+            else:
+                if answer.status not in _AGAIN or (last and answer.status < 500):
+                    return answer
+                if last:
+                    _refuse(answer, server)
+                wait = answer.retry_after
+            bound = min(self.longest_wait, self.first_wait * 2 ** (attempt - 1))
+            # What the server asks for is a least wait; one that asks for a day is not obeyed.
+            self._sleep(min(wait or 0.0, self.longest_wait) + self._chance() * bound)
+        raise AssertionError("unreachable")  # pragma: no cover
+
+    def ask_json(self, server: Server, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        """Return the JSON of an answer that is a success, or raise what the server says."""
+        answer = self.ask(server, method, path, body, **options)
+        if not 200 <= answer.status < 300:
+            _refuse(answer, server)
+        return parsed(answer.body)
+
+    def _once(
+        self, server: Server, method: str, path: str, content: bytes | None, headers: dict[str, str], most: int
+    ) -> Answer:
+        connection = self._connection(server)
+        try:
+            connection.connect()
+            with _deadline(connection):
+                sent = {"Accept": "application/json", "User-Agent": "relaxdp", "Connection": "close", **headers}
+                if content is not None:
+                    sent["Content-Type"] = "application/json"
+                connection.request(method, f"{server.prefix}{path}", content, sent)
+                response = connection.getresponse()
+                return Answer(response.status, _read(response, most), _seconds(response.getheader("Retry-After")))
+        finally:
+            connection.close()
+
+    def _connection(self, server: Server) -> http.client.HTTPConnection:
+        if server.scheme == "http":
+            return http.client.HTTPConnection(server.host, server.port, timeout=self.timeout)
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+        except OSError:  # also what ssl says of a file that holds no certificates
+            raise ServerAnswerError("the file of certificates cannot be read. Nothing was sent.") from None
+        return http.client.HTTPSConnection(server.host, server.port, timeout=self.timeout, context=context)
+
+
+def parsed(body: bytes) -> Any:
+    """Return JSON, or refuse what is none; numbers that JSON does not have are none either."""
+    try:
+        return json.loads(body, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise ServerAnswerError("the server's answer is no JSON that can be read. Nothing was sent after it.") from None
+
+
+def refusal(answer: Answer) -> tuple[str, str]:
+    """Return the code and the sentence of an error answer, as short text that no terminal obeys."""
+    try:
+        content = json.loads(answer.body)
+        code, message = content["error"], content["message"]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return "", ""
+    if not isinstance(code, str) or not isinstance(message, str):
+        return "", ""
+    return tidy(code), tidy(message)
+
+
+def tidy(text: str) -> str:
+    """Return a stranger's text as one short, printable line.
+
+    >>> tidy(f"two{chr(10)}lines{chr(27)}[31m")
+    'two lines [31m'
+    """
+    return "".join(letter if letter.isprintable() else " " for letter in text[:_SHOWN])
+
+
+def _read(response: http.client.HTTPResponse, most: int) -> bytes:
+    parts, length = [], 0
+    while part := response.read1(1 << 16):
+        length += len(part)
+        if length > most:
+            raise ServerAnswerError(
+                f"the server's answer is longer than {most:,} bytes. The rest of it was not read.", most=most
+            )
+        parts.append(part)
+    return b"".join(parts)
+
+
+@contextmanager
+def _deadline(connection: http.client.HTTPConnection) -> Iterator[None]:
+    """Cut a connection after `LONGEST` seconds: a timeout alone starts anew with every byte."""
+    stop = Timer(LONGEST, _cut, [connection.sock])
+    stop.daemon = True
+    stop.start()
+    try:
+        yield
+    finally:
+        stop.cancel()
+
+
+def _cut(link: Any) -> None:
+    with contextlib.suppress(OSError):
+        link.shutdown(2)
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _no_number(_: str) -> NoReturn:
+    raise ValueError("no number")
+
+
+def _refuse(answer: Answer, server: Server) -> NoReturn:
+    if 300 <= answer.status < 400:
+        raise ServerAnswerError(
+            f"{server.host} wants to send us elsewhere (status {answer.status}), which is not followed.",
+            status=answer.status,
+        )
+    code, message = refusal(answer)
+    said = f": {message}" if message else "."
+    raise RefusedByServerError(
+        f"{server.host} refused (status {answer.status}){said}", status=answer.status, error=code or None
+    )
+
+
+def _untrusted(server: Server, problem: ssl.SSLCertVerificationError) -> NoReturn:
+    raise UnreachableError(
+        f"the certificate of {server.host} cannot be trusted ({tidy(problem.verify_message)}). Nothing was sent.",
+        host=server.host,
+    ) from None
+
+
+def _unreachable(server: Server, problem: Exception) -> NoReturn:
+    if isinstance(problem, ssl.SSLError):
+        what = "does not speak TLS as expected"
+    elif isinstance(problem, TimeoutError):
+        what = "did not answer in time"
+    elif isinstance(problem, http.client.HTTPException):
+        what = "broke off, or does not speak HTTP"
+    else:
+        what = f"cannot be reached ({(getattr(problem, 'strerror', None) or 'connection lost').lower()})"
+    raise UnreachableError(f"{server.host_and_port} {what}.", host=server.host) from None

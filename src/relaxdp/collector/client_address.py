@@ -1,0 +1,113 @@
+"""Addresses of servers and campaigns: one spelling each, and nothing that could be read on the way."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from relaxdp.errors import AddressError
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_HOST = re.compile(r"[A-Za-z0-9._:-]{1,253}", re.ASCII)
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*", re.ASCII)
+_PORTS = {"https": 443, "http": 80}
+_ROUTE = "/v1/campaigns/"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a server is: scheme, host, port, and the path in front of its routes if it has one.
+
+    >>> str(Server.parse("https://Collect.Example:443/"))
+    'https://collect.example'
+    """
+
+    scheme: str
+    host: str
+    port: int
+    prefix: str = ""
+
+    @classmethod
+    def parse(cls, text: str, *, allow_http: bool = False) -> Server:
+        """Read an address. Unencrypted HTTP is for this machine alone, unless somebody insists."""
+        parts = _split(text)
+        if parts is None:
+            raise AddressError("that is not the address of a server, such as https://collect.example.")
+        try:
+            port = parts.port
+        except ValueError:
+            raise AddressError("the address has a port that is none.") from None
+        host, prefix = (parts.hostname or "").lower(), parts.path.rstrip("/")
+        if not _HOST.fullmatch(host) or not _PREFIX.fullmatch(prefix) or "/." in prefix:
+            raise AddressError("the address has a host or a path that cannot be used.")
+        if parts.scheme == "http" and not (allow_http or _is_loopback(host)):
+            raise AddressError(
+                f"reports to {host} would travel unencrypted over http://. Use https://. Nothing was sent.", host=host
+            )
+        return cls(parts.scheme, host, _PORTS[parts.scheme] if port is None else port, prefix)
+
+    @property
+    def host_and_port(self) -> str:
+        """What stands between the scheme and the path."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.host_and_port}{self.prefix}"
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignAddress:
+    """Where a campaign is: its server, and its name there.
+
+    >>> CampaignAddress.parse("https://collect.example/v1/campaigns/snacks").id
+    'snacks'
+    """
+
+    server: Server
+    id: str
+
+    @classmethod
+    def parse(cls, text: str, *, allow_http: bool = False) -> CampaignAddress:
+        """Read the address of a campaign, which ends in /v1/campaigns/ and its name."""
+        base, route, name = text.rpartition(_ROUTE) if isinstance(text, str) else ("", "", "")
+        if not route or not _ID.fullmatch(name):
+            raise AddressError("the address of a campaign looks like https://collect.example/v1/campaigns/NAME.")
+        return cls(Server.parse(base, allow_http=allow_http), name)
+
+    def path(self, *words: str) -> str:
+        """Return the path of the campaign, or of something below it."""
+        return "/".join((f"{_ROUTE}{self.id}", *words))
+
+    def __str__(self) -> str:
+        return f"{self.server}{_ROUTE}{self.id}"
+
+
+def check_campaign_id(name: str) -> str:
+    """Return the name of a campaign, or refuse what would not fit into an address."""
+    if not _ID.fullmatch(name):
+        raise AddressError("the name of a campaign has 1 to 64 letters, digits, hyphens or underscores.")
+    return name
+
+
+def _split(text: str) -> SplitResult | None:
+    """Return the parts of a plain address: no user, no question mark, no hash, no invisible letters."""
+    if not isinstance(text, str) or not text.isascii() or not text.isprintable() or " " in text:
+        return None
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return None
+    plain = parts.scheme in _PORTS and "@" not in parts.netloc and not (set(text) & {"?", "#", "\\", "%"})
+    return parts if plain else None
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,76 @@
+"""An answer and a level -> the report as it travels. The only place where a device draws."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any, NamedTuple
+from unicodedata import normalize
+
+import numpy as np
+
+from relaxdp.collector.device_offer import ATTRIBUTE, Level
+from relaxdp.collector.device_state import Record
+from relaxdp.draw.canonical import kind_of
+from relaxdp.draw.key import Key
+from relaxdp.encode.bloom import BloomEncoding, as_words
+from relaxdp.encode.bloom_release import cohorts_of
+from relaxdp.encode.declared import DeclaredEncoding
+from relaxdp.encode.numeric import NumericEncoding
+from relaxdp.encode.path import Path
+from relaxdp.encode.protocol import Encoding, code_dtype
+from relaxdp.errors import RelaxdpError, UndeclaredValueError
+from relaxdp.table.description import typed, untyped
+
+
+class WireReport(NamedTuple):
+    """What leaves the device beside pseudonym and level."""
+
+    report: Any
+    cohort: int | None = None
+
+
+def kept_answer(encoding: Encoding, answer: Any) -> Any:
+    """Return an answer in the one form in which it is kept, or refuse what is none. The message shows nothing of it."""
+    try:
+        if isinstance(encoding, BloomEncoding):
+            text = normalize("NFC", answer) if isinstance(answer, str) else answer
+            return as_words(encoding.shape, [text])[0].as_py()
+        truths = encoding.truths([answer])
+        if isinstance(encoding, NumericEncoding):
+            return typed(float(answer) + 0.0)
+        if isinstance(encoding, DeclaredEncoding):
+            return typed(encoding.values[int(truths.index[0])])
+        if kind_of(answer) is not None:
+            return typed(answer)
+    except (RelaxdpError, TypeError, ValueError, OverflowError, UnicodeError):
+        pass
+    raise UndeclaredValueError(f"the answer is not {_asked_for(encoding)}. Nothing was kept, and nothing was sent.")
+
+
+def draw(encoding: Encoding, record: Record, release: str, level: Level) -> WireReport:
+    """Return the report at a level: a pure function of what the record holds, the same at every call."""
+    assert record.key is not None  # noqa: S101 (the rules refuse a record without one)
+    key = Key.from_bytes(bytes.fromhex(record.key))
+    where: Any = {"key": key, "release": release, "attribute": ATTRIBUTE}
+    cohort = None
+    if isinstance(encoding, BloomEncoding):
+        cohort = int(cohorts_of(encoding.shape, [record.device], **where)[0])
+        encoding = BloomEncoding(encoding.shape, cohort)
+    path = Path(encoding, untyped(record.answer), object_id=record.device, **where)
+    codes = np.array([path.codes_under(level.threshold)], dtype=code_dtype(encoding.alphabet))
+    return WireReport(written_report(encoding.reports(codes, path.seeds)[0]), cohort)
+
+
+def written_report(report: Any) -> Any:
+    """Return a report as JSON: packed bytes in base64, labels and numbers as they are."""
+    if isinstance(report, bytes):
+        return b64encode(report).decode("ascii")
+    return report if isinstance(report, float) else typed(report)
+
+
+def _asked_for(encoding: Encoding) -> str:
+    if isinstance(encoding, BloomEncoding):
+        return "false or true" if encoding.shape.is_boolean else "text"
+    if isinstance(encoding, NumericEncoding):
+        return f"a number from {encoding.low:g} to {encoding.high:g}"
+    return f"one of the {len(encoding.labels):,} values of this campaign"

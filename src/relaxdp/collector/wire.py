@@ -1,0 +1,262 @@
+"""What travels over HTTP, as strict types: nothing is coerced and no unknown field is taken."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+MOST_BATCH = 1000
+MOST_INVITATIONS = 10_000
+ID_PATTERN = "^[a-z0-9][a-z0-9-]{0,63}$"
+DEVICE_PATTERN = "^[0-9a-f]{32}$"
+
+Text = Annotated[str, Meta(max_length=2000)]
+Time = Annotated[str, Meta(max_length=40, description="A time as in RFC 3339, with its offset from UTC.")]
+EpsilonText = Annotated[str, Meta(max_length=80, description="An epsilon as decimal text.")]
+Label = str | int
+About = Literal["objects", "population"]
+Method = Literal["average", "precision"]
+State = Literal["waiting", "open", "paused", "finished"]
+
+
+class Level(Struct, frozen=True, forbid_unknown_fields=True):
+    """A level: epsilon as decimal text and threshold as integer text, so that nothing is rounded on the way."""
+
+    epsilon: EpsilonText
+    threshold: Annotated[str, Meta(max_length=20)]
+
+
+class Report(Struct, frozen=True, forbid_unknown_fields=True):
+    """One report of one device at one level."""
+
+    device: Annotated[str, Meta(pattern=DEVICE_PATTERN, description="The device's random pseudonym.")]
+    level: Level
+    report: Annotated[
+        str | int | float, Meta(description="A label, a number, or packed bytes in base 64: as the encoding says.")
+    ]
+    cohort: int | None = None
+    invitation: Annotated[str, Meta(max_length=100)] | None = None
+
+
+class Batch(Struct, frozen=True, forbid_unknown_fields=True):
+    """Several reports, of as many devices as one likes."""
+
+    reports: Annotated[list[Report], Meta(min_length=1, max_length=MOST_BATCH)]
+
+
+class Accepted(Struct, frozen=True):
+    """A report is durable: it is new, or the one that was there already."""
+
+    status: Literal["new", "same"]
+
+
+class Results(Struct, frozen=True):
+    """For each report of a batch: "new", "same", or the code of the error with which it was refused."""
+
+    results: list[str]
+
+
+class Withdrawal(Struct, frozen=True, forbid_unknown_fields=True):
+    """Who withdraws."""
+
+    device: Annotated[str, Meta(pattern=DEVICE_PATTERN)]
+
+
+class Withdrawn(Struct, frozen=True):
+    """How many reports are gone, and what does not come back."""
+
+    status: Literal["withdrawn"]
+    reports: int
+    message: str
+
+
+class EncodingRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """An encoding by its name, its values or its range, and its options."""
+
+    name: Annotated[str, Meta(max_length=64)]
+    values: Annotated[list[Label], Meta(max_length=10_000)] | None = None
+    range: tuple[float, float] | None = None
+    options: dict[str, int] = {}  # noqa: RUF012 (msgspec copies it)
+    candidates: Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=10_000)] | None = None
+
+
+class LevelRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A level of a schedule, and from when on it may be opened by itself."""
+
+    epsilon: EpsilonText
+    opens: Time | None = None
+
+
+class Target(Struct, frozen=True, forbid_unknown_fields=True):
+    """How precise the answer must be: then the campaign finishes by itself."""
+
+    half_width: float
+    confidence_level: Annotated[float, Meta(gt=0, lt=1)] = 0.95
+    simultaneous: bool = False
+    about: About = "objects"
+    method: Method = "average"
+
+
+class CampaignRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A campaign to be created."""
+
+    question: Annotated[str, Meta(min_length=1, max_length=2000)]
+    encoding: EncodingRequest
+    levels: Annotated[list[LevelRequest], Meta(min_length=1, max_length=100)]
+    id: Annotated[str, Meta(pattern=ID_PATTERN)] | None = None
+    devices: Annotated[int, Meta(ge=1, le=10**15)] | None = None
+    target: Target | None = None
+    opens: Time | None = None
+    closes: Time | None = None
+    largest_epsilon: EpsilonText | None = None
+    invitations: bool = False
+
+
+class PublicEncoding(Struct, frozen=True, omit_defaults=True):
+    """What a device must know of the encoding."""
+
+    name: str
+    options: dict[str, int]
+    values: list[Label] | UnsetType = UNSET
+    range: tuple[float, float] | UnsetType = UNSET
+
+
+class PublicCampaign(Struct, frozen=True):
+    """What everybody may know of a campaign, and what a device needs."""
+
+    id: str
+    question: str
+    encoding: PublicEncoding
+    release: str
+    attribute: str
+    levels: list[Level]
+    open_level: int | None
+    state: State
+    opens: str | None
+    closes: str | None
+    largest_epsilon: str
+    needs_invitation: bool
+
+
+class Devices(Struct, frozen=True):
+    """How many devices there are, and how many have each level as their highest."""
+
+    total: int
+    per_level: list[int]
+
+
+class Refused(Struct, frozen=True):
+    """How many reports were refused because another one was stored for the same device and level."""
+
+    differing: int
+
+
+class InvitationNumbers(Struct, frozen=True):
+    """How many invitations there are."""
+
+    issued: int
+    used: int
+
+
+class OperatorCampaign(PublicCampaign, frozen=True):
+    """What the operator sees of a campaign."""
+
+    devices: Devices
+    half_width: float | None
+    target: Target | None
+    target_met: bool
+    automatic_devices: int | None
+    level_opens: list[str | None]
+    reduced: bool
+    refused: Refused
+    invitations: InvitationNumbers
+    version: int
+
+
+class Campaigns(Struct, frozen=True):
+    """All campaigns."""
+
+    campaigns: list[OperatorCampaign]
+
+
+class InvitationRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """How many invitations to make."""
+
+    count: Annotated[int, Meta(ge=1, le=MOST_INVITATIONS)]
+
+
+class Invitations(Struct, frozen=True):
+    """New invitations, shown this once."""
+
+    invitations: list[str]
+
+
+class Row(Struct, frozen=True, omit_defaults=True):
+    """One estimated number with its interval."""
+
+    value: Label | float
+    estimate: float
+    std_error: float | None
+    low: float
+    high: float
+    share: float | UnsetType = UNSET
+    p_value: float | UnsetType = UNSET
+    found: bool | UnsetType = UNSET
+
+
+class LevelEstimate(Struct, frozen=True):
+    """The estimate from the devices whose highest level this is."""
+
+    epsilon: str
+    threshold: str
+    devices: int
+    rows: list[Row]
+
+
+class Unlisted(Struct, frozen=True):
+    """The share of devices whose word is not among the candidates."""
+
+    estimate: float
+    std_error: float
+
+
+class Estimate(Struct, frozen=True):
+    """Estimates per level and pooled."""
+
+    campaign: str
+    version: int
+    devices: int
+    state: State
+    open_level: int | None
+    half_width: float | None
+    target: Target | None
+    target_met: bool
+    method: Method
+    confidence_level: float
+    about: About
+    simultaneous: bool
+    levels: list[LevelEstimate]
+    pooled: list[Row] | None
+    unlisted: Unlisted | None
+
+
+class EstimateOptions(Struct, frozen=True):
+    """Which estimate is asked for."""
+
+    method: Method = "average"
+    confidence_level: Annotated[float, Meta(gt=0, lt=1)] = 0.95
+    about: About = "objects"
+    simultaneous: bool = False
+
+
+class ExportOptions(Struct, frozen=True):
+    """Which level is exported."""
+
+    level: Annotated[int, Meta(ge=0, le=99)]
+
+
+class Health(Struct, frozen=True):
+    """Whether the service can do its work."""
+
+    status: Literal["ok"]

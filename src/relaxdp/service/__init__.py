@@ -1,0 +1,1 @@
+"""What the collector and the market share: application shell, storage, tokens, limits, metrics."""

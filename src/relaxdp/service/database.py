@@ -1,0 +1,116 @@
+"""The service's database: transactions, and the database's exceptions as sentences."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from relaxdp.errors import ServiceError, StorageUnavailableError, StorageVersionError
+from relaxdp.service.address import SqliteAddress, address_of
+from relaxdp.service.engines import READING, WRITING, engine_of
+from relaxdp.service.migrate import VERSIONS, hold_creation, migrate, version_of
+
+
+class Database:
+    """A SQLite file or a PostgreSQL database. Threads may share it; processes open it anew."""
+
+    def __init__(self, url: str, *, timeout: float = 30.0, connections: int = 8) -> None:
+        self.address = address_of(url, timeout=timeout)
+        self.is_sqlite = isinstance(self.address, SqliteAddress)
+        self.engine = engine_of(self.address, timeout=timeout, connections=connections)
+
+    def prepare(self) -> None:
+        """Create the tables where there are none, and bring them to the last version."""
+        if isinstance(self.address, SqliteAddress):
+            self._touch()
+        with self.translated():
+            if not self.is_sqlite:
+                with self.reading() as connection:
+                    _check_server(connection)
+            with self.writing() as connection:
+                hold_creation(connection)
+                version = version_of(connection)
+                if version is not None and version not in VERSIONS:
+                    raise StorageVersionError(
+                        f"the database {self.address.name!r} has schema version {version!r} and this relaxdp knows "
+                        f"{VERSIONS[-1]!r} at most: it was written by a newer one. Nothing was started.",
+                        version=version,
+                    )
+                if version != VERSIONS[-1]:
+                    migrate(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Look at one snapshot."""
+        with self.translated(), self.engine.connect() as plain:
+            connection = plain if self.is_sqlite else plain.execution_options(**READING)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Write; it is durable when this ends without an exception."""
+        with self.translated(), self.engine.connect() as plain, self.write_on(plain) as connection:
+            yield connection
+
+    @contextmanager
+    def write_on(self, plain: Connection) -> Iterator[Connection]:
+        """Write on a connection that somebody keeps."""
+        options = {"immediate": True} if self.is_sqlite else WRITING
+        connection = plain.execution_options(**options)
+        with connection.begin():
+            yield connection
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Turn the database's exceptions into a sentence; their own text would show statements and parameters."""
+        try:
+            yield
+        except (DBAPIError, PoolTimeoutError, sqlite3.Error, OSError) as problem:
+            lost = is_lost(problem)
+        except Exception as problem:
+            if type(problem).__module__.partition(".")[0] != "psycopg":
+                raise
+            lost = True
+        else:
+            return
+        raise StorageUnavailableError(
+            f"the database {self.address.name!r} cannot be used now. What was not acknowledged may be sent again.",
+            lost=lost,
+        )
+
+    def close(self) -> None:
+        """Close all connections that nobody uses."""
+        self.engine.dispose()
+
+    def _touch(self) -> None:
+        """Create an empty file that only its owner can read, before SQLite would with other rights."""
+        path = self.address.name
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as problem:
+            raise ServiceError(
+                f"the database {path!r} cannot be opened: {problem.strerror}. Nothing was started."
+            ) from None
+
+
+def is_lost(problem: BaseException) -> bool:
+    """Tell whether another attempt on a new connection may succeed."""
+    return getattr(problem, "connection_invalidated", False) or isinstance(problem, OperationalError | InterfaceError)
+
+
+def _check_server(connection: Connection) -> None:
+    query = "SELECT current_setting('fsync'), current_setting('server_encoding')"
+    syncs, encoding = connection.exec_driver_sql(query).one()
+    if syncs != "on":
+        raise ServiceError(
+            "the database would forget: its server does not write to its disk (fsync is off). Nothing was started."
+        )
+    if encoding != "UTF8":
+        raise ServiceError("the encoding of the database is not UTF8. Nothing was started.")

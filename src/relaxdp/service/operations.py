@@ -1,0 +1,101 @@
+"""Operations: what a route takes and answers, said once, for the router and for the OpenAPI description."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from relaxdp.errors import MalformedRequestError, MethodNotAllowedError, RelaxdpError, UnknownRouteError
+from relaxdp.service.problems import problem_response
+
+Handler = Callable[[Request], Awaitable[Response]]
+Problems = tuple[type[RelaxdpError], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query parameter."""
+
+    name: str
+    schema: dict[str, Any]
+    meaning: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one route."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    handler: Handler
+    summary: str
+    body: Any = None
+    answer: Any = None
+    media_type: str = "application/json"
+    status: int = 200
+    also: tuple[int, ...] = ()
+    """Further statuses without a body, like 304."""
+    problems: Problems = ()
+    operator: bool = False
+    queries: tuple[Query, ...] = field(default=())
+
+
+def application(operations: Sequence[Operation], **options: Any) -> tuple[Starlette, Callable[[Any], str]]:
+    """Return the application, and a function from an endpoint to the template of its route."""
+    routes: dict[str, list[Operation]] = {}
+    for operation in operations:
+        routes.setdefault(operation.path, []).append(operation)
+    templates: dict[Any, str] = {}
+    made = []
+    for path, own in routes.items():
+        for operation in own:
+            templates[operation.handler] = path
+            made.append(Route(path, operation.handler, methods=[operation.method]))
+    handlers: dict[Any, Any] = {RelaxdpError: _on_error, HTTPException: _on_http}
+    allowed = {path: _allowed(own) for path, own in routes.items()}
+    app = Starlette(routes=made, exception_handlers=handlers, **options)
+    app.state.allowed = allowed
+    app.router.redirect_slashes = False
+    return app, lambda endpoint: templates.get(endpoint, "unknown")
+
+
+def read_queries(request: Request, operation_queries: Sequence[Query], kind: Any) -> Any:
+    """Return the query parameters as a struct; unknown and repeated ones are refused."""
+    pairs = request.query_params.multi_items()
+    names = {query.name for query in operation_queries}
+    found = dict(pairs)
+    if len(found) != len(pairs) or not set(found) <= names:
+        raise MalformedRequestError("the query has a parameter that is not known, or one twice. Nothing was done.")
+    try:
+        return msgspec.convert(found, kind, strict=False)
+    except msgspec.ValidationError:
+        raise MalformedRequestError("a parameter of the query has no possible value. Nothing was done.") from None
+
+
+def _allowed(own: Sequence[Operation]) -> str:
+    methods = {operation.method for operation in own}
+    return ", ".join(sorted({*methods, *({"HEAD"} if "GET" in methods else set())}))
+
+
+async def _on_error(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, RelaxdpError)  # noqa: S101 (that is what it is registered for)
+    return problem_response(problem)
+
+
+async def _on_http(request: Request, problem: Exception) -> Response:
+    """Answer for the router: an unknown address, or a method that it does not have."""
+    if getattr(problem, "status_code", 404) == 405:
+        matches = [route for route in request.app.routes if route.path_regex.match(request.url.path)]
+        allowed = request.app.state.allowed[matches[0].path] if matches else ""
+        wrong = MethodNotAllowedError("this address does not have this method. Nothing was done.", allowed=allowed)
+        return problem_response(wrong, {"allow": allowed})
+    return problem_response(UnknownRouteError("there is nothing at this address. Nothing was done."))

@@ -1,0 +1,80 @@
+"""Errors over HTTP: one JSON shape on every route, and one status for every kind of error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from relaxdp import errors
+from relaxdp.errors import RelaxdpError
+
+STATUSES: dict[type[RelaxdpError], int] = {
+    errors.MalformedRequestError: 400,
+    errors.WrongTokenError: 401,
+    errors.InvitationRefusedError: 403,
+    errors.UnknownRouteError: 404,
+    errors.UnknownCampaignError: 404,
+    errors.MethodNotAllowedError: 405,
+    errors.RequestTimeoutError: 408,
+    errors.CampaignExistsError: 409,
+    errors.CampaignStateError: 409,
+    errors.CampaignReducedError: 409,
+    errors.CampaignClosedError: 409,
+    errors.LevelNotOpenError: 409,
+    errors.ReportDiffersError: 409,
+    errors.DeviceWithdrawnError: 409,
+    errors.BodyTooLargeError: 413,
+    errors.WrongMediaTypeError: 415,
+    errors.ReportOutsideEncodingError: 422,
+    errors.CampaignError: 422,
+    errors.MissingPartError: 422,
+    errors.TooManyRequestsError: 429,
+    errors.StorageUnavailableError: 503,
+}
+"""Whatever else the package raises on purpose is a mistake of the person who asked: 422."""
+
+_HEADERS: dict[int, dict[str, str]] = {
+    401: {"www-authenticate": "Bearer"},
+    408: {"connection": "close"},
+    413: {"connection": "close"},
+    429: {"retry-after": "1"},
+    503: {"retry-after": "2"},
+}
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """What every error looks like."""
+
+    error: str
+    message: str
+    fields: dict[str, Any]
+
+
+def code_of(kind: type[RelaxdpError]) -> str:
+    """Return how a kind of error is called over HTTP.
+
+    >>> code_of(errors.ReportDiffersError)
+    'report_differs'
+    """
+    return kind("").code.removesuffix("_error")
+
+
+def status_of(kind: type[BaseException]) -> int:
+    """Return the status of a kind of error: that of the nearest base class that has one."""
+    return next((STATUSES[base] for base in kind.__mro__ if base in STATUSES), 422)  # type: ignore[index]
+
+
+def problem_response(problem: RelaxdpError, headers: dict[str, str] | None = None) -> Response:
+    """Return the answer for an error."""
+    status = status_of(type(problem))
+    fields = {name: value if _is_plain(value) else str(value) for name, value in problem.fields.items()}
+    content = msgspec.json.encode(Problem(code_of(type(problem)), problem.message, fields))
+    return Response(
+        content, status, headers={**_HEADERS.get(status, {}), **(headers or {})}, media_type="application/json"
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)

@@ -1,0 +1,27 @@
+"""The tables that every service has: tokens, duties and metrics."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Double, LargeBinary, MetaData, Table, Text
+
+METADATA = MetaData()
+
+TOKENS = Table(
+    "service_token", METADATA, Column("role", Text, primary_key=True), Column("digest", LargeBinary, nullable=False)
+)
+
+LEASES = Table(
+    "service_lease",
+    METADATA,
+    Column("duty", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("until", Double, nullable=False),
+)
+
+METRICS = Table(
+    "service_metrics",
+    METADATA,
+    Column("run", Text, primary_key=True),
+    Column("worker", Text, primary_key=True),
+    Column("snapshot", Text, nullable=False),
+)

@@ -1,0 +1,78 @@
+"""The shell around every route: limits, request log, metrics, and no exception that is not an answer."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from relaxdp.errors import TooManyRequestsError
+from relaxdp.service.buckets import Buckets
+from relaxdp.service.clients import Networks, client_of
+from relaxdp.service.metrics import Metrics
+from relaxdp.service.problems import problem_response
+from relaxdp.service.request_log import RequestLog
+
+REQUESTS = "relaxdp_requests_total"
+SECONDS = "relaxdp_request_seconds"
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+_logger = logging.getLogger("relaxdp.service")
+
+
+class Shell:
+    """One layer for everything that every request needs: plain ASGI, because the hot route goes through it too."""
+
+    def __init__(
+        self, inner: ASGIApp, *, route_of: Callable[[Any], str], metrics: Metrics, log: RequestLog, buckets: Buckets,
+        trusted: Networks,
+    ) -> None:  # fmt: skip
+        self._inner, self._route_of = inner, route_of
+        self._metrics, self._log, self._buckets, self._trusted = metrics, log, buckets, trusted
+        metrics.counter(REQUESTS, "Requests by route, method and status.")
+        metrics.histogram(SECONDS, "How long requests took, by route.")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        start = time.perf_counter()
+        status = 0
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            if self._buckets.take(client_of(scope, self._trusted), start):
+                await self._inner(scope, receive, watched)
+            else:
+                await _refuse(scope, receive, watched)
+        except Exception:
+            # The traceback goes to the log, which is the operator's; it holds code and no request.
+            _logger.exception("a request failed")
+            if status == 0:
+                await _failed(scope, receive, watched)
+        finally:
+            seconds = time.perf_counter() - start
+            route = self._route_of(scope.get("endpoint"))
+            method = scope["method"] if scope["method"] in _METHODS else "OTHER"
+            self._metrics.add(REQUESTS, (("route", route), ("method", method), ("status", str(status))))
+            self._metrics.observe(SECONDS, seconds, (("route", route),))
+            self._log.add(method, route, status, seconds)
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    problem = TooManyRequestsError("this client asks more often than it may. Nothing was stored.")
+    await problem_response(problem)(scope, receive, send)
+
+
+async def _failed(scope: Scope, receive: Receive, send: Send) -> None:
+    content = b'{"error":"internal","message":"the service made a mistake. Nothing was acknowledged.","fields":{}}'
+    await Response(content, 500, media_type="application/json")(scope, receive, send)

@@ -1,0 +1,39 @@
+"""Tokens: made here, shown once, and kept only as a digest."""
+
+from __future__ import annotations
+
+import secrets
+from hashlib import sha256
+from hmac import compare_digest
+
+from sqlalchemy import Connection, delete, insert, select
+
+from relaxdp.service.schema import TOKENS
+
+
+def digest_of(token: str) -> bytes:
+    """Return what is stored of a token. It has 256 random bits, so a plain hash does not give it away."""
+    return sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def create_token(connection: Connection, role: str, *, replace: bool = False) -> str | None:
+    """Return a new token for a role, or None where it has one already and `replace` does not say otherwise."""
+    known = connection.execute(select(TOKENS.c.digest).where(TOKENS.c.role == role)).scalar()
+    if known is not None and not replace:
+        return None
+    token = secrets.token_urlsafe(32)
+    connection.execute(delete(TOKENS).where(TOKENS.c.role == role))
+    connection.execute(insert(TOKENS).values(role=role, digest=digest_of(token)))
+    return token
+
+
+def digest_for(connection: Connection, role: str) -> bytes | None:
+    """Return the stored digest of a role's token."""
+    found = connection.execute(select(TOKENS.c.digest).where(TOKENS.c.role == role)).scalar()
+    return None if found is None else bytes(found)
+
+
+def bears(header: str | None, digest: bytes | None) -> bool:
+    """Tell whether an Authorization header bears the token with this digest, in a time that tells nothing of it."""
+    scheme, _, token = (header or "").partition(" ")
+    return scheme.lower() == "bearer" and digest is not None and compare_digest(digest_of(token.strip()), digest)

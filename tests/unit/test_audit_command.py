@@ -1,0 +1,183 @@
+"""`relaxdp audit`, what it covers, and how audits are refused and shown."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from relaxdp.audit import cases, peers
+from relaxdp.audit.auditor import Audit, audit
+from relaxdp.audit.campaign import Finding, run
+from relaxdp.audit.cases import Case, all_cases, encodings_with_truths, words_apart
+from relaxdp.audit.laws import Relaxed
+from relaxdp.audit.linear import LinearScore
+from relaxdp.audit.views import Column, Digits, candidate_views
+from relaxdp.cli.main import app
+from relaxdp.encode import registry
+from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.errors import AuditError, OptionError
+
+RUNNER = CliRunner(env={"COLUMNS": "200"})
+
+
+def honest(truths: np.ndarray) -> np.ndarray:
+    return truths ^ (np.random.default_rng(len(truths)).random(len(truths)) > 0.7310585786)
+
+
+def test_every_encoding_is_audited_with_both_samplers() -> None:
+    names = {encoding.name for encoding, _, _ in encodings_with_truths()}
+    own = {name for name, member in registry._members.items() if member.__module__.startswith("relaxdp.")}
+    assert names == own
+    audited = [case.name for case in all_cases() if case.group == "encoding"]
+    assert {(name, sampler) for name in names for sampler in ("path", "Algorithm 1")} == {
+        (name.split(",")[0], name.split(", ")[-1]) for name in audited
+    }
+    assert len({case.name for case in all_cases()}) == len(list(all_cases()))
+
+
+def test_words_apart_share_no_bit() -> None:
+    shape = BloomShape(bits=8, hashes=2, cohorts=1)
+    first, second = (set(shape.bits_of(word, 0)) for word in words_apart(shape))
+    assert len(first | second) == 4
+
+
+def test_json() -> None:
+    arguments = ["audit", "--only", "Algorithm 1", "--trials", "5000", "--seed", "7", "--json"]
+    result = RUNNER.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["seed"] == 7
+    assert found["confidence"] == 0.999
+    rows = found["findings"]
+    assert {row["group"] for row in rows} == {"relaxation", "encoding"}
+    assert all(row["verdict"] == "not refuted" and row["as_expected"] for row in rows)
+    assert all(row["epsilon_low"] < float(row["claimed"]) and row["trials"] == 5000 for row in rows)
+    # One error probability for the whole table.
+    assert rows[0]["confidence"] == pytest.approx(1 - 0.001 / len(rows), abs=1e-9)
+    assert json.loads(RUNNER.invoke(app, arguments).stdout) == found
+
+
+def test_table() -> None:
+    result = RUNNER.invoke(app, ["audit", "--only", "second key", "--trials", "50000", "--seed", "7"])
+    assert result.exit_code == 0
+    for part in ("mistakes on purpose", "released again under a second key", "flagged, as it must be", "seed 7"):
+        assert part in result.stdout
+
+
+def test_what_is_not_as_expected_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Too few trials to see it.
+    result = RUNNER.invoke(app, ["audit", "--only", "second key", "--trials", "1000", "--seed", "7"])
+    assert result.exit_code == 1
+    assert "MISSED" in result.stdout
+    broken = Case("relaxation", "broken", "0.1", lambda truths: truths)
+    monkeypatch.setattr("relaxdp.cli.audit.all_cases", lambda: [broken])
+    result = RUNNER.invoke(app, ["audit", "--trials", "1000", "--seed", "7"])
+    assert result.exit_code == 1
+    assert "VIOLATED" in result.stdout
+
+
+def test_a_missing_peer_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(epsilon: float) -> Any:
+        raise ModuleNotFoundError("no module of that name")
+
+    for name in ("_opendp", "_pure_ldp", "_multi_freq_ldpy", "_diffprivlib"):
+        monkeypatch.setattr(peers, name, missing)
+    listed = list(cases.peer_cases())
+    assert len(listed) == 4
+    findings = list(run(listed, trials=1000, confidence=0.9, seed=1))
+    assert all(finding.verdict == "not installed" and finding.as_expected for finding in findings)
+    monkeypatch.setattr("relaxdp.cli.audit.all_cases", lambda: listed)
+    result = RUNNER.invoke(app, ["audit"])
+    assert result.exit_code == 0
+    assert result.stdout.count("not installed") == 4
+
+
+def test_an_installed_peer_is_audited_and_not_our_business(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "_opendp", lambda epsilon: lambda truths: truths)
+    case = next(cases.peer_cases())
+    (finding,) = run([case], trials=2000, confidence=0.99, seed=1)
+    assert finding.verdict == "VIOLATED"
+    assert finding.as_expected
+
+
+@pytest.mark.parametrize("options", [["--only", "nothing like it"], ["--confidence", "1.5"]])
+def test_mistakes_of_the_caller(options: list[str]) -> None:
+    assert isinstance(RUNNER.invoke(app, ["audit", *options]).exception, OptionError)
+
+
+def test_refusals_of_the_auditor() -> None:
+    for truths, options, sentence in (
+        ([0], {}, "at least two"),
+        ([0, 1], {"trials": 10}, "at least 1,000 trials"),
+        ([0, 1], {"confidence": 1.0}, "above 0.5 and below 1"),
+    ):
+        with pytest.raises(AuditError, match=sentence):
+            audit(honest, truths, claimed=1, **options)
+    wrong: tuple[Any, ...] = (
+        lambda truths: truths[:-1],
+        lambda truths: np.array(["a"] * len(truths)),
+        lambda truths: np.zeros((len(truths), 0)),
+        lambda truths: np.zeros((len(truths), 1, 1)),
+    )
+    for mechanism in wrong:
+        with pytest.raises(AuditError, match="one row for each truth"):
+            audit(mechanism, [0, 1], claimed=1, trials=1000)
+
+
+def test_an_audit_speaks() -> None:
+    found = audit(honest, [0, 1], claimed=1, trials=20_000, seed=1, law=Relaxed.at([1], values=2))
+    assert isinstance(found, Audit)
+    assert str(found).startswith("claimed epsilon 1: not refuted. Measured at least 0.9")
+    assert "at confidence 0.999" in str(found)
+    assert found.epsilon_low < found.estimate < 1.1
+    assert 0.8 < found.share < 1
+    assert Finding(next(all_cases()), found).verdict == "not refuted"
+
+
+def test_progress_counts_every_trial() -> None:
+    made: list[int] = []
+    audit(honest, [0, 1], claimed=1, trials=1_200_001, seed=1, progress=made.append)
+    assert sum(made) == 1_200_001
+
+
+def test_truths_of_any_kind() -> None:
+    def mechanism(truths: np.ndarray) -> np.ndarray:
+        return np.asarray((truths == "yes") ^ (np.random.default_rng(3).random(len(truths)) > 0.9))
+
+    found = audit(mechanism, ["no", "maybe", "yes"], claimed=1, trials=10_000, seed=1)
+    assert found.violated
+    assert found.pair[1] == "yes"
+
+
+def test_views_are_what_they_say() -> None:
+    generator = np.random.default_rng(4)
+    rows = np.asfortranarray(generator.integers(0, 3, (500, 5), dtype=np.uint8))
+    columns = [Column.fit(place, rows[:, place]) for place in range(5)]
+    views = list(candidate_views(columns))
+    assert [view.name for view in views][:3] == ["the last 2 columns", "the last 4 columns", "all columns"]
+    kept = rows.copy()
+    for view in views:
+        assert view.decoded()[view(rows)].tolist() == rows[:, [column.place for column in view.columns]].tolist()
+    assert np.array_equal(rows, kept)
+    signed = (rows.astype(np.int64) - 7)[:, :2]
+    view = Digits([Column.fit(place, signed[:, place]) for place in range(2)], "two")
+    assert view(signed).tolist() == (3 * rows[:, 0] + rows[:, 1]).tolist()
+    assert view(np.array([[-99, 99]])).tolist() == [2]  # codes never seen count as the nearest
+    flags = rows[:, :1] == 1
+    assert Digits([Column.fit(0, flags[:, 0])], "flag")(flags).tolist() == flags[:, 0].tolist()
+    numbers = generator.normal(size=(500, 1))
+    column = Column.fit(0, numbers[:, 0])
+    assert column.size == 32
+    assert np.ptp(np.bincount(column.digits(numbers))) <= 2
+    wide = generator.integers(0, 10**9, (500, 1))
+    assert Column.fit(0, wide[:, 0]).size == 32
+
+
+def test_a_linear_score_needs_a_few_columns() -> None:
+    assert not LinearScore.fits([Column(0, 0, 2)])
+    assert LinearScore.fits([Column(place, 0, 2) for place in range(40)])
+    assert not LinearScore.fits([Column(place, 0, 200) for place in range(2)])
