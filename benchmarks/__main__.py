@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.encodings import bit_race, encoding_comparisons, fleet_race, unary_race
 from benchmarks.memory import memory_comparison
 from benchmarks.path import path_comparisons, path_race
 from benchmarks.report import markdown, show
@@ -59,7 +60,9 @@ def _measure(console: Console, settings: Settings, *, quick: bool) -> Results:
         for values, race in zip(VALUES, races, strict=True)
         for row in compare(values, race)
     ]
-    return Results([*paths, *steps], comparisons, memory, left_out, settings, quick)
+    encodings = fleet_race(settings, note, leave_out), unary_race(settings, note, leave_out), bit_race(settings, note)
+    comparisons += encoding_comparisons(*encodings)
+    return Results([*paths, *steps, *encodings], comparisons, memory, left_out, settings, quick)
 
 
 if __name__ == "__main__":

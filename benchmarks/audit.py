@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def shown(case: Case, trials: int) -> None:
-    print(f"{case.name}: {trials:,} more", file=sys.stderr)
+    print(f"\r{case.name:<60}", end="", file=sys.stderr, flush=True)
 
 
 def table(findings: Sequence[Finding], seed: int) -> str:

@@ -17,6 +17,8 @@ class Settings:
     step_objects: int
     path_memory: tuple[int, int]
     step_memory: tuple[int, int]
+    fleet_devices: int
+    unary_objects: int
 
 
 FULL = Settings(
@@ -27,6 +29,8 @@ FULL = Settings(
     step_objects=50_000_000,
     path_memory=(1_000_000, 8_000_000),
     step_memory=(10_000_000, 50_000_000),
+    fleet_devices=1_000_000,
+    unary_objects=20_000,
 )
 QUICK = Settings(
     rounds=2,
@@ -36,4 +40,6 @@ QUICK = Settings(
     step_objects=500_000,
     path_memory=(100_000, 200_000),
     step_memory=(200_000, 400_000),
+    fleet_devices=20_000,
+    unary_objects=500,
 )

@@ -25,12 +25,13 @@ relaxdp reproduce --seed 7 --json          other randomness; the verdicts as JSO
 ```
 
 The folder holds `report.html` (one file, figures included), `report.md`, each figure as PNG and SVG, and the numbers
-behind it as CSV. The same seed gives the same bytes. Everything random is drawn twice: on the keyed path and with
+behind it as CSV. The same seed gives the same bytes. Everything relaxed is drawn twice: on the keyed path and with
 Algorithm 1. The figures show 100 runs, as the paper's do; the tests use 1,000. A check that chance enters fails correct
 code with a probability of at most 10^-6, a whole run of them with less than 10^-4.
 
 In all figures relaxation on the path is blue with round marks, with Algorithm 1 green with squares, noisy sampling
-orange with triangles, the split budget pink; theory is black and broken.
+orange with triangles, the split budget pink; theory is black and broken. Where relaxation and the split budget stand
+side by side, colour tells the method and the mark the sampler.
 """
 
 

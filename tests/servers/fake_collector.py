@@ -1,4 +1,4 @@
-"""A collector of a few lines, for tests of devices: it keeps every byte that it was sent, and can be told to misbehave."""
+"""A collector of a few lines, for tests of devices: it keeps every byte, and can be told to misbehave."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ def main() -> int:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         found = list(pool.map(verdicts, SEEDS))
     table = Table(title=f"Verdicts at seeds {SEEDS.start} to {SEEDS.stop - 1}")
-    table.add_column("claim")
+    table.add_column("claim", no_wrap=True)
     for verdict in Verdict:
-        table.add_column(verdict.value, justify="right")
+        table.add_column(verdict.value, justify="right", min_width=8)
     for claim in CLAIMS:
         counts = Counter(by_claim[claim.name] for by_claim, _ in found)
         table.add_row(claim.name, *(str(counts[verdict] or "") for verdict in Verdict))

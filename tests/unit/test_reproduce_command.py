@@ -130,6 +130,23 @@ def test_an_earlier_run_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     assert (out / "report.md").read_text() == "with my notes"
 
 
+def test_an_earlier_run_gets_its_name_back_if_the_new_one_cannot_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path / "out", {"report.md": b"old"})
+    rename = Path.rename
+
+    def fail(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise PermissionError(13, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OutputFolderError, match=r"cannot be written: Permission denied. Nothing was written"):
+        write_folder(tmp_path / "out", {"report.md": b"new"})
+    assert (tmp_path / "out" / "report.md").read_bytes() == b"old"
+
+
 def test_foreign_places_are_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "judge_all", lambda *words, **more: pytest.fail("it ran"))
     (tmp_path / "folder").mkdir()

@@ -25,9 +25,11 @@ from relaxdp.errors import AuditError
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 
 BATCH = 1 << 19
+_PROBE = 1 << 12  # trials that show how wide a transcript is
 LEAST_TRIALS = 1000
 _MOST_LEARNING = 1 << 20  # trials; more would teach little and could not be judged
 _MOST_BYTES = 1 << 28  # of transcripts that are kept to learn from
+_BATCH_BYTES = 1 << 25
 _MOST_SCORED_PAIRS = 10
 Progress = Callable[[int], None]
 
@@ -137,7 +139,7 @@ class _Table:
     ) -> None:
         self._source, self._truths, self._seed, self._trials = source, truths, seed, trials
         self._pool, self._progress = pool, progress
-        self._batches = 0
+        self._size, self._batches = _PROBE, 0
 
     def audited(
         self, claimed: Decimal, confidence: float, error: float, law: Law | None, score: Callable[..., Any] | None
@@ -165,9 +167,10 @@ class _Table:
 
     def _learning(self) -> tuple[NDArray[np.uint8], Transcripts]:
         """Return trials to learn from, of all truths alike."""
-        first = min(BATCH, self._trials // 2)
+        first = min(_PROBE, self._trials // 2)
         parts = list(self._each(first, self._draw_any))
         row = parts[0][1].shape[1] * parts[0][1].itemsize
+        self._size = max(_PROBE, min(BATCH, _BATCH_BYTES // row))
         more = min(self._trials // 2, _MOST_LEARNING, max(first, _MOST_BYTES // row)) - first
         parts += list(self._each(more, self._draw_any))
         # Columns stay contiguous.
@@ -231,7 +234,7 @@ class _Table:
 
     def _each(self, trials: int, play: Callable[[int, int], Any]) -> Iterator[Any]:
         """Return the results of batches, each with a number of its own, in order."""
-        sizes = [min(BATCH, trials - start) for start in range(0, trials, BATCH)]
+        sizes = [min(self._size, trials - start) for start in range(0, trials, self._size)]
         numbers = range(self._batches, self._batches + len(sizes))
         self._batches += len(sizes)
         results = map(play, numbers, sizes) if self._pool is None else self._pool.map(play, numbers, sizes)

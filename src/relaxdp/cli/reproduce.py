@@ -25,9 +25,9 @@ def reproduce(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON, for programs.")] = False,
 ) -> None:
-    """Run the paper's tables, figures and experiments again, and judge every claim; takes about a minute.
+    """Run the paper's tables, figures and experiments again, and judge every claim; takes under a minute.
 
-    Writes report.html, report.md, figures (PNG and SVG) and data (CSV). Everything random is drawn twice, on the keyed
+    Writes report.html, report.md, figures (PNG and SVG) and data (CSV). Everything relaxed is drawn twice, on the keyed
     path and with Algorithm 1. The exit status is 0 if no claim fails, 1 otherwise.
     """
     # matplotlib, linear programming and attacks are not needed by any other command.

@@ -23,6 +23,7 @@ MOST_BYTES = 4 << 20
 """No answer that a device needs is longer than this."""
 LONGEST = 60.0
 """A single request takes at most so many seconds, however slowly a server dribbles."""
+Receive = Callable[[http.client.HTTPResponse], None]
 _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 _SHOWN = 200
 _CHANCE = random.SystemRandom()
@@ -68,16 +69,20 @@ class Client:
         body: Any = None,
         *,
         headers: dict[str, str] | None = None,
-        most: int = MOST_BYTES,
         again: bool = True,
+        receive: Receive | None = None,
+        longest: float = LONGEST,
     ) -> Answer:
-        """Return a server's answer of any status below 500, or raise. `again` is for what may be asked twice."""
+        """Return a server's answer of any status below 500, or raise. `again` is for what may be asked twice.
+
+        `receive` takes what a success brings where it is too much for memory; it is called anew with every attempt.
+        """
         content = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         for attempt in range(1, self.attempts + 1):
             last = attempt == self.attempts or not again
             wait = None
             try:
-                answer = self._once(server, method, path, content, headers or {}, most)
+                answer = self._once(server, method, path, content, headers or {}, receive, longest)
             except ssl.SSLCertVerificationError as problem:  # asking again would not make it another server
                 _untrusted(server, problem)
             except (OSError, http.client.HTTPException) as problem:
@@ -96,24 +101,38 @@ class Client:
 
     def ask_json(self, server: Server, method: str, path: str, body: Any = None, **options: Any) -> Any:
         """Return the JSON of an answer that is a success, or raise what the server says."""
-        answer = self.ask(server, method, path, body, **options)
+        return self.checked(self.ask(server, method, path, body, **options), server)
+
+    def checked(self, answer: Answer, server: Server) -> Any:
+        """Return the JSON of a success, or raise what the server says."""
         if not 200 <= answer.status < 300:
             _refuse(answer, server)
         return parsed(answer.body)
 
     def _once(
-        self, server: Server, method: str, path: str, content: bytes | None, headers: dict[str, str], most: int
+        self,
+        server: Server,
+        method: str,
+        path: str,
+        content: bytes | None,
+        headers: dict[str, str],
+        receive: Receive | None,
+        longest: float,
     ) -> Answer:
         connection = self._connection(server)
         try:
             connection.connect()
-            with _deadline(connection):
+            with _deadline(connection, longest):
                 sent = {"Accept": "application/json", "User-Agent": "relaxdp", "Connection": "close", **headers}
                 if content is not None:
                     sent["Content-Type"] = "application/json"
                 connection.request(method, f"{server.prefix}{path}", content, sent)
-                response = connection.getresponse()
-                return Answer(response.status, _read(response, most), _seconds(response.getheader("Retry-After")))
+                with connection.getresponse() as response:
+                    wait = _seconds(response.getheader("Retry-After"))
+                    if receive is None or response.status != 200:
+                        return Answer(response.status, _read(response), wait)
+                    receive(response)
+                    return Answer(response.status, b"", wait)
         finally:
             connection.close()
 
@@ -156,22 +175,22 @@ def tidy(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text[:_SHOWN])
 
 
-def _read(response: http.client.HTTPResponse, most: int) -> bytes:
+def _read(response: http.client.HTTPResponse) -> bytes:
     parts, length = [], 0
     while part := response.read1(1 << 16):
         length += len(part)
-        if length > most:
+        if length > MOST_BYTES:
             raise ServerAnswerError(
-                f"the server's answer is longer than {most:,} bytes. The rest of it was not read.", most=most
+                f"the server's answer is longer than {MOST_BYTES:,} bytes. The rest of it was not read."
             )
         parts.append(part)
     return b"".join(parts)
 
 
 @contextmanager
-def _deadline(connection: http.client.HTTPConnection) -> Iterator[None]:
-    """Cut a connection after `LONGEST` seconds: a timeout alone starts anew with every byte."""
-    stop = Timer(LONGEST, _cut, [connection.sock])
+def _deadline(connection: http.client.HTTPConnection, longest: float) -> Iterator[None]:
+    """Cut a connection after so many seconds: a timeout alone starts anew with every byte."""
+    stop = Timer(longest, _cut, [connection.sock])
     stop.daemon = True
     stop.start()
     try:

@@ -63,6 +63,8 @@ class DeviceFile:
         return state
 
     def _write(self, state: State) -> State:
+        if state.spent > state.limit:  # a second lock behind the rules: what is not written is not sent
+            raise self._store.problem("would hold more than its limit. Nothing was sent")
         self._store.write(state.dumps())
         self._seen = state.revision
         return state

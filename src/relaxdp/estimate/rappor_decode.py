@@ -142,9 +142,7 @@ def decode(
     if not trust_map:
         candidates.check()
     fit = fit_words(counts.estimates(method), candidates)
-    with np.errstate(invalid="ignore"):
-        score = fit.value / np.sqrt(fit.variance)
-    words, chance = _Words(candidates.words, fit), np.asarray(ndtr(-score))
+    words, chance = _Words(candidates.words, fit), np.asarray(ndtr(-fit.score))
     return Decoded(words, fit.share, chance, counts.devices, fit.unlisted)
 
 

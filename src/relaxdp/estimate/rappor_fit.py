@@ -43,6 +43,8 @@ class Fit:
     """Shares that are not negative and sum to at most 1."""
     dispersion: float
     """How much larger the squared residuals are than the noise explains; at least 1, and in the variances already."""
+    score: Floats
+    """How many standard errors a share is above 0: what decides whether a word is found."""
     unlisted: tuple[float, float] | None = None
     """The share of devices whose word is not listed, unbiased, and its standard error; None after a LASSO."""
 
@@ -57,7 +59,10 @@ def fit_words(estimates: BitEstimates, candidates: CandidateMap) -> Fit:
     everything = np.arange(len(candidates.words))
     if len(everything) <= LASSO_ABOVE * len(problem.target):
         return problem.fit(everything)
-    return problem.fit(problem.lasso())
+    chosen = problem.lasso()
+    # A LASSO shrinks strong words, and lets others in that share their bits. Once all are fitted together, those are
+    # weak again and have to go: they were let in for their noise, and would bias the strong ones.
+    return problem.fit(chosen[problem.fit(chosen).score[chosen] > problem.penalty])
 
 
 class _Problem:
@@ -72,6 +77,8 @@ class _Problem:
         self.variance = estimates.variance.ravel()
         self.weights = 1 / self.variance
         self.target = self.share - self.background
+        self.penalty = -float(ndtri(1 / (2 * len(candidates.words))))
+        """What the largest of so many scores would reach by noise alone."""
 
     def fit(self, model: Places) -> Fit:
         design = self.design[:, model]
@@ -85,13 +92,14 @@ class _Problem:
         sampled = fitted * (1 - fitted) / np.repeat(self.devices, self.bits)
         freedom = max(1, len(residual) - len(model))
         dispersion = max(1.0, float((residual**2 / (self.variance + sampled)).sum()) / freedom)
-        objects, population, seen = self._sampling(design, inverse, share, residual)
+        objects, population, seen, rest = self._sampling(design, inverse, share, residual)
         noise = np.where(known, np.diag(inverse), np.inf)
         size = self.design.shape[1]
-        value_of, variance, population_variance, share_of = np.zeros((4, size))
-        unlisted = 1 - float(value.sum()), float(np.sqrt(dispersion * max(0.0, inverse.sum())))
+        value_of, variance, population_variance, share_of, score = np.zeros((5, size))
+        error = max(dispersion * (float(inverse.sum()) + rest[0]), rest[1], 0.0)
+        unlisted = 1 - float(value.sum()), float(np.sqrt(error))
         whole = len(model) == size and bool(known.all())
-        found = Fit(value_of, variance, population_variance, share_of, dispersion, unlisted if whole else None)
+        found = Fit(value_of, variance, population_variance, share_of, dispersion, score, unlisted if whole else None)
         found.value[model], found.share[model] = np.where(known, value, 0.0), share
         # The residuals also show how a word's own share varies from cohort to cohort, once for each of its bits: that
         # is no error about these devices, and about the population it belongs in as a whole.
@@ -101,6 +109,9 @@ class _Problem:
         found.population_variance[model] = np.maximum(dispersion * (noise + population), seen - per_bit + own)
         if len(model) < size:
             self._beside(found, model, inverse, value, residual)
+        found.score[:] = found.value / np.sqrt(found.variance)
+        if len(model) < size:
+            found.score[:] *= self._without_best_cohort(found.value, model, residual)
         return found
 
     def _beside(self, found: Fit, model: Places, inverse: Floats, value: Floats, residual: Floats) -> None:
@@ -122,31 +133,56 @@ class _Problem:
         pulled = np.clip(found.value[others], 0, 1)
         found.population_variance[others] = found.variance[others] + pulled * (1 - pulled) / self.devices.sum()
 
-    def _sampling(self, design: Any, inverse: Floats, share: Floats, residual: Floats) -> tuple[Floats, Floats, Floats]:
+    def _without_best_cohort(self, value: Floats, model: Places, residual: Floats) -> Floats:
+        """Return by how much each score shrinks without the cohort that speaks most for the word; at most 1.
+
+        Among very many candidates some meet strong words that nobody listed, but hardly in more than one cohort.
+        """
+        rows = self.design.tocsr()
+        inside = np.zeros(len(value))
+        inside[model] = value[model]  # what the residuals no longer hold of words that were fitted
+        parts = [slice(cohort * self.bits, (cohort + 1) * self.bits) for cohort in range(len(self.devices))]
+        weights = np.array([rows[part].T @ self.weights[part] for part in parts])
+        sums = np.array([rows[part].T @ (self.weights[part] * residual[part]) for part in parts]) + weights * inside
+        total, weight = sums.sum(axis=0), weights.sum(axis=0)
+        left = np.maximum(weight - weights, _SINGULAR * weight)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = ((total - sums) / left / (total / weight) * np.sqrt(left / weight)).min(axis=0)
+        return np.where(total > 0, np.clip(ratio, 0, 1), 1.0)
+
+    def _sampling(
+        self, design: Any, inverse: Floats, share: Floats, residual: Floats
+    ) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the variance that comes from who is in which cohort, and from who is among the devices at all.
 
         A device in cohort c with word w adds G_c[., w] / N_c to the estimates, and the sum of all G_c is the identity.
         About these devices only the deviation of G_c from its share of the identity is random.
 
         The third is what the residuals themselves say (the sandwich with leverages, HC2). It is larger where a strong
-        word that nobody listed meets the bits of a listed one.
+        word that nobody listed meets the bits of a listed one. The last two numbers are the first and the third of the
+        sum of all shares.
         """
         rows, total = design.tocsr(), self.devices.sum()
         others = max(0.0, 1 - float(share.sum()))
         row_sums = inverse.sum(axis=1)[:, None]
         objects, population, seen = np.zeros((3, len(share)))
+        rest = np.zeros(2)
         for cohort, devices in enumerate(self.devices):
             part = slice(cohort * self.bits, (cohort + 1) * self.bits)
             weights, background = self.weights[part], self.background[part]
             solved = (rows[part] @ inverse).T * weights - row_sums * (background * weights)
             moves = (rows[part].T @ solved.T).T - (solved @ background)[:, None]
             leverage = np.asarray(rows[part].multiply(solved.T).sum(axis=1)).ravel() - background * solved.sum(axis=0)
-            seen += solved**2 @ (residual[part] ** 2 / np.maximum(1 - leverage, _SINGULAR))
+            squares = residual[part] ** 2 / np.maximum(1 - leverage, _SINGULAR)
+            seen += solved**2 @ squares
             strange = others * (solved**2 @ (background * (1 - background)))
             population += (moves**2 @ share - (moves @ share) ** 2 + strange) / devices
             moves[np.diag_indices(len(share))] -= devices / total
             objects += (moves**2 @ share + strange) / devices
-        return objects, population, seen
+            together = solved.sum(axis=0)
+            strange_together = others * float(together**2 @ (background * (1 - background)))
+            rest += float(moves.sum(axis=0) ** 2 @ share + strange_together) / devices, float(together**2 @ squares)
+        return objects, population, seen, rest
 
     def _constrained(self, design: Any) -> Floats:
         """Return shares that are not negative and sum, with that of the others, to 1: scipy's NNLS.
@@ -167,10 +203,7 @@ class _Problem:
         return np.asarray(shares / max(1.0, shares.sum()))
 
     def lasso(self) -> Places:
-        """Return the words that a non-negative LASSO gives a share.
-
-        The penalty is what the largest of so many coefficients would reach by noise alone, so few words pass by luck.
-        """
+        """Return the words that a non-negative LASSO gives a share; the penalty lets few pass by luck."""
         try:
             from sklearn.linear_model import Lasso  # noqa: PLC0415 (slow to import)
         except ImportError:
@@ -185,8 +218,7 @@ class _Problem:
         listed = listed.multiply(1 / lengths).tocsc()
         strange = csc_matrix((roots * self.background)[:, None])
         strange = strange * (1000 / np.sqrt(strange.power(2).sum()))  # so long that the penalty does not touch it
-        penalty = -float(ndtri(1 / (2 * len(lengths))))
-        model = Lasso(alpha=penalty / len(roots), positive=True, fit_intercept=False, max_iter=10_000)
+        model = Lasso(alpha=self.penalty / len(roots), positive=True, fit_intercept=False, max_iter=10_000)
         model.fit(hstack([listed, strange]).tocsc(), roots * self.share)
         chosen = np.flatnonzero(model.coef_[:-1] > 0)
         most = int(LASSO_ABOVE * len(roots))

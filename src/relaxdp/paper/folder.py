@@ -45,13 +45,23 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
                 target = place / name
                 target.parent.mkdir(exist_ok=True)
                 target.write_bytes(content)
-            if folder.exists():
-                folder.rename(Path(aside) / "old")
-            place.rename(folder)
+            _replace(place, folder, old=Path(aside) / "old")
     except OSError as problem:
         raise OutputFolderError(
             f"the folder {str(folder)!r} cannot be written: {problem.strerror}. Nothing was written.", path=str(folder)
         ) from None
+
+
+def _replace(place: Path, folder: Path, *, old: Path) -> None:
+    """Give the new folder its name; if that fails, the earlier one gets its name back."""
+    if folder.exists():
+        folder.rename(old)
+    try:
+        place.rename(folder)
+    except OSError:
+        if old.exists():
+            old.rename(folder)
+        raise
 
 
 def _written(manifest: Path) -> dict[str, str] | None:

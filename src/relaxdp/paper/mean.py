@@ -86,7 +86,7 @@ def mean_estimates(lab: Lab) -> Outcome:
         {
             "mean": Picture(
                 f"Estimated means of numbers in [{LOW:g}, {HIGH:g}], by the corrected formula and as printed: mean "
-                f"and two standard deviations of {lab.settings.shown} runs.",
+                f"and two standard deviations of {lab.settings.shown} runs. Open marks: as printed.",
                 partial(draw_theory.mean_estimates, curves, LEVELS, expected, lab.settings.shown),
             )
         },

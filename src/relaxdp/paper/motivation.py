@@ -85,7 +85,8 @@ def split(lab: Lab) -> Outcome:
         {
             "motivation": Picture(
                 "The variance of an estimated share after releases at 0.1, 0.5, 1 and 2, relaxed or with the budget "
-                f"split among fresh responses. Lines: theory; marks: {lab.settings.runs:,} runs.",
+                f"split among fresh responses. Lines: theory; marks: {lab.settings.runs:,} runs, discs on the path, "
+                "open squares with Algorithm 1.",
                 partial(draw_theory.split_budgets, columns, rows),
             )
         },

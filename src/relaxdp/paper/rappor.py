@@ -65,7 +65,8 @@ def figure_a(lab: Lab) -> Outcome:
         {"figure-1a": Data(["rounds", *(f"epsilon_beta={beta}" for beta in BETAS)], rows)},
         {
             "figure-1a": Picture(
-                "The guarantee ε_ns(K) of one bit after K noisy samples, ε_α = 1.",
+                "The guarantee ε_ns(K) of one bit after K noisy samples, ε_α = 1. Four of the ten ε_β whose numbers "
+                "are in the data.",
                 partial(draw_theory.sampling_guarantees, {beta: curves[beta] for beta in SHOWN}, float(ALPHA)),
             )
         },
@@ -100,7 +101,7 @@ def figure_b(lab: Lab) -> Outcome:
         {
             "figure-1b": Picture(
                 "The variance of an estimated bit (N = 1) by noisy sampling (solid) and by relaxation to the same "
-                "guarantee (dashed), ε_α = 1.",
+                "guarantee (dashed), ε_α = 1. Four of the ten ε_β whose numbers are in the data.",
                 partial(
                     draw_theory.sampling_variances,
                     {beta: sampling[beta] for beta in SHOWN},

@@ -70,7 +70,7 @@ def _introduction(run: Run) -> list[str]:
     return [
         f"Seed {settings.seed}. {len(run.judged)} claims: {said}.",
         "",
-        f"Figures show the paper's {settings.shown} runs; tests use {settings.runs:,}. Everything random is drawn "
+        f"Figures show the paper's {settings.shown} runs; tests use {settings.runs:,}. Everything relaxed is drawn "
         "twice, on the keyed path and with Algorithm 1. Each of the "
         f"{run.random_checks} checks that chance enters fails correct code with a probability of at most {RATE:g}, so "
         f"that this whole report would wrongly find fault with a probability of at most {run.false_alarm:.1g}. All "

@@ -129,10 +129,11 @@ def counts_text(devices: Integers, counts: Integers) -> str:
     return "\n".join(rows) + "\n"
 
 
-def read_text(path: Path, what: str) -> str:
-    """Return a text file, or refuse it in one sentence."""
+def read_text(path: Path, what: str, *, first_line: bool = False) -> str:
+    """Return a text file, or its first line, or refuse it in one sentence."""
     try:
-        return path.read_text("utf-8-sig")
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return file.readline(1 << 20) if first_line else file.read()
     except OSError as problem:
         raise RapporError(f"the {what} {str(path)!r} cannot be read: {problem.strerror}.") from None
     except UnicodeDecodeError:

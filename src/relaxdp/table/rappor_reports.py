@@ -137,7 +137,7 @@ def _support(parameters: Parameters, epsilon: Decimal | None) -> Support:
 def _kind(path: Path) -> str:
     """Return what a file holds: counts, our reports, or Google's."""
     if format_of(path) is Format.CSV:
-        header = read_text(path, "file").partition("\n")[0].strip()
+        header = read_text(path, "file", first_line=True).strip()
         if header and all(field.strip().isdigit() for field in header.split(",")):
             return "counts"
     names = Input(path).schema.names

@@ -1,0 +1,107 @@
+"""Bits: a fleet of RAPPOR devices, optimised unary with many values, and what a bit costs on the keyed path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+import relaxdp as rx
+from benchmarks.results import Comparison, compare
+from benchmarks.settings import Settings
+from benchmarks.timing import Contender, Race, race
+from relaxdp.draw.entropy import SystemEntropy
+from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.encode.bloom_fleet import Fleet
+from relaxdp.encode.bridges import fresh_column, truth_column
+from relaxdp.law.bridge import NOISE, TRUTH
+from relaxdp.law.epsilon import as_epsilon
+from relaxdp.law.threshold import retention
+
+BITS = 128
+VALUES = 1_024
+
+FLEET = "relaxdp, one step of a fleet"
+RAPPOR = "pure-ldp RAPPOR"
+FRESH = "relaxdp OUE, fresh randomness"
+KEYED = "relaxdp OUE, keyed path"
+UNARY = "pure-ldp OUE"
+KEYED_BIT = "a bit of OUE, keyed path"
+KEYED_SYMBOL = "a categorical symbol, m = 2, keyed path"
+
+
+def fleet_race(settings: Settings, note: Callable[[str], None], leave_out: Callable[[str], None]) -> Race:
+    """Time one step of Algorithm 1 for a fleet of devices with 128 bits; the first of them, from nothing."""
+    words = [f"word-{number % 100}" for number in range(settings.fleet_devices)]
+    cohorts = np.arange(settings.fleet_devices) % 64
+    shape = BloomShape(bits=BITS, hashes=2, cohorts=64)
+
+    def step() -> object:
+        fleet.relax(epsilon=fleet.epsilon + 1)
+        return fleet.epsilon
+
+    fleet = Fleet(shape, words, cohorts)
+    fleet.relax(epsilon=1)
+    contenders = [Contender(FLEET, settings.fleet_devices, step)]
+    try:
+        from pure_ldp.frequency_oracles.rappor import RAPPORClient  # noqa: PLC0415 (a peer may be missing)
+
+        # Its hash functions are the caller's: the cheapest that there are, so that only the noise is timed.
+        client = RAPPORClient(0.5, BITS, [[lambda _: 3, lambda _: 77]] * 64, 64, lambda item: item)
+        devices = list(range(settings.unary_objects))
+        contenders.append(Contender(RAPPOR, len(devices), lambda: list(map(client.privatise, devices))))
+    except ModuleNotFoundError as problem:
+        leave_out(f"pure-ldp is left out: there is no module {problem.name}.")
+    return race(f"fleet, k = {BITS}", contenders, settings.rounds, note)
+
+
+def unary_race(settings: Settings, note: Callable[[str], None], leave_out: Callable[[str], None]) -> Race:
+    """Time optimised unary encoding of 1,024 values."""
+    objects = settings.unary_objects
+    truths = np.random.default_rng(1).integers(0, VALUES, objects)
+    ids, key, answers = np.arange(objects), rx.Key.generate(), rx.Unary(range(VALUES))
+    encoding = answers.encoding
+    kept = truth_column(encoding, truths, entropy=SystemEntropy())
+    level = retention(encoding.threshold(as_epsilon(1)))
+
+    def fresh() -> object:
+        return fresh_column(encoding, NOISE, level, TRUTH, lower=None, upper=kept, entropy=SystemEntropy())
+
+    def keyed() -> object:
+        return answers.release(truths, ids, key=key, epsilon=1, release="benchmark", attribute="answer")
+
+    contenders = [Contender(FRESH, objects, fresh), Contender(KEYED, objects, keyed)]
+    try:
+        from pure_ldp.frequency_oracles.unary_encoding import UEClient  # noqa: PLC0415
+
+        client = UEClient(1.0, VALUES, use_oue=True, index_mapper=lambda item: item)
+        few = truths[: max(1, objects // 10)].tolist()
+        contenders.append(Contender(UNARY, len(few), lambda: list(map(client.privatise, few))))
+    except ModuleNotFoundError as problem:
+        leave_out(f"pure-ldp is left out: there is no module {problem.name}.")
+    return race(f"optimised unary, m = {VALUES:,}", contenders, settings.rounds, note)
+
+
+def bit_race(settings: Settings, note: Callable[[str], None]) -> Race:
+    """Time one bit of 128 on the keyed path, beside a whole categorical answer of two values."""
+    objects = max(1, settings.path_objects // BITS)
+    truths, ids, key = np.random.default_rng(1).integers(0, BITS, objects), np.arange(objects), rx.Key.generate()
+    bits, pair = rx.Unary(range(BITS)), rx.Categorical(range(2))
+    many = np.arange(objects * BITS)
+    zeros = np.zeros(len(many), np.uint8)
+    where = {"key": key, "epsilon": 1, "release": "benchmark", "attribute": "answer"}
+    contenders = [
+        Contender(KEYED_BIT, objects * BITS, lambda: bits.release(truths, ids, **where)),  # type: ignore[arg-type]
+        Contender(KEYED_SYMBOL, len(many), lambda: pair.release(zeros, many, **where)),  # type: ignore[arg-type]
+    ]
+    return race("what a bit costs", contenders, settings.rounds, note)
+
+
+def encoding_comparisons(fleet: Race, unary: Race, bit: Race) -> list[Comparison]:
+    """Return what the encodings are held to."""
+    rows = [compare(bit, KEYED_BIT, KEYED_SYMBOL, 1.0)]
+    if RAPPOR in fleet.names:
+        rows.append(compare(fleet, FLEET, RAPPOR, 20.0))
+    if UNARY in unary.names:
+        rows += [compare(unary, FRESH, UNARY, 10.0), compare(unary, KEYED, UNARY, None)]
+    return rows

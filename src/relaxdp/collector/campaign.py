@@ -1,0 +1,82 @@
+"""A campaign as a worker holds it: its definition never changes, so it may be kept for good."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from relaxdp.collector.codecs import codec_of
+from relaxdp.collector.definition import encoding_of, seconds
+from relaxdp.collector.precision import DEFAULT, Precision
+from relaxdp.collector.wire import CampaignRequest, Level, PublicEncoding
+from relaxdp.encode.bloom import BloomEncoding
+from relaxdp.encode.protocol import Encoding
+from relaxdp.errors import CampaignError
+from relaxdp.estimate.rappor_map import CandidateMap
+from relaxdp.front import Mechanism, Numeric, mechanism
+from relaxdp.law.epsilon import as_epsilon
+
+ATTRIBUTE = "answer"
+"""The attribute of every path in a campaign; its release is the campaign's id."""
+
+
+class Campaign:
+    """The definition, and what follows from it."""
+
+    def __init__(self, number: int, definition: CampaignRequest) -> None:
+        """Take a completed definition."""
+        self.number, self.definition = number, definition
+        self.id = str(definition.id)
+        self.encoding: Encoding = encoding_of(definition.encoding)
+        self.codec = codec_of(self.encoding)
+        self.levels = [
+            Level(each.epsilon, str(self.encoding.threshold(as_epsilon(each.epsilon)))) for each in definition.levels
+        ]
+        self.places = {(level.epsilon, level.threshold): place for place, level in enumerate(self.levels)}
+        self.opens, self.closes = seconds(definition.opens), seconds(definition.closes)
+        self.level_opens = [seconds(level.opens) for level in definition.levels]
+        self.precision = Precision(
+            self.encoding,
+            [level.epsilon for level in self.levels],
+            definition.target or DEFAULT,
+            len(definition.encoding.candidates or []),
+        )
+        if definition.target is not None and not 0 < definition.target.half_width < self.precision.widest:
+            raise CampaignError(
+                f"the target's half-width lies between 0 and {self.precision.widest:g}. Nothing was created."
+            )
+
+    @property
+    def is_bloom(self) -> bool:
+        """Whether words are looked for."""
+        return isinstance(self.encoding, BloomEncoding)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """What estimates the answer, unless words are looked for."""
+        asked = self.definition.encoding
+        if asked.range is not None:
+            return Numeric(*asked.range)
+        return mechanism(asked.values or [], encoding=asked.name, **asked.options)
+
+    @cached_property
+    def candidates(self) -> CandidateMap:
+        """The bits of the candidates, where words are looked for."""
+        assert isinstance(self.encoding, BloomEncoding)  # noqa: S101
+        return CandidateMap.of_words(self.definition.encoding.candidates or [], self.encoding.shape)
+
+    @cached_property
+    def public_encoding(self) -> PublicEncoding:
+        """What a device must know of the encoding. The candidates are the operator's business."""
+        asked = self.definition.encoding
+        if asked.values is not None:
+            return PublicEncoding(asked.name, asked.options, values=asked.values)
+        if asked.range is not None:
+            return PublicEncoding(asked.name, asked.options, range=asked.range)
+        return PublicEncoding(asked.name, asked.options)
+
+    def target_met(self, devices: list[int]) -> bool:
+        """Tell whether so many devices at each level make the answer precise enough, whatever it is."""
+        if self.definition.target is None:
+            return False
+        width = self.precision.half_width(devices)
+        return width is not None and width <= self.definition.target.half_width

@@ -1,0 +1,147 @@
+"""Campaigns in the database: created, found, relaxed, paused, finished, reduced; and devices that withdraw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+import msgspec
+from sqlalchemy import Connection, delete, func, insert, select
+
+from relaxdp.collector import counts, reports, states
+from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.definition import complete
+from relaxdp.collector.rules import CampaignState, decided, first_state
+from relaxdp.collector.schema import CAMPAIGNS, INVITATIONS, WITHDRAWN
+from relaxdp.collector.wire import CampaignRequest
+from relaxdp.errors import CampaignExistsError, CampaignReducedError, CampaignStateError, UnknownCampaignError
+from relaxdp.service.migrate import hold_creation
+
+Step = Literal["relax", "pause", "resume", "finish", "reduce"]
+
+_DECODER = msgspec.json.Decoder(CampaignRequest)
+
+
+def prepared(request: CampaignRequest) -> Campaign:
+    """Return a campaign that is not stored yet, or refuse it. This is work for a thread of its own."""
+    return Campaign(0, complete(request))
+
+
+def create(connection: Connection, campaign: Campaign, now: float) -> Campaign:
+    """Store a new campaign."""
+    hold_creation(connection)
+    if connection.execute(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.id == campaign.id)).first() is not None:
+        raise CampaignExistsError(
+            f"there is a campaign with the id {campaign.id!r} already. Nothing was created.", id=campaign.id
+        )
+    number = (connection.execute(select(func.max(CAMPAIGNS.c.number))).scalar() or 0) + 1
+    text = msgspec.json.encode(campaign.definition).decode()
+    connection.execute(insert(CAMPAIGNS).values(number=number, id=campaign.id, definition=text))
+    campaign.number = number
+    states.create(connection, number, decided(campaign, first_state(campaign), now))
+    return campaign
+
+
+def find(connection: Connection, campaign_id: str) -> Campaign:
+    """Return a campaign by its id."""
+    query = select(CAMPAIGNS.c.number, CAMPAIGNS.c.definition).where(CAMPAIGNS.c.id == campaign_id)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise UnknownCampaignError("there is no campaign with this id. Nothing was done.")
+    return Campaign(row.number, _DECODER.decode(row.definition))
+
+
+def all_ids(connection: Connection) -> list[str]:
+    """Return the ids of all campaigns, the oldest first."""
+    return list(connection.execute(select(CAMPAIGNS.c.id).order_by(CAMPAIGNS.c.number)).scalars())
+
+
+def step(connection: Connection, campaign: Campaign, what: Step, now: float) -> CampaignState:
+    """Do what an operator asks for."""
+    state = decided(campaign, states.hold(connection, campaign.number), now)
+    following = _STEPS[what](campaign, state)
+    following = decided(campaign, replace(following, version=state.version + 1), now)
+    states.write(connection, campaign.number, following)
+    return following
+
+
+def tick(connection: Connection, campaign: Campaign, now: float) -> CampaignState:
+    """Do what the dates say."""
+    state = states.hold(connection, campaign.number)
+    following = decided(campaign, state, now)
+    if following is not state:
+        states.write(connection, campaign.number, following)
+    return following
+
+
+def withdraw(connection: Connection, campaign: Campaign, device: bytes) -> int:
+    """Remove all reports of a device and what they counted for; return how many they were."""
+    state = states.hold(connection, campaign.number)
+    if state.reduced:
+        raise CampaignReducedError(
+            "the reports of this campaign were reduced to counts: nobody can tell any more which were this device's. "
+            "Nothing was removed."
+        )
+    own = reports.find(connection, campaign.number, [device]).get(device, {})
+    if WITHDRAWN in own:
+        return 0
+    reports.remove(connection, campaign.number, device)
+    if own:
+        highest = max(own)
+        gone = counts.difference({}, campaign.codec.count([own[highest]]))
+        counts.add(connection, campaign.number, {highest: gone})
+        devices = tuple(number - (level == highest) for level, number in enumerate(state.devices))
+        states.write(connection, campaign.number, replace(state, devices=devices, version=state.version + 1))
+    return len(own)
+
+
+def sweep(connection: Connection, campaign: Campaign, most: int) -> int:
+    """Remove some of the reports of a campaign that was reduced; return how many."""
+    connection.execute(delete(INVITATIONS).where(INVITATIONS.c.campaign == campaign.number))
+    return reports.remove_some(connection, campaign.number, most)
+
+
+def _relax(campaign: Campaign, state: CampaignState) -> CampaignState:
+    if state.state != "open" or state.open_level is None:
+        raise _refused(f"the campaign is {state.state}")
+    if state.open_level + 1 == len(campaign.levels):
+        raise _refused("the campaign is at its last level")
+    return replace(state, open_level=state.open_level + 1)
+
+
+def _pause(campaign: Campaign, state: CampaignState) -> CampaignState:
+    if state.state != "open":
+        raise _refused(f"the campaign is {state.state}")
+    return replace(state, state="paused")
+
+
+def _resume(campaign: Campaign, state: CampaignState) -> CampaignState:
+    if state.state != "paused":
+        raise _refused(f"the campaign is {state.state}")
+    return replace(state, state="open")
+
+
+def _finish(campaign: Campaign, state: CampaignState) -> CampaignState:
+    if state.state == "finished":
+        raise _refused("the campaign is finished")
+    return replace(state, state="finished")
+
+
+def _reduce(campaign: Campaign, state: CampaignState) -> CampaignState:
+    if state.state != "finished":
+        raise _refused(f"the campaign is {state.state}: only a finished one is reduced")
+    return replace(state, reduced=True)
+
+
+def _refused(why: str) -> CampaignStateError:
+    return CampaignStateError(f"{why}. Nothing was changed.")
+
+
+_STEPS: dict[Step, Callable[[Campaign, CampaignState], CampaignState]] = {
+    "relax": _relax,
+    "pause": _pause,
+    "resume": _resume,
+    "finish": _finish,
+    "reduce": _reduce,
+}

@@ -1,0 +1,105 @@
+"""Duties: what must happen though nobody asks, by one worker at a time, elected through the database."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+
+from sqlalchemy import Connection, select
+
+from relaxdp.collector import campaigns
+from relaxdp.collector.rules import decided
+from relaxdp.collector.schema import CAMPAIGNS, REPORTS, STATES
+from relaxdp.collector.service import Collector
+from relaxdp.collector.states import look
+from relaxdp.errors import RelaxdpError
+from relaxdp.service.leases import give_back, take_lease
+
+DUTY = "collector"
+_LEASE_SECONDS = 15.0
+_SWEPT = 2_000
+
+_logger = logging.getLogger("relaxdp.service")
+
+
+class Duties:
+    """Dates that open and close, and reports of reduced campaigns that are removed."""
+
+    def __init__(self, collector: Collector, *, seconds: float = 2.0) -> None:
+        self._collector, self._seconds = collector, seconds
+        self._holder = f"{os.getpid()}-{secrets.token_hex(8)}"
+        self._task: asyncio.Task[None] | None = None
+        self.elected = False
+
+    def start(self) -> None:
+        """Begin, within the running loop."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """End, and let another worker go on at once."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self.elected:
+            try:
+                await self._collector.writer.call(lambda connection: give_back(connection, DUTY, self._holder))
+            except RelaxdpError:
+                pass  # it runs out by itself
+
+    async def once(self) -> None:
+        """Do what is to be done now, if this worker is the one to do it."""
+        self.elected = await self._collector.writer.call(self._elect)
+        if not self.elected:
+            return
+        for name in await self._collector.read(self._due):
+            campaign = await self._collector.campaign_named(name)
+            now = self._collector.clock()
+            await self._collector.writer.call(lambda connection: campaigns.tick(connection, campaign, now))  # noqa: B023
+        for name in await self._collector.read(_unswept):
+            campaign = await self._collector.campaign_named(name)
+            while await self._collector.writer.call(
+                lambda connection: campaigns.sweep(connection, campaign, _SWEPT)  # noqa: B023
+            ):
+                await self._collector.writer.call(self._elect)
+            if self._collector.database.is_sqlite:
+                await self._collector.compute(self._empty_log)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self.once()
+            except RelaxdpError as problem:
+                _logger.warning("duties: %s", problem.message)
+            except Exception:
+                _logger.exception("duties failed")
+            await asyncio.sleep(self._seconds)
+
+    def _elect(self, connection: Connection) -> bool:
+        return take_lease(connection, DUTY, self._holder, now=self._collector.clock(), seconds=_LEASE_SECONDS)
+
+    def _due(self, connection: Connection) -> list[str]:
+        """Return the campaigns whose state no longer is what the dates say."""
+        open_ones = select(CAMPAIGNS.c.id).join(STATES, STATES.c.campaign == CAMPAIGNS.c.number)
+        names = list(connection.execute(open_ones.where(STATES.c.state != "finished")).scalars())
+        due = []
+        for name in names:
+            campaign = campaigns.find(connection, name)
+            state = look(connection, campaign.number)
+            if decided(campaign, state, self._collector.clock()) is not state:
+                due.append(name)
+        return due
+
+    def _empty_log(self) -> None:
+        """Remove what was deleted from SQLite's log too, not only from its file."""
+        with self._collector.database.engine.connect() as connection:
+            driver = connection.connection.dbapi_connection
+            if driver is not None:
+                driver.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # type: ignore[attr-defined]
+
+
+def _unswept(connection: Connection) -> list[str]:
+    some = select(REPORTS.c.campaign).where(REPORTS.c.campaign == STATES.c.campaign).exists()
+    query = select(CAMPAIGNS.c.id).join(STATES, STATES.c.campaign == CAMPAIGNS.c.number).where(STATES.c.reduced, some)
+    return list(connection.execute(query).scalars())

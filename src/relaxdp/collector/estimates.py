@@ -1,0 +1,130 @@
+"""Counts -> estimates with intervals, per level and pooled, as structs and as a table."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sqlalchemy import Connection
+
+from relaxdp.collector import counts
+from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.codecs import Counted
+from relaxdp.collector.rules import CampaignState
+from relaxdp.collector.wire import Estimate, EstimateOptions, LevelEstimate, Row, Unlisted
+from relaxdp.encode.bloom import BloomEncoding
+from relaxdp.estimate.counts import Counts
+from relaxdp.estimate.rappor_counts import RapporCounts
+from relaxdp.estimate.rappor_decode import Decoded
+from relaxdp.estimate.rappor_decode import decode as decode_counts
+from relaxdp.estimate.result import Result
+
+Levels = list[Counted]
+
+
+def read_counts(connection: Connection, campaign: Campaign) -> Levels:
+    """Return the counts of all levels: a few rows, however many reports there are."""
+    return [counts.read_level(connection, campaign.number, level) for level in range(len(campaign.levels))]
+
+
+def estimate(campaign: Campaign, state: CampaignState, levels: Levels, options: EstimateOptions) -> Estimate:
+    """Return all estimates of a campaign."""
+    pooled = _result(campaign, levels, options) if sum(state.devices) else None
+    unlisted = pooled.unlisted if isinstance(pooled, Decoded) else None
+    return Estimate(
+        campaign=campaign.id,
+        version=state.version,
+        devices=sum(state.devices),
+        state=state.state,
+        open_level=state.open_level,
+        half_width=campaign.precision.half_width(state.devices),
+        target=campaign.definition.target,
+        target_met=campaign.target_met(list(state.devices)),
+        method=options.method,
+        confidence_level=options.confidence_level,
+        about=options.about,
+        simultaneous=options.simultaneous,
+        levels=[
+            LevelEstimate(level.epsilon, level.threshold, devices, _level_rows(campaign, levels, place, options))
+            for place, (level, devices) in enumerate(zip(campaign.levels, state.devices, strict=True))
+        ],
+        pooled=None if pooled is None else _rows(pooled, options),
+        unlisted=None if unlisted is None else Unlisted(float(unlisted[0]), float(unlisted[1])),
+    )
+
+
+def parquet(found: Estimate) -> bytes:
+    """Return the same as a Parquet file: one row for each value of each level, and of the pool (no epsilon)."""
+    import pyarrow.parquet as pa_parquet  # noqa: PLC0415
+
+    parts: list[tuple[str | None, int, Sequence[Row]]] = [
+        (level.epsilon, level.devices, level.rows) for level in found.levels
+    ]
+    parts.append((None, found.devices, found.pooled or []))
+    flat = [(epsilon, devices, row) for epsilon, devices, rows in parts for row in rows]
+    table = pa.table(
+        {
+            "epsilon": pa.array([epsilon for epsilon, _, _ in flat], pa.string()),
+            "devices": pa.array([devices for _, devices, _ in flat], pa.int64()),
+            "value": pa.array([str(row.value) for _, _, row in flat], pa.string()),
+            **{
+                name: pa.array([getattr(row, name) for _, _, row in flat], pa.float64())
+                for name in ("estimate", "std_error", "low", "high")
+            },
+        }
+    )
+    file = io.BytesIO()
+    pa_parquet.write_table(table, file)
+    return file.getvalue()
+
+
+def _level_rows(campaign: Campaign, levels: Levels, place: int, options: EstimateOptions) -> list[Row]:
+    only = [level if each == place else {} for each, level in enumerate(levels)]
+    found = _result(campaign, only, options)
+    return [] if found is None else _rows(found, options)
+
+
+def _result(campaign: Campaign, levels: Levels, options: EstimateOptions) -> Result | None:
+    if isinstance(campaign.encoding, BloomEncoding):
+        return _words(campaign, campaign.encoding, levels, options)
+    kept = Counts(campaign.mechanism)
+    for level, parts in zip(campaign.levels, levels, strict=True):
+        for numbers in parts.values():
+            if numbers[0]:
+                kept.add_counts(numbers[1:], epsilon=level.epsilon, objects=int(numbers[0]))
+    return kept.estimate(options.method) if kept.objects else None
+
+
+def _words(campaign: Campaign, encoding: BloomEncoding, levels: Levels, options: EstimateOptions) -> Result | None:
+    shape = encoding.shape
+    kept = RapporCounts(shape)
+    for level, parts in zip(campaign.levels, levels, strict=True):
+        devices = np.zeros(shape.cohorts, dtype=np.int64)
+        bits = np.zeros((shape.cohorts, shape.bits), dtype=np.int64)
+        for cohort, numbers in parts.items():
+            devices[cohort], bits[cohort] = numbers[0], numbers[1:]
+        if devices.any():
+            kept.add_level(devices, bits, epsilon=level.epsilon)
+    return decode_counts(kept, campaign.candidates, method=options.method) if kept.devices else None
+
+
+def _rows(found: Result, options: EstimateOptions) -> list[Row]:
+    about = options.about
+    low, high = found.interval(options.confidence_level, simultaneous=options.simultaneous, about=about)
+    columns: list[Any] = [
+        np.atleast_1d(column).tolist() for column in (found.value, found.standard_error(about), low, high)
+    ]
+    more: list[dict[str, Any]] = [{} for _ in found.labels]
+    if isinstance(found, Decoded):
+        flags = found.detected().tolist()
+        chances = np.nan_to_num(found.p_value, nan=1.0).tolist()
+        for each, share, chance, flag in zip(more, found.share.tolist(), chances, flags, strict=True):
+            each.update(share=share, p_value=chance, found=flag)
+    return [
+        Row(label, value, error if math.isfinite(error) else None, lower, upper, **extra)
+        for label, value, error, lower, upper, extra in zip(found.labels, *columns, more, strict=True)
+    ]

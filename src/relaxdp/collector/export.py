@@ -1,0 +1,71 @@
+"""Export: the reports of one level as a Parquet file that says what it holds, as every released file does."""
+
+from __future__ import annotations
+
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import Connection
+
+from relaxdp.collector import reports
+from relaxdp.collector.campaign import ATTRIBUTE, Campaign
+from relaxdp.encode.bloom import BloomEncoding
+from relaxdp.table.description import METADATA_KEY, ColumnDescription, FileDescription
+from relaxdp.table.rappor_reports import CLIENT, COHORT, REPORT, ReportsDescription
+
+DEVICE = "device"
+_PAGE = 50_000
+
+
+def export(connection: Connection, campaign: Campaign, place: int) -> Path:
+    """Write the reports of a level to a temporary file, in the order of the pseudonyms, and return it."""
+    import pyarrow.parquet as pa_parquet  # noqa: PLC0415
+
+    schema = _schema(campaign, place)
+    with tempfile.NamedTemporaryFile(prefix="relaxdp-export-", suffix=".parquet", delete=False) as file:
+        path = Path(file.name)
+    try:
+        with pa_parquet.ParquetWriter(path, schema) as writer:
+            for rows in reports.pages(connection, campaign.number, place, _PAGE):
+                writer.write_table(_table(campaign, rows, schema))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def _schema(campaign: Campaign, place: int) -> Any:
+    asked, level = campaign.definition.encoding, campaign.levels[place]
+    column = ColumnDescription(
+        release=campaign.id,
+        attribute=ATTRIBUTE,
+        encoding=asked.name,
+        epsilon=Decimal(level.epsilon),
+        threshold=int(level.threshold),
+        id_type="text",
+        key_fingerprint="",  # every device has a key of its own
+        values=None if asked.values is None else tuple(asked.values),
+        range=asked.range,
+        function=None if asked.range is None else "identity",
+        options=asked.options,
+    )
+    if isinstance(campaign.encoding, BloomEncoding):
+        described: FileDescription = ReportsDescription.make(column, campaign.encoding.shape)
+        fields = [(CLIENT, pa.string()), (COHORT, pa.uint32()), (REPORT, campaign.encoding.report_type)]
+    else:
+        described = FileDescription(DEVICE, {ATTRIBUTE: column})
+        fields = [(DEVICE, pa.string()), (ATTRIBUTE, campaign.encoding.report_type)]
+    return pa.schema(fields, metadata={METADATA_KEY: described.dumps().encode()})
+
+
+def _table(campaign: Campaign, rows: list[tuple[bytes, bytes]], schema: Any) -> Any:
+    devices, kept = [device.hex() for device, _ in rows], [report for _, report in rows]
+    columns = [pa.array(devices, pa.string())]
+    cohorts = campaign.codec.cohorts(kept)
+    if cohorts is not None:
+        columns.append(pa.array(cohorts, pa.uint32()))
+    columns.append(campaign.codec.column(kept))
+    return pa.Table.from_arrays([pa.chunked_array([column]) for column in columns], schema=schema)

@@ -1,0 +1,131 @@
+"""Ingest: many reports of many requests in one transaction, each with an answer of its own.
+
+Counts, numbers of devices and the state of the campaign change in the same transaction as the reports do, so whatever
+was acknowledged is counted, and nothing is counted that was not stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlalchemy import Connection
+
+from relaxdp.collector import counts, reports, states
+from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.codecs import Codec, Counted
+from relaxdp.collector.invitations import unused, use
+from relaxdp.collector.rules import CampaignState, decided
+from relaxdp.collector.schema import WITHDRAWN
+
+NEW, SAME = "new", "same"
+DIFFERS, CLOSED, NOT_OPEN = "report_differs", "campaign_closed", "level_not_open"
+OUTSIDE, UNINVITED, GONE = "report_outside_encoding", "invitation_refused", "device_withdrawn"
+
+
+@dataclass(slots=True)
+class Item:
+    """One report that was read and is of the campaign's encoding, or the reason why it is none."""
+
+    device: bytes
+    level: int
+    report: bytes
+    invitation: bytes | None = None
+    outcome: str = ""
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What a group of reports does to one campaign."""
+
+    rows: dict[int, list[tuple[bytes, bytes]]] = field(default_factory=dict)
+    plus: dict[int, list[bytes]] = field(default_factory=dict)
+    minus: dict[int, list[bytes]] = field(default_factory=dict)
+    invitations: list[bytes] = field(default_factory=list)
+    differing: int = 0
+
+
+def ingest(connection: Connection, campaign: Campaign, items: Sequence[Item], now: float) -> CampaignState:
+    """Store what is new of the items of one campaign, and write every item's outcome into it."""
+    before = states.hold(connection, campaign.number)
+    state = decided(campaign, before, now)
+    waiting = [item for item in items if not item.outcome]
+    changes = _Changes()
+    if waiting:
+        known = reports.find(connection, campaign.number, list({item.device for item in waiting}))
+        invited = _invited(connection, campaign, waiting, known)
+        for item in waiting:
+            item.outcome = _outcome(campaign, state, item, known, invited, changes)
+    for level, rows in changes.rows.items():
+        reports.store(connection, campaign.number, level, rows)
+    if changes.rows:
+        use(connection, campaign.number, changes.invitations)
+        counts.add(connection, campaign.number, _counted(campaign.codec, changes))
+    if changes.rows or changes.differing:
+        devices = tuple(
+            number + len(changes.plus.get(level, ())) - len(changes.minus.get(level, ()))
+            for level, number in enumerate(state.devices)
+        )
+        differing = state.differing + changes.differing
+        state = replace(state, devices=devices, differing=differing, version=state.version + 1)
+        state = decided(campaign, state, now)
+    if state is not before:
+        states.write(connection, campaign.number, state)
+    return state
+
+
+def _outcome(
+    campaign: Campaign, state: CampaignState, item: Item, known: reports.Known, invited: set[bytes], changes: _Changes
+) -> str:
+    own = known.get(item.device)
+    if own is not None:
+        if WITHDRAWN in own:
+            return GONE
+        stored = own.get(item.level)
+        if stored is not None:
+            if stored == item.report:
+                return SAME
+            changes.differing += 1
+            return DIFFERS
+    if state.state != "open" or state.open_level is None or state.reduced:
+        return CLOSED
+    if item.level > state.open_level:
+        return NOT_OPEN
+    highest = -1
+    if own:
+        highest = max(own)
+        fixed = campaign.codec.fixed
+        if own[highest][:fixed] != item.report[:fixed]:
+            changes.differing += 1
+            return DIFFERS
+    elif campaign.definition.invitations:
+        if item.invitation is None or item.invitation not in invited:
+            return UNINVITED
+        invited.discard(item.invitation)
+        changes.invitations.append(item.invitation)
+    if item.level > highest:
+        changes.plus.setdefault(item.level, []).append(item.report)
+        if own:
+            changes.minus.setdefault(highest, []).append(own[highest])
+    known.setdefault(item.device, {})[item.level] = item.report
+    changes.rows.setdefault(item.level, []).append((item.device, item.report))
+    return NEW
+
+
+def _invited(connection: Connection, campaign: Campaign, items: Sequence[Item], known: reports.Known) -> set[bytes]:
+    if not campaign.definition.invitations:
+        return set()
+    asked = {item.invitation for item in items if item.invitation is not None and item.device not in known}
+    return unused(connection, campaign.number, asked)
+
+
+def _counted(codec: Codec, changes: _Changes) -> dict[int, Counted]:
+    """Return how the counts of each level change: a device that relaxes leaves its earlier level."""
+    nothing: Counted = {}
+    return {
+        level: counts.difference(
+            codec.count(changes.plus[level]) if level in changes.plus else nothing,
+            codec.count(changes.minus[level]) if level in changes.minus else nothing,
+        )
+        for level in sorted({*changes.plus, *changes.minus})
+    }

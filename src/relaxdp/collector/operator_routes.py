@@ -1,0 +1,203 @@
+"""Routes of the operator: campaigns and their life, invitations, estimates, exports, a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from relaxdp import errors
+from relaxdp.collector import campaigns, states
+from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.campaigns import Step
+from relaxdp.collector.estimates import parquet
+from relaxdp.collector.export import export
+from relaxdp.collector.invitations import invite
+from relaxdp.collector.rules import decided
+from relaxdp.collector.service import Collector
+from relaxdp.collector.stream import Estimates, Streams
+from relaxdp.collector.views import ENCODER, operator_view
+from relaxdp.collector.wire import (
+    CampaignRequest,
+    Campaigns,
+    Estimate,
+    EstimateOptions,
+    ExportOptions,
+    InvitationRequest,
+    Invitations,
+    OperatorCampaign,
+)
+from relaxdp.errors import CampaignError, CampaignReducedError
+from relaxdp.service.bodies import check_media_type, decode, decoder_of, read_body
+from relaxdp.service.operations import Operation, Query, read_queries
+
+_CAMPAIGN, _INVITATION = decoder_of(CampaignRequest), decoder_of(InvitationRequest)
+_JSON, _PARQUET = "application/json", "application/vnd.apache.parquet"
+_LEVEL = (Query("level", {"type": "integer", "minimum": 0, "maximum": 99}, "The level's place.", required=True),)
+_OPTIONS = (
+    Query("method", {"enum": ["average", "precision"]}, "How levels are pooled."),
+    Query(
+        "confidence_level", {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, "That of the intervals."
+    ),
+    Query("about", {"enum": ["objects", "population"]}, "These devices, or those that they are a sample of."),
+    Query("simultaneous", {"type": "boolean"}, "Intervals that hold for all values at once."),
+)
+
+
+class OperatorRoutes:
+    """What the operator asks for, with the token."""
+
+    def __init__(self, collector: Collector, *, body_limit: int) -> None:
+        self._collector, self._limit = collector, body_limit
+        self._estimates = Estimates(collector)
+        self._streams = Streams(collector, self._estimates)
+
+    async def create_campaign(self, request: Request) -> Response:
+        """Create a campaign."""
+        await self._collector.check_operator(request)
+        check_media_type(request)
+        asked = decode(await read_body(request, most=self._limit), _CAMPAIGN)
+        prepared = await self._collector.compute(lambda: campaigns.prepared(asked))
+        now = self._collector.clock()
+
+        def create(connection: Connection) -> OperatorCampaign:
+            campaigns.create(connection, prepared, now)
+            return operator_view(connection, prepared, states.look(connection, prepared.number))
+
+        view = await self._collector.writer.call(create)
+        self._collector.keep(prepared)
+        return Response(ENCODER.encode(view), 201, media_type=_JSON)
+
+    async def list_campaigns(self, request: Request) -> Response:
+        """List all campaigns."""
+        await self._collector.check_operator(request)
+        names = await self._collector.read(campaigns.all_ids)
+        found = [await self._view(await self._collector.campaign_named(name)) for name in names]
+        return Response(ENCODER.encode(Campaigns(found)), media_type=_JSON)
+
+    async def show_status(self, request: Request) -> Response:
+        """Show a campaign as its operator sees it."""
+        await self._collector.check_operator(request)
+        return Response(ENCODER.encode(await self._view(await self._collector.campaign(request))), media_type=_JSON)
+
+    async def make_invitations(self, request: Request) -> Response:
+        """Make invitations, shown this once."""
+        await self._collector.check_operator(request)
+        check_media_type(request)
+        asked = decode(await read_body(request, most=self._limit), _INVITATION)
+        campaign = await self._collector.campaign(request)
+        if not campaign.definition.invitations:
+            raise CampaignError("this campaign does not ask for invitations. Nothing was made.")
+        made = await self._collector.writer.call(lambda connection: invite(connection, campaign.number, asked.count))
+        return Response(ENCODER.encode(Invitations(made)), media_type=_JSON)
+
+    async def show_estimate(self, request: Request) -> Response:
+        """Estimate, per level and pooled."""
+        found = await self._estimate(request)
+        return Response(ENCODER.encode(found), media_type=_JSON)
+
+    async def show_estimate_parquet(self, request: Request) -> Response:
+        """Estimate, as a Parquet file."""
+        found = await self._estimate(request)
+        return Response(await self._collector.compute(lambda: parquet(found)), media_type=_PARQUET)
+
+    async def export_reports(self, request: Request) -> Response:
+        """Export the reports of one level."""
+        await self._collector.check_operator(request)
+        options: ExportOptions = read_queries(request, _LEVEL, ExportOptions)
+        campaign = await self._collector.campaign(request)
+        if options.level >= len(campaign.levels):
+            raise CampaignError(f"the campaign has {len(campaign.levels)} levels, counted from 0. Nothing was exported.")
+
+        def work(connection: Connection) -> Path:
+            if states.look(connection, campaign.number).reduced:
+                raise CampaignReducedError("the reports were reduced to counts and are gone. Nothing was exported.")
+            return export(connection, campaign, options.level)
+
+        path = await self._collector.read(work)
+        name = f"{campaign.id}-{options.level}.parquet"
+        return FileResponse(path, media_type=_PARQUET, filename=name, background=BackgroundTask(path.unlink))
+
+    async def stream_estimates(self, request: Request) -> Response:
+        """Stream estimates as they change."""
+        await self._collector.check_operator(request)
+        options: EstimateOptions = read_queries(request, _OPTIONS, EstimateOptions)
+        campaign = await self._collector.campaign(request)
+        self._streams.admit()
+        events = self._streams.events(campaign, options)
+        return StreamingResponse(
+            events, media_type="text/event-stream", headers={"cache-control": "no-store", "x-accel-buffering": "no"}
+        )
+
+    def _stepper(self, what: Step) -> Callable[[Request], Awaitable[Response]]:
+        async def step_campaign(request: Request) -> Response:
+            await self._collector.check_operator(request)
+            campaign = await self._collector.campaign(request)
+            now = self._collector.clock()
+
+            def work(connection: Connection) -> OperatorCampaign:
+                return operator_view(connection, campaign, campaigns.step(connection, campaign, what, now))
+
+            return Response(ENCODER.encode(await self._collector.writer.call(work)), media_type=_JSON)
+
+        step_campaign.__name__ = f"{what}_campaign"
+        return step_campaign
+
+    async def _view(self, campaign: Campaign) -> OperatorCampaign:
+        now = self._collector.clock()
+
+        def work(connection: Connection) -> OperatorCampaign:
+            state = decided(campaign, states.look(connection, campaign.number), now)
+            return operator_view(connection, campaign, state)
+
+        return await self._collector.read(work)
+
+    async def _estimate(self, request: Request) -> Estimate:
+        await self._collector.check_operator(request)
+        options: EstimateOptions = read_queries(request, _OPTIONS, EstimateOptions)
+        return await self._estimates.now(await self._collector.campaign(request), options)
+
+    def operations(self) -> list[Operation]:
+        """Return what the routes are."""
+        known: Any = {"operator": True, "problems": (errors.UnknownCampaignError,)}
+        path = "/v1/campaigns/{id}"
+        steps = [
+            Operation("POST", f"{path}/{what}", self._stepper(what), summary, answer=OperatorCampaign, operator=True,
+                      problems=(errors.UnknownCampaignError, errors.CampaignStateError))
+            for what, summary in _SUMMARIES.items()
+        ]  # fmt: skip
+        return [
+            Operation("POST", "/v1/campaigns", self.create_campaign, "Create a campaign.", CampaignRequest,
+                      OperatorCampaign, status=201, operator=True, problems=(CampaignError, errors.CampaignExistsError)),
+            Operation("GET", "/v1/campaigns", self.list_campaigns, "List campaigns.", answer=Campaigns, operator=True),
+            Operation("GET", f"{path}/status", self.show_status, "Show a campaign as its operator sees it.",
+                      answer=OperatorCampaign, **known),
+            *steps,
+            Operation("POST", f"{path}/invitations", self.make_invitations, "Make invitations, shown this once.",
+                      InvitationRequest, Invitations, operator=True,
+                      problems=(errors.UnknownCampaignError, CampaignError)),
+            Operation("GET", f"{path}/estimate", self.show_estimate, "Estimate, per level and pooled.", answer=Estimate,
+                      queries=_OPTIONS, operator=True, problems=(errors.UnknownCampaignError, errors.MissingPartError)),
+            Operation("GET", f"{path}/estimate.parquet", self.show_estimate_parquet, "Estimate, as a Parquet file.",
+                      media_type=_PARQUET, queries=_OPTIONS, operator=True,
+                      problems=(errors.UnknownCampaignError, errors.MissingPartError)),
+            Operation("GET", f"{path}/export", self.export_reports, "Export the reports of one level as Parquet.",
+                      media_type=_PARQUET, queries=_LEVEL, operator=True,
+                      problems=(errors.UnknownCampaignError, CampaignReducedError, CampaignError)),
+            Operation("GET", f"{path}/stream", self.stream_estimates, "Stream estimates (server-sent events).",
+                      media_type="text/event-stream", queries=_OPTIONS, **known),
+        ]  # fmt: skip
+
+
+_SUMMARIES: dict[Step, str] = {
+    "relax": "Open the next level.",
+    "pause": "Take no reports for a while.",
+    "resume": "Take reports again.",
+    "finish": "Take no reports any more.",
+    "reduce": "Keep only the counts of a finished campaign; its reports are removed.",
+}

@@ -1,0 +1,118 @@
+"""Routes of devices: a campaign as everybody sees it, reports, and withdrawal."""
+
+from __future__ import annotations
+
+from relaxdp import errors
+from relaxdp.collector import campaigns, states
+from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.ingest import CLOSED, DIFFERS, GONE, NEW, NOT_OPEN, OUTSIDE, SAME, UNINVITED, Item
+from relaxdp.collector.invitations import digest_of
+from relaxdp.collector.rules import decided
+from relaxdp.collector.service import REPORTS, Collector
+from relaxdp.collector.views import ENCODER, etag_of, public_view
+from relaxdp.collector.wire import Accepted, Batch, PublicCampaign, Report, Results, Withdrawal, Withdrawn
+from relaxdp.errors import ReportOutsideEncodingError, ServiceError
+from relaxdp.service.bodies import check_media_type, decode, decoder_of, read_body
+from relaxdp.service.operations import Operation
+from starlette.requests import Request
+from starlette.responses import Response
+
+_REPORT, _BATCH, _WITHDRAWAL = decoder_of(Report), decoder_of(Batch), decoder_of(Withdrawal)
+_ANSWERS = {status: ENCODER.encode(Accepted(status)) for status in (NEW, SAME)}  # type: ignore[arg-type]
+_LABELS = {outcome: (("outcome", outcome),) for outcome in (NEW, SAME, DIFFERS, CLOSED, NOT_OPEN, OUTSIDE, UNINVITED, GONE)}
+_JSON = "application/json"
+_FINAL = (
+    "the reports are gone, and later ones will be refused. The privacy that they cost does not come back: whoever saw "
+    "an estimate has seen what they told."
+)
+_REFUSALS: dict[str, ServiceError] = {
+    DIFFERS: errors.ReportDiffersError("another report is stored for this device and level. Nothing was stored."),
+    CLOSED: errors.CampaignClosedError("the campaign takes no reports now. Nothing was stored."),
+    NOT_OPEN: errors.LevelNotOpenError("the campaign has not opened this level. Nothing was stored."),
+    OUTSIDE: ReportOutsideEncodingError("this is no report of the campaign's encoding. Nothing was stored."),
+    UNINVITED: errors.InvitationRefusedError("the invitation is missing, unknown or used. Nothing was stored."),
+    GONE: errors.DeviceWithdrawnError("this device has withdrawn from the campaign. Nothing was stored."),
+}
+
+
+def read_item(campaign: Campaign, sent: Report) -> Item:
+    """Return a report as it is stored, or with the reason why it is not."""
+    place = campaign.places.get((sent.level.epsilon, sent.level.threshold))
+    device = bytes.fromhex(sent.device)
+    if place is None:
+        return Item(device, 0, b"", outcome=NOT_OPEN)
+    try:
+        kept = campaign.codec.read(sent.report, sent.cohort)
+    except ReportOutsideEncodingError:
+        return Item(device, place, b"", outcome=OUTSIDE)
+    return Item(device, place, kept, None if sent.invitation is None else digest_of(sent.invitation))
+
+
+class ReportRoutes:
+    """What devices ask for."""
+
+    def __init__(self, collector: Collector, *, body_limit: int) -> None:
+        self._collector, self._limit = collector, body_limit
+
+    async def send_report(self, request: Request) -> Response:
+        """Take one report: the hot route."""
+        check_media_type(request)
+        sent = decode(await read_body(request, most=self._limit), _REPORT)
+        campaign = await self._collector.campaign(request)
+        item = read_item(campaign, sent)
+        if not item.outcome:
+            await self._collector.writer.store(campaign, [item])
+        self._collector.metrics.add(REPORTS, _LABELS[item.outcome])
+        answer = _ANSWERS.get(item.outcome)
+        if answer is None:
+            refusal = _REFUSALS[item.outcome]
+            raise type(refusal)(refusal.message)
+        return Response(answer, media_type=_JSON)
+
+    async def send_batch(self, request: Request) -> Response:
+        """Take many reports, each with an answer of its own."""
+        check_media_type(request)
+        sent = decode(await read_body(request, most=self._limit), _BATCH)
+        campaign = await self._collector.campaign(request)
+        items = [read_item(campaign, each) for each in sent.reports]
+        await self._collector.writer.store(campaign, items)
+        outcomes = [item.outcome for item in items]
+        for outcome in set(outcomes):
+            self._collector.metrics.add(REPORTS, _LABELS[outcome], outcomes.count(outcome))
+        return Response(ENCODER.encode(Results(outcomes)), media_type=_JSON)
+
+    async def show_campaign(self, request: Request) -> Response:
+        """Show what a device needs."""
+        campaign = await self._collector.campaign(request)
+        state = await self._collector.read(lambda connection: states.look(connection, campaign.number))
+        content = ENCODER.encode(public_view(campaign, decided(campaign, state, self._collector.clock())))
+        tag = etag_of(content)
+        headers = {"etag": tag, "cache-control": "no-cache"}
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=_JSON, headers=headers)
+
+    async def withdraw(self, request: Request) -> Response:
+        """Remove a device's reports for good."""
+        check_media_type(request)
+        sent = decode(await read_body(request, most=self._limit), _WITHDRAWAL)
+        campaign = await self._collector.campaign(request)
+        device = bytes.fromhex(sent.device)
+        gone = await self._collector.writer.call(lambda connection: campaigns.withdraw(connection, campaign, device))
+        return Response(ENCODER.encode(Withdrawn("withdrawn", gone, _FINAL)), media_type=_JSON)
+
+    def operations(self) -> list[Operation]:
+        """Return what the routes are; the hot one first."""
+        unknown = (errors.UnknownCampaignError,)
+        kinds = tuple(type(refusal) for refusal in _REFUSALS.values())
+        path = "/v1/campaigns/{id}"
+        return [
+            Operation("POST", f"{path}/reports", self.send_report, "Send one report.", Report, Accepted,
+                      problems=(*unknown, *kinds)),
+            Operation("POST", f"{path}/reports/batch", self.send_batch, "Send many reports.", Batch, Results,
+                      problems=unknown),
+            Operation("GET", path, self.show_campaign, "Show what a device needs.", answer=PublicCampaign, also=(304,),
+                      problems=unknown),
+            Operation("POST", f"{path}/withdraw", self.withdraw, "Withdraw a device from a campaign, for good.",
+                      Withdrawal, Withdrawn, problems=(*unknown, errors.CampaignReducedError)),
+        ]  # fmt: skip

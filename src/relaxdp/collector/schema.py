@@ -1,0 +1,65 @@
+"""The tables of the collector. Of a report there is neither a time nor a number: nothing says when it came."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, SmallInteger, Table, Text
+
+from relaxdp.service.schema import METADATA
+
+
+def _campaign() -> Column[int]:
+    return Column("campaign", Integer, primary_key=True, autoincrement=False)
+
+
+CAMPAIGNS = Table(
+    "collector_campaign",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False, unique=True),
+    Column("definition", Text, nullable=False),
+)
+
+# The row of a campaign is what every writer to it holds.
+STATES = Table(
+    "collector_state",
+    METADATA,
+    _campaign(),
+    Column("state", Text, nullable=False),
+    Column("open_level", Integer),
+    Column("version", BigInteger, nullable=False),
+    Column("devices", LargeBinary, nullable=False),
+    Column("differing", BigInteger, nullable=False),
+    Column("reduced", Boolean, nullable=False),
+)
+
+# A device that withdrew leaves one row, at the level WITHDRAWN and with an empty report.
+REPORTS = Table(
+    "collector_report",
+    METADATA,
+    _campaign(),
+    Column("device", LargeBinary, primary_key=True),
+    Column("level", SmallInteger, primary_key=True, autoincrement=False),
+    Column("report", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+COUNTS = Table(
+    "collector_count",
+    METADATA,
+    _campaign(),
+    Column("level", SmallInteger, primary_key=True, autoincrement=False),
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("counts", LargeBinary, nullable=False),
+)
+
+# Only a digest, and whether it was used: not by which device.
+INVITATIONS = Table(
+    "collector_invitation",
+    METADATA,
+    _campaign(),
+    Column("digest", LargeBinary, primary_key=True),
+    Column("used", Boolean, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+WITHDRAWN = -1

@@ -1,0 +1,72 @@
+"""Running a service: one worker in this process, or several that share one listening socket."""
+
+from __future__ import annotations
+
+import resource
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from relaxdp.errors import ServiceError
+from relaxdp.service.settings import Settings
+
+Build = Callable[[Settings], Any]
+
+
+def listen(settings: Settings) -> tuple[socket.socket, str]:
+    """Return a bound socket and the address that clients use."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((settings.host, settings.port))
+    except OSError as problem:
+        made.close()
+        raise ServiceError(
+            f"{settings.host}:{settings.port} cannot be listened on: {problem.strerror}. Nothing was started."
+        ) from None
+    made.set_inheritable(True)
+    host, port = made.getsockname()[:2]
+    scheme = "https" if settings.certificate else "http"
+    return made, f"{scheme}://[{host}]:{port}" if family == socket.AF_INET6 else f"{scheme}://{host}:{port}"
+
+
+def serve(build: Build, settings: Settings, listening: socket.socket) -> None:
+    """Serve until a signal ends it. `build` makes the application of a worker, in that worker's process."""
+    import uvicorn  # noqa: PLC0415
+    from uvicorn.supervisors import Multiprocess  # noqa: PLC0415
+
+    from relaxdp.service.connections import configured_protocol  # noqa: PLC0415
+
+    _raise_open_files()
+    settings = replace(settings, run=secrets.token_hex(8))
+    config = uvicorn.Config(
+        partial(build, settings),
+        factory=True,
+        workers=settings.workers,
+        http=configured_protocol(settings.idle_seconds, settings.most_connections),
+        ws="none",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=max(1, round(settings.idle_seconds)),
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.certificate_key,
+        backlog=2048,
+    )
+    if settings.workers == 1:
+        uvicorn.Server(config).run(sockets=[listening])
+    else:
+        Multiprocess(config, sockets=[listening]).run()
+
+
+def _raise_open_files() -> None:
+    """Allow as many open connections as the system lets us have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
