@@ -70,9 +70,9 @@ def test_other_ways_out_keep_their_word(case: Case) -> None:
 
 @pytest.mark.parametrize("case", of_name(planted))
 def test_mistakes_are_seen(case: Case) -> None:
-    # One percent of the threshold at 0.5 is 11 standard errors of 20 million trials, more at larger levels; for the
-    # others 200,000 trials are 15 and more.
-    found = judged(case, case.least or 200_000)
+    # One percent of the threshold at 0.5 is 11 standard errors of 20 million trials, and so it is at larger levels of
+    # 5 million; for the others 200,000 trials are 15 and more.
+    found = judged(case, case.least and (20_000_000 if case.claimed == "0.5" else 5_000_000) or 200_000)
     assert found.violated, found
 
 

@@ -25,6 +25,10 @@ COMMANDS = {
     "audit": "relaxdp.cli.audit:audit",
     "rappor": "relaxdp.cli.rappor:app",
     "reproduce": "relaxdp.cli.reproduce:reproduce",
+    "serve": "relaxdp.cli.serve:serve",
+    "campaign": "relaxdp.cli.campaign:app",
+    "simulate": "relaxdp.cli.simulate:simulate",
+    "service": "relaxdp.cli.service:app",
 }
 
 

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from relaxdp.cli.release import _ledger_beside, _refuse_other_name, _report
+from relaxdp.cli.accounts import ledger_beside, refuse_other_name, report_release
 from relaxdp.draw.key import Key
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.bloom_levels import epsilon_of, whole_epsilon
@@ -175,19 +175,17 @@ def _run(
     with ExitStack() as stack:
         account = None
         if not no_ledger:
-            book = stack.enter_context(Ledger.open(ledger or str(_ledger_beside(key))))
+            book = stack.enter_context(Ledger.open(ledger or str(ledger_beside(key))))
             subject = Subject.population(population)
             if not named:
-                _refuse_other_name(
-                    book, subject, request.table.release, [each.column for each in request.table.columns]
-                )
+                refuse_other_name(book, subject, request.table.release, [each.column for each in request.table.columns])
             account = Account(book, subject, budget, f"rappor to {request.table.target.name}", again, force)
         if dry_run and account is not None:
-            _report(request.table, None, quote_table(request, account), as_json)
+            report_release(request.table, None, quote_table(request, account), as_json)
             return
         console = Console(stderr=True)
         columns = (TextColumn("encoding"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task("", total=None)
             outcome = work(account, progress=lambda done, total: bar.update(task, completed=done, total=total))
-        _report(request.table, outcome.rows, outcome.charges, as_json)
+        report_release(request.table, outcome.rows, outcome.charges, as_json)

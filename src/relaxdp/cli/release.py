@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
 from enum import StrEnum
@@ -16,11 +14,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from relaxdp.cli.accounts import ledger_beside, refuse_other_name, report_release
 from relaxdp.cli.spark import SparkPlace
 from relaxdp.draw.key import Key
 from relaxdp.errors import OptionError, ValuesError
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.ledger.amounts import difference, total
+from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.ledger import Charge, Ledger
 from relaxdp.ledger.paths import PathIdentity
 from relaxdp.ledger.subject import Subject
@@ -139,11 +137,11 @@ def release(
     secret, level = Key.load(key), as_epsilon(epsilon)
     subject = Subject.population(population)
     with ExitStack() as stack:
-        place = None if no_ledger else ledger or str(_ledger_beside(key))
+        place = None if no_ledger else ledger or str(ledger_beside(key))
         book = None if place is None else stack.enter_context(Ledger.open(place))
         release_name = Path(source).stem if name is None else name
         if book is not None and name is None:
-            _refuse_other_name(book, subject, release_name, column)
+            refuse_other_name(book, subject, release_name, column)
         spoken = _Spoken(column, values or [], values_file or [])
         encodings = _Encodings(book, subject, release_name, encoding, planned_epsilon or epsilon)
         request = TableRequest(
@@ -176,10 +174,10 @@ def release(
             account = Account(book, subject, budget, f"release to {target.name}", again, force, tags)
         work, quote = _ways(request, account, spark, last, last_epsilon)
         if dry_run and account is not None:
-            _report(request, None, quote(), as_json)
+            report_release(request, None, quote(), as_json)
             return
         rows, charges = _run(work, threads, spark is None)
-        _report(request, rows, charges, as_json)
+        report_release(request, rows, charges, as_json)
 
 
 def _ways(
@@ -216,33 +214,6 @@ class _Encodings:
             name, options = path_encoding(state.facts)
             return {"encoding": name, "options": options}
         return {"encoding": self._said or "categorical", "planned": self._planned}
-
-
-def _ledger_beside(key: Path) -> Path:
-    """Return the ledger of a key; where only those of other keys lie there, a new one would forget what was spent."""
-    place = key.with_name(key.name + ".ledger")
-    others = sorted(other.name for other in key.parent.glob("*.ledger"))
-    if others and not place.exists():
-        raise OptionError(
-            f"this key has no ledger yet, and {others[0]!r} lies beside it. Say --ledger {others[0]} to go on with its "
-            f"accounts, or --ledger {place.name} to begin new ones. Nothing was released."
-        )
-    return place
-
-
-def _refuse_other_name(book: Ledger, subject: Subject, release: str, columns: list[str]) -> None:
-    """Refuse to open a second path of a column only because its file has another name this year."""
-    if subject not in book.subjects():
-        return
-    paths = book.balance(subject).paths
-    for column in columns:
-        releases = {path.identity.release for path in paths if path.identity.attribute == column}
-        if releases and release not in releases:
-            known = sorted(releases)[0]
-            raise OptionError(
-                f"{column!r} was released before, as release {known!r}. Say --release {shlex.quote(known)} to "
-                "relax that one, or --release NAME for a new path, whose cost is added. Nothing was released."
-            )
 
 
 class _Spoken:
@@ -282,39 +253,3 @@ def _run(work: Callable[..., Outcome], threads: int | None, local: bool) -> tupl
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     return outcome.rows, outcome.charges
-
-
-def _report(request: TableRequest, rows: int | None, charges: list[Charge], as_json: bool) -> None:
-    level = epsilon_text(request.epsilon)
-    if as_json:
-        answer: dict[str, Any] = {"rows": rows, "epsilon": level, "release": request.release, "columns": {}}
-        for each, charge in zip(request.columns, charges, strict=False):
-            answer["columns"][each.column] = {"cost": epsilon_text(charge.cost), "epoch": charge.epoch}
-        if charges:
-            answer |= {"spent": epsilon_text(charges[-1].spent_after), "budget": epsilon_text(charges[-1].budget)}
-        typer.echo(json.dumps(answer))
-        return
-    names = ", ".join(repr(each.column) for each in request.columns)
-    if rows is None:
-        typer.echo(f"dry run: {names} at epsilon {level} would cost {_total(charges)}")
-    else:
-        typer.echo(f"released {names} of {rows:,} rows at epsilon {level} to {request.target}{_history(charges)}")
-    if charges:
-        last = charges[-1]
-        left = difference(last.budget, last.spent_after)
-        spent, budget, rest = map(epsilon_text, (last.spent_after, last.budget, left))
-        verb = "would have spent" if rows is None else "spent"
-        typer.echo(f"cost {_total(charges)}; {verb} {spent} of the budget {budget}, {rest} left")
-    else:
-        typer.echo("no ledger: nobody keeps account of what this cost")
-
-
-def _history(charges: list[Charge]) -> str:
-    if not charges:
-        return ""
-    previous = charges[-1].previous
-    return " (a new path)" if previous is None else f" (the level before: {epsilon_text(previous)})"
-
-
-def _total(charges: list[Charge]) -> str:
-    return epsilon_text(total(charge.cost for charge in charges))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 import threading
@@ -27,6 +28,7 @@ from relaxdp.service.database import Database
 from relaxdp.service.metrics import Metrics
 from relaxdp.service.openapi import description
 from relaxdp.service.operations import Operation, application
+from relaxdp.service.orphans import end_with_parent
 from relaxdp.service.request_log import RequestLog
 from relaxdp.service.settings import Settings
 from relaxdp.service.shared_metrics import SharedMetrics
@@ -48,14 +50,17 @@ def build(settings: Settings) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        # The writer comes back from the database often and briefly: it must not wait 5 ms for the interpreter each time.
+        # The writer comes back from the database often and briefly: it must not wait 5 ms each time.
         sys.setswitchinterval(_SWITCH_SECONDS)
         duties = Duties(collector)
         collector.writer.start()
         duties.start()
         shared.start(collector.writer)
         _on_signal(collector.stopping.set)
+        orphan = asyncio.ensure_future(end_with_parent()) if settings.workers > 1 else None
         yield
+        if orphan is not None:
+            orphan.cancel()
         await shared.stop()
         await duties.stop()
         await collector.stop()

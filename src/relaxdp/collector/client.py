@@ -17,7 +17,7 @@ from threading import Timer
 from typing import Any, NamedTuple, NoReturn
 
 from relaxdp.collector.client_address import Server
-from relaxdp.errors import RefusedByServerError, ServerAnswerError, UnreachableError
+from relaxdp.errors import RefusedByServerError, RelaxdpError, ServerAnswerError, UnreachableError
 
 MOST_BYTES = 4 << 20
 """No answer that a device needs is longer than this."""
@@ -35,6 +35,10 @@ class Answer(NamedTuple):
     status: int
     body: bytes
     retry_after: float | None
+
+
+class _NotReachedError(OSError):
+    """There was no connection, so nothing was asked."""
 
 
 class Client:
@@ -83,10 +87,13 @@ class Client:
             wait = None
             try:
                 answer = self._once(server, method, path, content, headers or {}, receive, longest)
+            except RelaxdpError:
+                raise
             except ssl.SSLCertVerificationError as problem:  # asking again would not make it another server
                 _untrusted(server, problem)
             except (OSError, http.client.HTTPException) as problem:
-                if last:
+                # A server that was not reached was not asked, so that even what must not be asked twice may go on.
+                if attempt == self.attempts or (last and not isinstance(problem, _NotReachedError)):
                     _unreachable(server, problem)
             else:
                 if answer.status not in _AGAIN or (last and answer.status < 500):
@@ -121,7 +128,7 @@ class Client:
     ) -> Answer:
         connection = self._connection(server)
         try:
-            connection.connect()
+            _connect(connection)
             with _deadline(connection, longest):
                 sent = {"Accept": "application/json", "User-Agent": "relaxdp", "Connection": "close", **headers}
                 if content is not None:
@@ -185,6 +192,16 @@ def _read(response: http.client.HTTPResponse) -> bytes:
             )
         parts.append(part)
     return b"".join(parts)
+
+
+def _connect(connection: http.client.HTTPConnection) -> None:
+    try:
+        connection.connect()
+    except ssl.SSLError:
+        raise
+    except OSError as problem:
+        late = isinstance(problem, TimeoutError)
+        raise _NotReachedError(problem.errno, "no answer in time" if late else problem.strerror) from None
 
 
 @contextmanager

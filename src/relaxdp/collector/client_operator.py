@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,6 +19,7 @@ VARIABLE = "RELAXDP_TOKEN"
 _CAMPAIGNS = "/v1/campaigns"
 _LONGEST_EXPORT = 3600.0
 _LONGEST_TOKEN = 500
+_PARQUET_ENDS = b"PAR1"
 
 
 class Operator:
@@ -64,15 +64,7 @@ class Operator:
         """Write the reports at one level to a Parquet file, which appears when it is whole."""
 
         def receive(response: http.client.HTTPResponse) -> None:
-            with place.open("wb") as file:
-                shutil.copyfileobj(response, file, 1 << 20)
-                file.flush()
-                os.fsync(file.fileno())
-            # With a stated length a cut-off answer raises by itself; Parquet's last bytes tell where there is none.
-            with place.open("rb") as file:
-                file.seek(-4, os.SEEK_END) if place.stat().st_size >= 4 else None
-                if file.read(4) != b"PAR1":
-                    raise ServerAnswerError("the server broke off in the middle of the export. Nothing was written.")
+            _save(response, place, target)
 
         path = f"{self._path(campaign, 'export')}?{urlencode({'level': level})}"
         try:
@@ -104,6 +96,25 @@ class Operator:
 
     def __repr__(self) -> str:
         return f"<Operator of {self.server}>"
+
+
+def _save(response: http.client.HTTPResponse, place: Path, target: Path) -> None:
+    """Write an answer to a file, and see that it is whole: an answer without a stated length can break off unseen."""
+    end = b""
+    try:
+        with place.open("wb") as file:
+            while part := response.read(1 << 20):
+                file.write(part)
+                end = (end + part)[-4:]
+            file.flush()
+            os.fsync(file.fileno())
+    except http.client.HTTPException:
+        end = b""
+    except OSError as problem:
+        what = problem.strerror or "the connection was lost"
+        raise TableFileError(f"{str(target)!r} cannot be written: {what}. Nothing was written.") from None
+    if end != _PARQUET_ENDS:
+        raise ServerAnswerError("the server broke off in the middle of the export. Nothing was written.")
 
 
 def operator_token(file: Path | None, environment: Mapping[str, str]) -> str:

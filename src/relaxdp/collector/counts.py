@@ -26,7 +26,8 @@ def add(connection: Connection, campaign: int, changes: Mapping[int, Counted]) -
         if rows:
             made = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(COUNTS)
             keys = [COUNTS.c.campaign, COUNTS.c.level, COUNTS.c.part]
-            connection.execute(made.on_conflict_do_update(keys, set_={"counts": made.excluded.counts}), rows)
+            made = made.on_conflict_do_update(index_elements=keys, set_={"counts": made.excluded.counts})
+            connection.execute(made, rows)
 
 
 def read_level(connection: Connection, campaign: int, level: int, parts: list[int] | None = None) -> Counted:

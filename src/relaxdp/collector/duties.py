@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import secrets
@@ -16,6 +17,7 @@ from relaxdp.collector.service import Collector
 from relaxdp.collector.states import look
 from relaxdp.errors import RelaxdpError
 from relaxdp.service.leases import give_back, take_lease
+from relaxdp.service.mistakes import log_mistake
 
 DUTY = "collector"
 _LEASE_SECONDS = 15.0
@@ -43,10 +45,8 @@ class Duties:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         if self.elected:
-            try:
+            with contextlib.suppress(RelaxdpError):  # it runs out by itself
                 await self._collector.writer.call(lambda connection: give_back(connection, DUTY, self._holder))
-            except RelaxdpError:
-                pass  # it runs out by itself
 
     async def once(self) -> None:
         """Do what is to be done now, if this worker is the one to do it."""
@@ -72,8 +72,8 @@ class Duties:
                 await self.once()
             except RelaxdpError as problem:
                 _logger.warning("duties: %s", problem.message)
-            except Exception:
-                _logger.exception("duties failed")
+            except Exception as problem:
+                log_mistake("duties failed", problem)
             await asyncio.sleep(self._seconds)
 
     def _elect(self, connection: Connection) -> bool:
@@ -96,7 +96,7 @@ class Duties:
         with self._collector.database.engine.connect() as connection:
             driver = connection.connection.dbapi_connection
             if driver is not None:
-                driver.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # type: ignore[attr-defined]
+                driver.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _unswept(connection: Connection) -> list[str]:

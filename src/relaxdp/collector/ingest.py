@@ -77,39 +77,45 @@ def ingest(connection: Connection, campaign: Campaign, items: Sequence[Item], no
 def _outcome(
     campaign: Campaign, state: CampaignState, item: Item, known: reports.Known, invited: set[bytes], changes: _Changes
 ) -> str:
-    own = known.get(item.device)
-    if own is not None:
-        if WITHDRAWN in own:
-            return GONE
-        stored = own.get(item.level)
-        if stored is not None:
-            if stored == item.report:
-                return SAME
-            changes.differing += 1
-            return DIFFERS
-    if state.state != "open" or state.open_level is None or state.reduced:
-        return CLOSED
-    if item.level > state.open_level:
-        return NOT_OPEN
-    highest = -1
-    if own:
-        highest = max(own)
-        fixed = campaign.codec.fixed
-        if own[highest][:fixed] != item.report[:fixed]:
-            changes.differing += 1
-            return DIFFERS
-    elif campaign.definition.invitations:
-        if item.invitation is None or item.invitation not in invited:
-            return UNINVITED
-        invited.discard(item.invitation)
-        changes.invitations.append(item.invitation)
+    """Return what becomes of a report, and note what it changes."""
+    own = known.get(item.device, {})
+    answer = CLOSED if state.reduced else _repeated(item, own, campaign.codec.fixed)
+    if answer is None and state.state != "open":
+        answer = CLOSED
+    elif answer is None and item.level > (-1 if state.open_level is None else state.open_level):
+        answer = NOT_OPEN
+    elif answer is None and not own and campaign.definition.invitations:
+        answer = _uninvited(item, invited, changes)
+    if answer is not None:
+        changes.differing += answer == DIFFERS
+        return answer
+    highest = max(own, default=-1)
     if item.level > highest:
         changes.plus.setdefault(item.level, []).append(item.report)
         if own:
             changes.minus.setdefault(highest, []).append(own[highest])
-    known.setdefault(item.device, {})[item.level] = item.report
+    known.setdefault(item.device, own)[item.level] = item.report
     changes.rows.setdefault(item.level, []).append((item.device, item.report))
     return NEW
+
+
+def _repeated(item: Item, own: dict[int, bytes], fixed: int) -> str | None:
+    """Return the answer where it follows from what the device has sent before."""
+    if WITHDRAWN in own:
+        return GONE
+    stored = own.get(item.level)
+    if stored is not None:
+        return SAME if stored == item.report else DIFFERS
+    # A seed or a cohort that changes from level to level would put the device on another path.
+    return DIFFERS if own and next(iter(own.values()))[:fixed] != item.report[:fixed] else None
+
+
+def _uninvited(item: Item, invited: set[bytes], changes: _Changes) -> str | None:
+    if item.invitation is None or item.invitation not in invited:
+        return UNINVITED
+    invited.discard(item.invitation)
+    changes.invitations.append(item.invitation)
+    return None
 
 
 def _invited(connection: Connection, campaign: Campaign, items: Sequence[Item], known: reports.Known) -> set[bytes]:

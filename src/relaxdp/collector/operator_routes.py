@@ -112,7 +112,9 @@ class OperatorRoutes:
         options: ExportOptions = read_queries(request, _LEVEL, ExportOptions)
         campaign = await self._collector.campaign(request)
         if options.level >= len(campaign.levels):
-            raise CampaignError(f"the campaign has {len(campaign.levels)} levels, counted from 0. Nothing was exported.")
+            raise CampaignError(
+                f"the campaign has {len(campaign.levels)} levels, counted from 0. Nothing was exported."
+            )
 
         def work(connection: Connection) -> Path:
             if states.look(connection, campaign.number).reduced:
@@ -173,7 +175,8 @@ class OperatorRoutes:
         ]  # fmt: skip
         return [
             Operation("POST", "/v1/campaigns", self.create_campaign, "Create a campaign.", CampaignRequest,
-                      OperatorCampaign, status=201, operator=True, problems=(CampaignError, errors.CampaignExistsError)),
+                      OperatorCampaign, status=201, operator=True,
+                      problems=(CampaignError, errors.CampaignExistsError)),
             Operation("GET", "/v1/campaigns", self.list_campaigns, "List campaigns.", answer=Campaigns, operator=True),
             Operation("GET", f"{path}/status", self.show_status, "Show a campaign as its operator sees it.",
                       answer=OperatorCampaign, **known),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from starlette.requests import Request
+from starlette.responses import Response
+
 from relaxdp import errors
 from relaxdp.collector import campaigns, states
 from relaxdp.collector.campaign import Campaign
@@ -14,12 +17,12 @@ from relaxdp.collector.wire import Accepted, Batch, PublicCampaign, Report, Resu
 from relaxdp.errors import ReportOutsideEncodingError, ServiceError
 from relaxdp.service.bodies import check_media_type, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
-from starlette.requests import Request
-from starlette.responses import Response
 
 _REPORT, _BATCH, _WITHDRAWAL = decoder_of(Report), decoder_of(Batch), decoder_of(Withdrawal)
 _ANSWERS = {status: ENCODER.encode(Accepted(status)) for status in (NEW, SAME)}  # type: ignore[arg-type]
-_LABELS = {outcome: (("outcome", outcome),) for outcome in (NEW, SAME, DIFFERS, CLOSED, NOT_OPEN, OUTSIDE, UNINVITED, GONE)}
+_LABELS = {
+    outcome: (("outcome", outcome),) for outcome in (NEW, SAME, DIFFERS, CLOSED, NOT_OPEN, OUTSIDE, UNINVITED, GONE)
+}
 _JSON = "application/json"
 _FINAL = (
     "the reports are gone, and later ones will be refused. The privacy that they cost does not come back: whoever saw "

@@ -16,18 +16,17 @@ DEVICE_BYTES = 16
 Known = dict[bytes, dict[int, bytes]]
 """Of each device that has any: its reports by level."""
 
-_SQLITE_ROWS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) "
 _SQLITE_FIND = (
-    _SQLITE_ROWS + "SELECT r.device, r.level, r.report FROM n CROSS JOIN collector_report r "
+    "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) "
+    "SELECT r.device, r.level, r.report FROM n CROSS JOIN collector_report r "
     "WHERE r.campaign = ?3 AND r.device = substr(?1, i * 16 + 1, 16)"
 )
 _SQLITE_INSERT = (
-    _SQLITE_ROWS + "INSERT INTO collector_report (campaign, device, level, report) "
+    "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) "
+    "INSERT INTO collector_report (campaign, device, level, report) "
     "SELECT ?3, substr(?1, i * ?5 + 1, 16), ?4, substr(?1, i * ?5 + 17, ?5 - 16) FROM n"
 )
-_POSTGRES_FIND = (
-    "SELECT device, level, report FROM collector_report WHERE campaign = %s AND device = ANY(%s::bytea[])"
-)
+_POSTGRES_FIND = "SELECT device, level, report FROM collector_report WHERE campaign = %s AND device = ANY(%s::bytea[])"
 _POSTGRES_INSERT = (
     "INSERT INTO collector_report (campaign, level, device, report) "
     "SELECT %s, %s, device, report FROM unnest(%s::bytea[], %s::bytea[]) AS row(device, report)"

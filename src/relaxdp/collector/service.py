@@ -20,9 +20,9 @@ from relaxdp.collector.writer import Writer
 from relaxdp.errors import UnknownCampaignError, WrongTokenError
 from relaxdp.service.database import Database
 from relaxdp.service.metrics import Metrics
+from relaxdp.service.prepare import OPERATOR
 from relaxdp.service.tokens import bears, digest_for
 
-OPERATOR = "operator"
 REPORTS = "relaxdp_reports_total"
 _MOST_KEPT = 1000
 _RELOAD_SECONDS = 5.0
@@ -43,7 +43,9 @@ class Collector:
         self._read_digest = 0.0
         metrics.counter(REPORTS, "Reports by what became of them.")
         metrics.gauge("relaxdp_waiting_reports", "Reports that wait for their commit.", lambda: self.writer.waiting)
-        metrics.gauge("relaxdp_commits", "Groups of reports committed since the start.", lambda: self.writer.groups)
+        metrics.gauge(
+            "relaxdp_commits_total", "Groups of reports, each one commit.", lambda: self.writer.groups, kind="counter"
+        )
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
         """Look at one snapshot of the database, in a thread."""

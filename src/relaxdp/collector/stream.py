@@ -7,6 +7,8 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 
+from sqlalchemy import Connection
+
 from relaxdp.collector import states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.estimates import Levels, estimate, read_counts
@@ -15,7 +17,6 @@ from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
 from relaxdp.collector.wire import Estimate, EstimateOptions
 from relaxdp.errors import RelaxdpError, TooManyRequestsError
-from sqlalchemy import Connection
 
 MOST_STREAMS = 100
 _SECONDS = 1.0
@@ -37,7 +38,9 @@ class Estimates:
         def work(connection: Connection) -> tuple[CampaignState, Levels]:
             state = decided(campaign, states.look(connection, campaign.number), clock)
             kept = self._kept.get((campaign.number, options))
-            return state, [] if kept is not None and kept.version == state.version else read_counts(connection, campaign)
+            return state, [] if kept is not None and kept.version == state.version else read_counts(
+                connection, campaign
+            )
 
         state, levels = await self._collector.read(work)
         kept = self._kept.get((campaign.number, options))

@@ -77,7 +77,7 @@ class EncodingRequest(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(max_length=64)]
     values: Annotated[list[Label], Meta(max_length=10_000)] | None = None
     range: tuple[float, float] | None = None
-    options: dict[str, int] = {}  # noqa: RUF012 (msgspec copies it)
+    options: dict[str, int] = {}
     candidates: Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=10_000)] | None = None
 
 

@@ -82,7 +82,7 @@ class Writer:
         return self._loop.create_future()
 
     async def _submit(self, job: _Job) -> Any:
-        size = max(1, len(job.items))
+        size = len(job.items)
         if self.waiting + size > MOST_WAITING:
             raise TooManyRequestsError("more is waiting to be written than the service takes. Nothing was stored.")
         if not self.is_alive:

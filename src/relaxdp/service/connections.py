@@ -12,8 +12,6 @@ from uvicorn.server import ServerState
 from relaxdp.errors import RelaxdpError, RequestTimeoutError, TooManyRequestsError
 from relaxdp.service.problems import problem_response
 
-IDLE_SECONDS, MOST_CONNECTIONS = 30.0, 4096
-
 
 class PatientProtocol(HttpToolsProtocol):
     """Uvicorn's protocol, whose patience has an end before the first request as well.
@@ -21,14 +19,12 @@ class PatientProtocol(HttpToolsProtocol):
     Uvicorn closes a connection that waits for its next request; one that never sends a whole first one it keeps.
     """
 
-    idle_seconds = IDLE_SECONDS
-    most_connections = MOST_CONNECTIONS
-
     def __init__(
         self, config: Config, server_state: ServerState, app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
+        _loop: asyncio.AbstractEventLoop | None = None, *, idle_seconds: float, most_connections: int,
     ) -> None:  # fmt: skip
         super().__init__(config, server_state, app_state, _loop)
+        self.idle_seconds, self.most_connections = idle_seconds, most_connections
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -75,10 +71,3 @@ class PatientProtocol(HttpToolsProtocol):
         head = [STATUS_LINE[answer.status_code], *lines, b"connection: close\r\n\r\n"]
         self.transport.write(b"".join(head) + bytes(answer.body))
         self.transport.close()
-
-
-def protocol_with(idle_seconds: float, most_connections: int) -> type[PatientProtocol]:
-    """Return the protocol with other limits."""
-    return type(
-        "PatientProtocol", (PatientProtocol,), {"idle_seconds": idle_seconds, "most_connections": most_connections}
-    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 Labels = tuple[tuple[str, str], ...]
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -29,9 +30,11 @@ class Metrics:
         self._help[name] = ("histogram", meaning)
         self._histograms[name] = {}
 
-    def gauge(self, name: str, meaning: str, read: Callable[[], float]) -> None:
-        """Declare a gauge."""
-        self._help[name] = ("gauge", meaning)
+    def gauge(
+        self, name: str, meaning: str, read: Callable[[], float], *, kind: Literal["gauge", "counter"] = "gauge"
+    ) -> None:
+        """Declare a number that is asked for: a gauge of this worker, or a counter that somebody else keeps."""
+        self._help[name] = (kind, meaning)
         self._gauges[name] = read
 
     def add(self, name: str, labels: Labels = (), amount: float = 1) -> None:
@@ -55,11 +58,15 @@ class Metrics:
         gauges = {name: read() for name, read in self._gauges.items()}
         return json.dumps({"counters": counters, "histograms": rows, "gauges": gauges})
 
-    def text(self, others: Iterable[str] = ()) -> str:
+    def text(self, others: Sequence[str] = ()) -> str:
         """Return Prometheus text: the sums over this worker and the snapshots of others."""
         counters: dict[tuple[str, Labels], float] = {}
         histograms: dict[tuple[str, Labels], list[float]] = {}
-        gauges: dict[str, float] = dict.fromkeys(self._gauges, 0.0)
+        gauges = {name: read() for name, read in self._gauges.items()}
+        for content in map(json.loads, others):  # what a worker has waiting is its own affair
+            for name, value in content["gauges"].items():
+                if self._help.get(name, ("",))[0] == "counter":
+                    gauges[name] = gauges.get(name, 0) + value
         for content in map(json.loads, [self.snapshot(), *others]):
             for name, labels, value in content["counters"]:
                 key = (name, _labels(labels))
@@ -67,12 +74,10 @@ class Metrics:
             for name, labels, row in content["histograms"]:
                 key = (name, _labels(labels))
                 histograms[key] = [a + b for a, b in zip(histograms.get(key, [0.0] * len(row)), row, strict=True)]
-            for name, value in content["gauges"].items():
-                gauges[name] = gauges.get(name, 0) + value
         lines: list[str] = []
         for name, (kind, meaning) in self._help.items():
             lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
-            if kind == "gauge":
+            if name in gauges:
                 lines.append(f"{name} {gauges[name]:g}")
             lines += [f"{name}{_shown(key[1])} {value:.17g}" for key, value in counters.items() if key[0] == name]
             for key, row in histograms.items():

@@ -60,7 +60,7 @@ def application(operations: Sequence[Operation], **options: Any) -> tuple[Starle
         for operation in own:
             templates[operation.handler] = path
             made.append(Route(path, operation.handler, methods=[operation.method]))
-    handlers: dict[Any, Any] = {RelaxdpError: _on_error, HTTPException: _on_http}
+    handlers: dict[Any, Any] = {RelaxdpError: _on_error, HTTPException: _on_http, Exception: _on_mistake}
     allowed = {path: _allowed(own) for path, own in routes.items()}
     app = Starlette(routes=made, exception_handlers=handlers, **options)
     app.state.allowed = allowed
@@ -89,6 +89,12 @@ def _allowed(own: Sequence[Operation]) -> str:
 async def _on_error(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, RelaxdpError)  # noqa: S101 (that is what it is registered for)
     return problem_response(problem)
+
+
+async def _on_mistake(request: Request, problem: Exception) -> Response:
+    """Answer for a mistake of ours, in the shape of every error; the shell logs it."""
+    content = b'{"error":"internal","message":"the service made a mistake. Nothing was acknowledged.","fields":{}}'
+    return Response(content, 500, media_type="application/json")
 
 
 async def _on_http(request: Request, problem: Exception) -> Response:

@@ -63,7 +63,7 @@ def code_of(kind: type[RelaxdpError]) -> str:
 
 def status_of(kind: type[BaseException]) -> int:
     """Return the status of a kind of error: that of the nearest base class that has one."""
-    return next((STATUSES[base] for base in kind.__mro__ if base in STATUSES), 422)  # type: ignore[index]
+    return next((STATUSES[base] for base in kind.__mro__ if base in STATUSES), 422)
 
 
 def problem_response(problem: RelaxdpError, headers: dict[str, str] | None = None) -> Response:

@@ -14,6 +14,7 @@ from relaxdp.errors import ServiceError
 from relaxdp.service.settings import Settings
 
 Build = Callable[[Settings], Any]
+BACKLOG = 2048
 
 
 def listen(settings: Settings) -> tuple[socket.socket, str]:
@@ -39,7 +40,7 @@ def serve(build: Build, settings: Settings, listening: socket.socket) -> None:
     import uvicorn  # noqa: PLC0415
     from uvicorn.supervisors import Multiprocess  # noqa: PLC0415
 
-    from relaxdp.service.connections import configured_protocol  # noqa: PLC0415
+    from relaxdp.service.connections import PatientProtocol  # noqa: PLC0415
 
     _raise_open_files()
     settings = replace(settings, run=secrets.token_hex(8))
@@ -47,7 +48,9 @@ def serve(build: Build, settings: Settings, listening: socket.socket) -> None:
         partial(build, settings),
         factory=True,
         workers=settings.workers,
-        http=configured_protocol(settings.idle_seconds, settings.most_connections),
+        http=partial(  # type: ignore[arg-type]
+            PatientProtocol, idle_seconds=settings.idle_seconds, most_connections=settings.most_connections
+        ),
         ws="none",
         access_log=False,
         log_level="warning",
@@ -57,7 +60,7 @@ def serve(build: Build, settings: Settings, listening: socket.socket) -> None:
         timeout_graceful_shutdown=settings.shutdown_seconds,
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.certificate_key,
-        backlog=2048,
+        backlog=BACKLOG,
     )
     if settings.workers == 1:
         uvicorn.Server(config).run(sockets=[listening])

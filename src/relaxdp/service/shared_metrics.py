@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from typing import Any
 
@@ -55,8 +56,6 @@ class SharedMetrics:
 
     async def _repeat(self, writer: Any) -> None:
         while True:
-            try:
+            with contextlib.suppress(RelaxdpError):  # the next time
                 await writer.call(self._write)
-            except RelaxdpError:
-                pass  # the next time
             await asyncio.sleep(_SECONDS)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Any
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from relaxdp.errors import TooManyRequestsError
 from relaxdp.service.buckets import Buckets
 from relaxdp.service.clients import Networks, client_of
 from relaxdp.service.metrics import Metrics
+from relaxdp.service.mistakes import log_mistake
 from relaxdp.service.problems import problem_response
 from relaxdp.service.request_log import RequestLog
 
 REQUESTS = "relaxdp_requests_total"
 SECONDS = "relaxdp_request_seconds"
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-
-_logger = logging.getLogger("relaxdp.service")
 
 
 class Shell:
@@ -37,6 +34,7 @@ class Shell:
         metrics.histogram(SECONDS, "How long requests took, by route.")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
@@ -54,11 +52,8 @@ class Shell:
                 await self._inner(scope, receive, watched)
             else:
                 await _refuse(scope, receive, watched)
-        except Exception:
-            # The traceback goes to the log, which is the operator's; it holds code and no request.
-            _logger.exception("a request failed")
-            if status == 0:
-                await _failed(scope, receive, watched)
+        except Exception as problem:
+            log_mistake("a request failed", problem)
         finally:
             seconds = time.perf_counter() - start
             route = self._route_of(scope.get("endpoint"))
@@ -72,7 +67,3 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     problem = TooManyRequestsError("this client asks more often than it may. Nothing was stored.")
     await problem_response(problem)(scope, receive, send)
 
-
-async def _failed(scope: Scope, receive: Receive, send: Send) -> None:
-    content = b'{"error":"internal","message":"the service made a mistake. Nothing was acknowledged.","fields":{}}'
-    await Response(content, 500, media_type="application/json")(scope, receive, send)

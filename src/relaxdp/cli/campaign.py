@@ -1,0 +1,240 @@
+"""`relaxdp campaign ...`: questions to many devices, asked of a running collector."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from relaxdp.cli.campaign_file import Asked, campaign_request
+from relaxdp.cli.campaign_tables import estimate_table, expected, heading, level_table, overview, plain
+from relaxdp.collector.client import Client, tidy
+from relaxdp.collector.client_address import Server
+from relaxdp.collector.client_operator import Operator, operator_token
+from relaxdp.errors import OptionError
+
+app = typer.Typer(help="Ask many devices a question: create and steer campaigns of a collector.", no_args_is_help=True)
+
+ServerOption = Annotated[
+    str, typer.Option("--server", envvar="RELAXDP_SERVER", help="Address of the collector.", show_default=False)
+]
+TokenFile = Annotated[
+    Path | None, typer.Option("--token-file", help="File with the operator token  [default: RELAXDP_TOKEN is read]")
+]
+CaFile = Annotated[Path | None, typer.Option("--ca-file", help="Certificates to trust, for a private authority.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Campaign = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Name of the campaign.")]
+
+
+def _operator(server: str, token_file: Path | None, ca_file: Path | None) -> Operator:
+    client = Client(attempts=3, ca_file=None if ca_file is None else str(ca_file))
+    return Operator(Server.parse(server), operator_token(token_file, os.environ), client)
+
+
+@app.command("create")
+def create(
+    server: ServerOption,
+    question: Annotated[str | None, typer.Option(help="The question, as people read it.")] = None,
+    levels: Annotated[str | None, typer.Option(help="Epsilons of the levels, like 0.1,0.5,1,2.")] = None,
+    values: Annotated[str | None, typer.Option(help="Values to choose from, like a,b,c.")] = None,
+    values_file: Annotated[Path | None, typer.Option(help="File of values, one a line.")] = None,
+    number_range: Annotated[
+        tuple[float, float] | None, typer.Option("--range", help="Answers are numbers from LOW to HIGH.")
+    ] = None,
+    free_text: Annotated[
+        Path | None, typer.Option("--words", help="Answers are free text; the file lists the words to look for.")
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="How values become reports; auto takes the best one.")] = "auto",
+    half_width: Annotated[
+        float | None, typer.Option(help="Finish by itself when the intervals are so narrow, like 0.01.")
+    ] = None,
+    devices: Annotated[
+        int | None, typer.Option(help="Relax by itself when so many devices have reported at a level.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--id", help="Name of the campaign  [default: a random one]")] = None,
+    opens: Annotated[str | None, typer.Option(help="When it opens, like 2026-12-01T08:00:00Z.")] = None,
+    closes: Annotated[str | None, typer.Option(help="When it closes.")] = None,
+    invitations: Annotated[bool, typer.Option("--invitations", help="Only devices with an invitation count.")] = False,
+    file: Annotated[Path | None, typer.Option(help="The whole campaign as JSON, instead of all other options.")] = None,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create a campaign. Question, values and levels stay as they are for its whole life."""
+    asked = Asked(
+        question, levels, values, values_file, number_range, free_text, encoding, half_width, devices, name, opens,
+        closes, invitations,
+    )  # fmt: skip
+    request = campaign_request(asked, file)
+    made = _operator(server, token_file, ca_file).create(request)
+    if as_json:
+        typer.echo(json.dumps(made))
+        return
+    address = f"{Server.parse(server)}/v1/campaigns/{made.get('id')}"
+    typer.echo(f"created {made.get('id')}; devices join it at {address}")
+
+
+@app.command("list")
+def list_(
+    server: ServerOption, token_file: TokenFile = None, ca_file: CaFile = None, as_json: JsonOption = False
+) -> None:
+    """List all campaigns of a collector."""
+    found = _operator(server, token_file, ca_file).campaigns()
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    table = Table()
+    for name in ("campaign", "question", "state"):
+        table.add_column(name)
+    for name in ("epsilon", "devices", "half-width"):
+        table.add_column(name, justify="right")
+    with expected():
+        for each in found:
+            table.add_row(*overview(each))
+    Console().print(table)
+
+
+@app.command("show")
+def show(
+    campaign: Campaign,
+    server: ServerOption,
+    method: Annotated[
+        str, typer.Option(help="average, or precision where levels do not depend on answers.")
+    ] = "average",
+    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where a campaign stands: its levels, and what is estimated from all devices together."""
+    operator = _operator(server, token_file, ca_file)
+    status = operator.status(campaign)
+    found = operator.estimate(campaign, method=method, confidence_level=confidence)
+    if as_json:
+        typer.echo(json.dumps({"status": status, "estimate": found}))
+        return
+    with expected():
+        parts = [heading(status), level_table(status), estimate_table(found)]
+    for part in parts:
+        if part is not None:
+            Console().print(part)
+
+
+@app.command("relax")
+def relax(
+    campaign: Campaign,
+    server: ServerOption,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Open the next level. It cannot be closed again."""
+    _steer(campaign, "relax", server, token_file, ca_file, as_json)
+
+
+@app.command("pause")
+def pause(
+    campaign: Campaign,
+    server: ServerOption,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take no reports for a while."""
+    _steer(campaign, "pause", server, token_file, ca_file, as_json)
+
+
+@app.command("resume")
+def resume(
+    campaign: Campaign,
+    server: ServerOption,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on after a pause."""
+    _steer(campaign, "resume", server, token_file, ca_file, as_json)
+
+
+@app.command("finish")
+def finish(
+    campaign: Campaign,
+    server: ServerOption,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """End a campaign for good. Devices erase their answers and keys when they hear of it."""
+    _steer(campaign, "finish", server, token_file, ca_file, as_json)
+
+
+@app.command("reduce")
+def reduce(
+    campaign: Campaign,
+    server: ServerOption,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete the reports of a finished campaign and keep their counts. They cannot be exported any more."""
+    _steer(campaign, "reduce", server, token_file, ca_file, as_json)
+
+
+@app.command("export")
+def export(
+    campaign: Campaign,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where a Parquet file for each level goes.")],
+    server: ServerOption,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write all reports to Parquet files, one for each level, which `relaxdp estimate` reads together."""
+    operator = _operator(server, token_file, ca_file)
+    status = operator.status(campaign)
+    with expected():
+        opened = [] if status["open_level"] is None else status["levels"][: status["open_level"] + 1]
+        files = [folder / f"epsilon-{plain(level['epsilon'])}.parquet" for level in opened]
+    if folder.is_dir() and any(file.exists() for file in files):
+        raise OptionError(f"the folder {str(folder)!r} holds an export already. Nothing was written.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise OptionError(
+            f"the folder {str(folder)!r} cannot be made: {problem.strerror}. Nothing was written."
+        ) from None
+    for place, file in enumerate(files):
+        operator.export(campaign, place, file)
+    if as_json:
+        typer.echo(json.dumps({"files": [str(file) for file in files]}))
+        return
+    typer.echo(f"wrote {len(files)} files to {folder}; relaxdp estimate {folder}/*.parquet reads them")
+
+
+@app.command("invite")
+def invite(
+    campaign: Campaign,
+    server: ServerOption,
+    count: Annotated[int, typer.Option(help="How many invitations.")] = 1,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make one-time invitations. They are shown this once, one a line."""
+    made = _operator(server, token_file, ca_file).invite(campaign, count)
+    typer.echo(json.dumps({"invitations": made}) if as_json else "\n".join(map(tidy, made)))
+
+
+def _steer(campaign: str, verb: str, server: str, token_file: Path | None, ca_file: Path | None, as_json: bool) -> None:
+    status = _operator(server, token_file, ca_file).act(campaign, verb)
+    if as_json:
+        typer.echo(json.dumps(status))
+    else:
+        with expected():
+            words = heading(status)
+        Console().print(words)

@@ -1,0 +1,88 @@
+"""A collector's answers as tables. They come from elsewhere: what is in them is shown, never obeyed or trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from relaxdp.collector.client import tidy
+from relaxdp.errors import ServerAnswerError
+
+
+@contextmanager
+def expected() -> Iterator[None]:
+    """Read a server's answer; one that is something else is a sentence, not a traceback."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
+        if isinstance(problem, ServerAnswerError):
+            raise
+        raise ServerAnswerError("the server's answer is not what a collector answers. Is the address right?") from None
+
+
+def _text(content: Any) -> str:
+    return escape(tidy(str(content)))
+
+
+def plain(epsilon: Any) -> str:
+    """Return an epsilon that may become part of a file's name."""
+    if not isinstance(epsilon, str) or not epsilon.replace(".", "").isdigit():
+        raise ValueError("no epsilon")
+    return epsilon
+
+
+def _epsilon(status: dict[str, Any]) -> str:
+    return "-" if status["open_level"] is None else _text(status["levels"][status["open_level"]]["epsilon"])
+
+
+def _width(width: Any) -> str:
+    return "-" if width is None else f"{float(width):.4g}"
+
+
+def overview(status: dict[str, Any]) -> list[str]:
+    """Return a campaign as the row of a list."""
+    counts = (f"{int(status['devices']['total']):,}", _width(status["half_width"]))
+    return [_text(status["id"]), _text(status["question"]), _text(status["state"]), _epsilon(status), *counts]
+
+
+def heading(status: dict[str, Any]) -> str:
+    """Return where a campaign stands, in two lines."""
+    target = status["target"]
+    wanted = "" if target is None else f"; the target is a half-width of {_width(target['half_width'])}"
+    met = " (met)" if target is not None and status["target_met"] else ""
+    refused = int(status["refused"]["differing"])
+    differing = f"\n{refused:,} reports were refused: their devices had sent others before." if refused else ""
+    return (
+        f"{_text(status['id'])}: {_text(status['question'])}\n{_text(status['state'])} at epsilon {_epsilon(status)}, "
+        f"{int(status['devices']['total']):,} devices{wanted}{met}{differing}"
+    )
+
+
+def level_table(status: dict[str, Any]) -> Table:
+    """Return how many devices have each level as their highest."""
+    table = Table()
+    for heading in ("level", "epsilon", "devices"):
+        table.add_column(heading, justify="right")
+    counts = zip(status["levels"], status["devices"]["per_level"], strict=True)
+    for place, (level, devices) in enumerate(counts):
+        here = " *" if place == status["open_level"] else ""
+        table.add_row(f"{place + 1}{here}", _text(level["epsilon"]), f"{int(devices):,}")
+    return table
+
+
+def estimate_table(found: dict[str, Any]) -> Table | None:
+    """Return what all devices together say, None before there are any."""
+    if found["pooled"] is None:
+        return None
+    table = Table(title=f"from {int(found['devices']):,} devices at their highest levels")
+    table.add_column("value")
+    for heading in ("estimate", f"{100 * float(found['confidence_level']):g} % interval"):
+        table.add_column(heading, justify="right")
+    for row in found["pooled"]:
+        interval = f"{float(row['low']):.4f} .. {float(row['high']):.4f}"
+        table.add_row(_text(row["value"]), f"{float(row['estimate']):.4f}", interval)
+    return table

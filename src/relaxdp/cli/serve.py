@@ -1,0 +1,62 @@
+"""`relaxdp serve`: the collector as a service."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relaxdp.cli.service import DEFAULT, DatabaseOption
+from relaxdp.errors import MissingPartError, OptionError
+
+
+def serve(
+    db: DatabaseOption = DEFAULT,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
+    workers: Annotated[int, typer.Option(help="Processes.", min=1, max=64)] = 1,
+    token_file: Annotated[
+        Path | None, typer.Option(help="Write a new operator's token here instead of showing it.")
+    ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="TLS certificate chain, PEM.")] = None,
+    certificate_key: Annotated[Path | None, typer.Option(help="TLS private key, PEM.")] = None,
+    trusted_proxy: Annotated[
+        list[str] | None, typer.Option(help="Address or network whose X-Forwarded-For is believed; may be repeated.")
+    ] = None,
+    rate: Annotated[float, typer.Option(help="Requests a second of one client; 0 for no limit.", min=0)] = 100.0,
+    burst: Annotated[float, typer.Option(help="Requests of one client at once.", min=1)] = 1000.0,
+    body_limit: Annotated[int, typer.Option(help="Largest body of a request, in bytes.", min=1000)] = 1 << 20,
+    idle_seconds: Annotated[float, typer.Option(help="How long a connection may stay silent.", min=0.1)] = 30.0,
+    connections: Annotated[int, typer.Option(help="Connections that a worker keeps open.", min=10)] = 4096,
+    request_log: Annotated[bool, typer.Option(help="Log requests, without addresses or contents.")] = True,
+) -> None:
+    """Collect reports from devices, and estimate; SQLite by default, PostgreSQL by URL."""
+    try:
+        from relaxdp.collector.app import build  # noqa: PLC0415
+        from relaxdp.service.run import BACKLOG, listen  # noqa: PLC0415
+        from relaxdp.service.run import serve as run  # noqa: PLC0415
+    except ImportError:
+        raise MissingPartError(
+            "the service needs more packages: pip install 'relaxdp[server]'. Nothing was started."
+        ) from None
+    from relaxdp.service.prepare import prepare  # noqa: PLC0415
+    from relaxdp.service.settings import Settings  # noqa: PLC0415
+
+    if (certificate is None) != (certificate_key is None):
+        raise OptionError("TLS needs both --certificate and --certificate-key. Nothing was started.")
+    settings = Settings(
+        database=db, host=host, port=port, workers=workers, rate=rate, burst=burst, body_limit=body_limit,
+        trusted_proxies=tuple(trusted_proxy or ()), request_log=request_log, certificate=certificate,
+        certificate_key=certificate_key, idle_seconds=idle_seconds, most_connections=connections,
+    )  # fmt: skip
+    listening, address = listen(settings)
+    token = prepare(settings, token_file)
+    if token is not None:
+        typer.echo(f"operator token: {token}")
+        typer.echo("It is shown this once; only its digest is kept.")
+    listening.listen(BACKLOG)  # from here on clients wait for us, and are not refused
+    typer.echo(f"listening on {address}")
+    sys.stdout.flush()  # whoever started us through a pipe waits for the address
+    run(build, settings, listening)

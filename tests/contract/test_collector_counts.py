@@ -1,0 +1,185 @@
+"""Counts always equal a recount of the stored reports, whatever devices, operators and chance do, on both stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+from tests.servers.collectors import STORES
+
+from relaxdp.collector import campaigns, counts, states
+from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.definition import complete
+from relaxdp.collector.ingest import Item, ingest
+from relaxdp.collector.schema import REPORTS, WITHDRAWN
+from relaxdp.collector.wire import CampaignRequest, EncodingRequest, LevelRequest
+from relaxdp.errors import CampaignStateError
+from relaxdp.service.database import Database
+
+LEVELS = [LevelRequest("0.5"), LevelRequest("1"), LevelRequest("2")]
+ENCODINGS = {
+    "categorical": EncodingRequest("categorical", ["a", "b", "c"]),
+    "unary": EncodingRequest("unary-optimised", ["a", "b", "c"]),
+    "local-hash": EncodingRequest("local-hash", ["a", "b", "c"], options={"buckets": 3}),
+    "numeric": EncodingRequest("numeric", range=(0.0, 1.0)),
+    "bloom": EncodingRequest("bloom", options={"bits": 8, "hashes": 1, "cohorts": 2}, candidates=["a", "b"]),
+}
+FIXED = {"local-hash": 8, "bloom": 4}
+DEVICES = [bytes([number]) * 16 for number in range(6)]
+
+
+@pytest.fixture(scope="module", params=STORES)
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    name = None
+    if request.param == "sqlite":
+        made = Database(f"sqlite:///{tmp_path_factory.mktemp('counts')}/service.db")
+    else:
+        postgres = request.getfixturevalue("postgres")
+        name = postgres.database()
+        made = Database(postgres.url(name))
+    made.prepare()
+    yield made
+    made.close()
+    if name is not None:
+        postgres.give_back(name)
+
+
+def kept(encoding: str, device: int, choice: int) -> bytes:
+    """One of a few reports that a device could send; seeds and cohorts mostly stay, as they should."""
+    if encoding == "local-hash":
+        return bytes([device]) * 8 + bytes([choice % 3])
+    if encoding == "bloom":
+        return bytes([device % 2, 0, 0, 0, choice % 256])
+    if encoding == "numeric":
+        return bytes([choice % 2])
+    return bytes([choice % 3])
+
+
+REPORT = st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5))
+DEED = st.one_of(
+    st.tuples(st.just("reports"), st.lists(REPORT, min_size=1, max_size=8)),
+    st.tuples(st.just("withdraw"), st.integers(0, 5)),
+    st.tuples(st.sampled_from(["relax", "relax", "pause", "resume"]), st.none()),
+)
+
+
+class Model:
+    """What ought to be stored, in plain Python: reports by device, and what the operator did."""
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, dict[int, bytes]] = {}
+        self.gone: set[bytes] = set()
+        self.level, self.open = 0, True
+
+    def outcome(self, device: bytes, level: int, report: bytes, fixed: int) -> str:
+        own = self.rows.get(device, {})
+        if device in self.gone:
+            return "device_withdrawn"
+        if level in own:
+            return "same" if own[level] == report else "report_differs"
+        if any(each[:fixed] != report[:fixed] for each in own.values()):
+            return "report_differs"
+        if not self.open:
+            return "campaign_closed"
+        if level > self.level:
+            return "level_not_open"
+        self.rows.setdefault(device, {})[level] = report
+        return "new"
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@given(deeds=st.lists(DEED, min_size=1, max_size=25))
+@settings(
+    max_examples=12, deadline=None, derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)  # fmt: skip
+def test_counts_equal_a_recount(database: Database, encoding: str, deeds: list[tuple[str, Any]]) -> None:
+    request = complete(CampaignRequest("q", ENCODINGS[encoding], LEVELS))
+    with database.writing() as connection:
+        campaign = campaigns.create(connection, Campaign(0, request), now=0.0)
+    model = Model()
+    for deed, detail in deeds:
+        if deed == "reports":
+            chosen = [(DEVICES[d], level, kept(encoding, d, choice)) for d, level, choice in detail]
+            items = [Item(*each) for each in chosen]
+            with database.writing() as connection:
+                ingest(connection, campaign, items, now=0.0)
+            wanted = [model.outcome(*each, FIXED.get(encoding, 0)) for each in chosen]
+            assert [item.outcome for item in items] == wanted
+        elif deed == "withdraw":
+            device = DEVICES[detail]
+            with database.writing() as connection:
+                gone = campaigns.withdraw(connection, campaign, device)
+            assert gone == len(model.rows.pop(device, {}))
+            model.gone.add(device)
+        else:
+            step(database, campaign, deed, model)
+        check(database, campaign, model)
+
+
+def step(database: Database, campaign: Campaign, deed: Any, model: Model) -> None:
+    possible = {"relax": model.open and model.level < 2, "pause": model.open, "resume": not model.open}[deed]
+    try:
+        with database.writing() as connection:
+            campaigns.step(connection, campaign, deed, now=0.0)
+    except CampaignStateError:
+        assert not possible
+        return
+    assert possible
+    model.level += deed == "relax"
+    model.open = deed != "pause"
+
+
+def check(database: Database, campaign: Campaign, model: Model) -> None:
+    """Recount from the stored rows and from the model, and compare with what was kept along the way."""
+    table = REPORTS.c
+    with database.reading() as connection:
+        query = select(table.device, table.level, table.report).where(table.campaign == campaign.number)
+        stored: dict[bytes, dict[int, bytes]] = {}
+        for device, level, report in connection.execute(query):
+            stored.setdefault(bytes(device), {})[level] = bytes(report)
+        state = states.look(connection, campaign.number)
+        found = [counts.read_level(connection, campaign.number, level) for level in range(3)]
+    assert {device for device, own in stored.items() if WITHDRAWN in own} == model.gone
+    assert {device: own for device, own in stored.items() if WITHDRAWN not in own} == model.rows
+    assert (state.open_level, state.state) == (model.level, "open" if model.open else "paused")
+    for level in range(3):
+        highest = [own[level] for own in model.rows.values() if max(own) == level]
+        wanted = campaign.codec.count(highest) if highest else {}
+        assert state.devices[level] == len(highest)
+        for part in {*wanted, *found[level]}:
+            have = found[level].get(part)
+            assert np.array_equal(0 if have is None else have, wanted.get(part, np.zeros_like(have)))
+
+
+def test_a_mistake_in_the_counts_would_be_seen(database: Database) -> None:
+    """The recount must fail where counts are added but an earlier level is not taken away: a mutant."""
+    request = complete(CampaignRequest("q", ENCODINGS["categorical"], LEVELS))
+    with database.writing() as connection:
+        campaign = campaigns.create(connection, Campaign(0, request), now=0.0)
+        campaigns.step(connection, campaign, "relax", now=0.0)
+        ingest(connection, campaign, [Item(DEVICES[0], 0, b"\0"), Item(DEVICES[0], 1, b"\0")], now=0.0)
+        counts.add(connection, campaign.number, {0: campaign.codec.count([b"\0"])})
+    model = Model()
+    model.level, model.rows = 1, {DEVICES[0]: {0: b"\0", 1: b"\0"}}
+    with pytest.raises(AssertionError):
+        check(database, campaign, model)
+
+
+def test_reduced_campaigns_lose_their_reports_and_keep_their_counts(database: Database) -> None:
+    request = complete(CampaignRequest("q", ENCODINGS["categorical"], LEVELS))
+    with database.writing() as connection:
+        campaign = campaigns.create(connection, Campaign(0, request), now=0.0)
+        ingest(connection, campaign, [Item(device, 0, b"\1") for device in DEVICES], now=0.0)
+        for what in ("finish", "reduce"):
+            campaigns.step(connection, campaign, what, now=0.0)  # type: ignore[arg-type]
+        before = counts.read_level(connection, campaign.number, 0)
+        assert campaigns.sweep(connection, campaign, 4) == 4
+        assert campaigns.sweep(connection, campaign, 4) == 2
+        assert campaigns.sweep(connection, campaign, 4) == 0
+        assert np.array_equal(before[0], counts.read_level(connection, campaign.number, 0)[0])

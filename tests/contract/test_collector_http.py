@@ -1,0 +1,415 @@
+"""The collector's HTTP contract, on a real server, on both stores."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pa_parquet
+import pytest
+from tests.servers.collectors import STORES, Running, running, until
+from typer.testing import CliRunner
+
+import relaxdp as rx
+from relaxdp.cli.main import app
+from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.encode.bloom_release import release_bloom
+from relaxdp.law.epsilon import as_epsilon
+
+KEY = rx.Key.from_bytes(bytes(range(32)))
+
+
+@pytest.fixture(scope="module", params=STORES)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("collector")
+    if request.param == "sqlite":
+        with running(f"sqlite:///{folder}/service.db", folder) as started:
+            yield started
+        return
+    postgres = request.getfixturevalue("postgres")
+    name = postgres.database()
+    with running(postgres.url(name), folder) as started:
+        yield started
+    postgres.give_back(name)
+
+
+def device() -> str:
+    return os.urandom(16).hex()
+
+
+def report(campaign: dict[str, Any], label: Any, level: int = 0, **more: Any) -> dict[str, Any]:
+    return {"device": device(), "level": campaign["levels"][level], "report": label, **more}
+
+
+def send(server: Running, campaign: dict[str, Any], *reports: dict[str, Any]) -> list[str]:
+    answer = server.ask("POST", f"/v1/campaigns/{campaign['id']}/reports/batch", {"reports": list(reports)})
+    assert answer.status == 200, answer.body
+    return list(answer.json["results"])
+
+
+def status(server: Running, campaign: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = server.ask("GET", f"/v1/campaigns/{campaign['id']}/status", operator=True).json
+    return found
+
+
+def act(server: Running, campaign: dict[str, Any], verb: str) -> Any:
+    return server.ask("POST", f"/v1/campaigns/{campaign['id']}/{verb}", operator=True)
+
+
+def estimate(server: Running, campaign: dict[str, Any], query: str = "") -> dict[str, Any]:
+    answer = server.ask("GET", f"/v1/campaigns/{campaign['id']}/estimate{query}", operator=True)
+    assert answer.status == 200, answer.body
+    found: dict[str, Any] = answer.json
+    return found
+
+
+def test_a_campaign_from_end_to_end(server: Running) -> None:
+    made = server.create()
+    path = f"/v1/campaigns/{made['id']}"
+    seen = server.ask("GET", path)
+    assert seen.json["levels"] == [
+        {"epsilon": text, "threshold": str(rx.Categorical(["no", "yes"]).encoding.threshold(as_epsilon(text)))}
+        for text in ("0.5", "1", "2")
+    ]
+    assert (seen.json["state"], seen.json["open_level"], seen.json["release"]) == ("open", 0, made["id"])
+    assert server.ask("GET", path, if_none_match=seen.headers["etag"]).status == 304
+    first = report(made, "yes")
+    assert server.ask("POST", f"{path}/reports", first).json == {"status": "new"}
+    assert server.ask("POST", f"{path}/reports", first).json == {"status": "same"}
+    differs = server.ask("POST", f"{path}/reports", {**first, "report": "no"})
+    assert (differs.status, differs.error) == (409, "report_differs")
+    assert status(server, made)["refused"] == {"differing": 1}
+    above = server.ask("POST", f"{path}/reports", {**first, "level": made["levels"][1]})
+    assert (above.status, above.error) == (409, "level_not_open")
+    assert act(server, made, "relax").json["open_level"] == 1
+    assert server.ask("GET", path, if_none_match=seen.headers["etag"]).status == 200
+    assert server.ask("POST", f"{path}/reports", {**first, "level": made["levels"][1], "report": "no"}).status == 200
+    found = estimate(server, made)
+    assert [level["devices"] for level in found["levels"]] == [0, 1, 0]
+    assert found["devices"] == 1
+    late = report(made, "yes", 0)  # a device may stay below the open level
+    assert send(server, made, late) == ["new"]
+    assert status(server, made)["devices"] == {"total": 2, "per_level": [1, 1, 0]}
+    gone = server.ask("POST", f"{path}/withdraw", {"device": first["device"]})
+    assert (gone.json["status"], gone.json["reports"]) == ("withdrawn", 2)
+    assert server.ask("POST", f"{path}/withdraw", {"device": first["device"]}).json["reports"] == 0
+    assert server.ask("POST", f"{path}/reports", first).error == "device_withdrawn"
+    assert status(server, made)["devices"] == {"total": 1, "per_level": [1, 0, 0]}
+    assert act(server, made, "pause").json["state"] == "paused"
+    assert server.ask("POST", f"{path}/reports", report(made, "yes")).error == "campaign_closed"
+    assert send(server, made, late) == ["same"]
+    assert act(server, made, "pause").error == "campaign_state"
+    assert act(server, made, "resume").json["state"] == "open"
+    assert act(server, made, "reduce").error == "campaign_state"
+    assert act(server, made, "finish").json["state"] == "finished"
+    assert act(server, made, "relax").error == "campaign_state"
+    before = estimate(server, made)
+    assert act(server, made, "reduce").json["reduced"] is True
+    after = estimate(server, made)
+    assert (after["pooled"], after["levels"]) == (before["pooled"], before["levels"])
+    assert server.ask("GET", f"{path}/export?level=0", operator=True).error == "campaign_reduced"
+    assert server.ask("POST", f"{path}/withdraw", {"device": late["device"]}).error == "campaign_reduced"
+    assert server.ask("POST", f"{path}/reports", late).error in ("campaign_closed",)
+
+
+def test_a_batch_has_an_answer_for_each_report(server: Running) -> None:
+    made = server.create()
+    first = report(made, "yes")
+    answers = send(
+        server, made, first, first, {**first, "report": "no"}, report(made, "maybe"), report(made, 1),
+        report(made, "no", 1), {**report(made, "no"), "level": {"epsilon": "0.5", "threshold": "1"}},
+        report(made, "no"), report(made, "no", cohort=1),
+    )  # fmt: skip
+    assert answers == [
+        "new", "same", "report_differs", "report_outside_encoding", "report_outside_encoding", "level_not_open",
+        "level_not_open", "new", "report_outside_encoding",
+    ]  # fmt: skip
+    assert status(server, made)["devices"]["total"] == 2
+
+
+@pytest.mark.parametrize(
+    ("encoding", "wrong"),
+    [
+        ({"name": "categorical", "values": ["flu", "covid", "none"]}, ["", "Flu", 1, 0.5]),
+        ({"name": "categorical", "values": [1, 2, 4]}, ["1", 3, 1.5]),
+        ({"name": "unary-optimised", "values": ["flu", "covid", "none"]}, ["CA==", "AAA=", "x", 1]),
+        ({"name": "unary-symmetric", "values": list(range(20))}, ["AAAAAA==", "AADw"]),
+        ({"name": "local-hash", "values": list(range(50)), "options": {"buckets": 5}}, ["AAAAAAAAAAAF", "AA=="]),
+        ({"name": "numeric", "range": [0, 120]}, [1, "0", 119.9]),
+    ],
+)
+def test_every_encoding_is_estimated_as_the_library_does(
+    server: Running, encoding: dict[str, Any], wrong: list[Any], tmp_path: Path
+) -> None:
+    made = server.create(encoding=encoding)
+    path = f"/v1/campaigns/{made['id']}"
+    mechanism: Any = (
+        rx.Numeric(*encoding["range"])
+        if "range" in encoding
+        else rx.mechanism(encoding["values"], encoding=encoding["name"], **encoding.get("options", {}))
+    )
+    rng = np.random.default_rng(5)
+    truths = [60.5] * 300 if "range" in encoding else rng.choice(np.array(encoding["values"], object), 300).tolist()
+    ids = [device() for _ in truths]
+    where: Any = {"key": KEY, "release": made["id"], "attribute": "answer"}
+    assert act(server, made, "relax").status == 200
+    levels: list[list[Any]] = []
+    for place, many in enumerate((300, 200)):
+        reports = mechanism.release(truths, ids, epsilon=made["levels"][place]["epsilon"], **where)[:many]
+        levels.append(list(reports))
+        texts = [base64.b64encode(each).decode() if isinstance(each, bytes) else each for each in reports]
+        sent = [{**report(made, text, place), "device": name} for name, text in zip(ids, texts, strict=False)]
+        assert set(send(server, made, *sent)) == {"new"}
+    assert set(send(server, made, *(report(made, each) for each in wrong))) == {"report_outside_encoding"}
+    wanted = rx.Counts(mechanism)
+    wanted.add(levels[0][200:], epsilon="0.5")
+    wanted.add(levels[1], epsilon="1")
+    found = estimate(server, made)
+    pooled = wanted.estimate()
+    assert [row["estimate"] for row in found["pooled"]] == pytest.approx(np.atleast_1d(pooled.value).tolist())
+    assert [row["low"] for row in found["pooled"]] == pytest.approx(np.atleast_1d(pooled.interval()[0]).tolist())
+    level = mechanism.estimate(levels[1], epsilon="1")
+    assert [row["high"] for row in found["levels"][1]["rows"]] == pytest.approx(
+        np.atleast_1d(level.interval()[1]).tolist()
+    )
+    table = pa_parquet.read_table(io.BytesIO(server.ask("GET", f"{path}/estimate.parquet", operator=True).body))
+    assert table.num_rows == 3 * len(found["pooled"])
+    files = []
+    for place in range(2):
+        files.append(tmp_path / f"{place}.parquet")
+        files[-1].write_bytes(server.ask("GET", f"{path}/export?level={place}", operator=True).body)
+    names = pa_parquet.read_table(files[0])["device"].to_pylist()
+    assert names == sorted(ids)
+    shown = CliRunner().invoke(app, ["estimate", *map(str, files), "--json"])
+    assert shown.exit_code == 0, shown.output
+    rows = json.loads(shown.output)
+    texts = json.dumps(rows)
+    for value in np.atleast_1d(pooled.value).tolist():
+        assert any(str(round(value, digits)) in texts for digits in (6, 7, 8, 9)) or str(value) in texts
+
+
+def test_words_are_found_by_rappor(server: Running, tmp_path: Path) -> None:
+    words = [f"word-{number}" for number in range(20)]
+    options = {"bits": 32, "hashes": 2, "cohorts": 8}
+    made = server.create(
+        encoding={"name": "bloom", "options": options, "candidates": words},
+        levels=[{"epsilon": "4"}, {"epsilon": "8"}],
+    )
+    assert "candidates" not in server.ask("GET", f"/v1/campaigns/{made['id']}").json["encoding"]
+    truths = ["word-3"] * 600 + ["word-7"] * 400
+    ids = [device() for _ in truths]
+    shape = BloomShape(**options)
+    reports = release_bloom(
+        shape, truths, ids, key=KEY, epsilon=as_epsilon("4"), release=made["id"], attribute="answer"
+    )
+    sent = [
+        {
+            "device": name,
+            "level": made["levels"][0],
+            "cohort": int(cohort),
+            "report": base64.b64encode(row.tobytes()).decode(),
+        }
+        for name, cohort, row in zip(ids, reports.cohorts, reports.packed, strict=True)
+    ]
+    assert set(send(server, made, *sent[:300])) == {"new"}
+    assert send(server, made, {**sent[0], "cohort": 8}, {**sent[0], "cohort": None}) == ["report_outside_encoding"] * 2
+    moved = {**sent[0], "cohort": (sent[0]["cohort"] + 1) % 8}
+    assert send(server, made, moved) == ["report_differs"]
+    results = [send(server, made, *sent[start : start + 350]) for start in (300, 650)]
+    assert [set(each) for each in results] == [{"new"}] * 2
+    found = estimate(server, made)
+    best = sorted(found["pooled"], key=lambda row: -row["share"])[:2]
+    assert {row["value"] for row in best} == {"word-3", "word-7"}
+    assert best[0]["found"]
+    answer = server.ask("GET", f"/v1/campaigns/{made['id']}/export?level=0", operator=True)
+    (tmp_path / "reports.parquet").write_bytes(answer.body)
+    table = pa_parquet.read_table(tmp_path / "reports.parquet")
+    assert table.column_names == ["client", "cohort", "report"]
+    assert table.num_rows == found["devices"]
+
+
+def test_invitations_are_used_once(server: Running) -> None:
+    made = server.create(invitations=True)
+    path = f"/v1/campaigns/{made['id']}"
+    assert made["needs_invitation"]
+    first, second = server.ask("POST", f"{path}/invitations", {"count": 2}, operator=True).json["invitations"]
+    assert server.ask("POST", f"{path}/reports", report(made, "yes")).error == "invitation_refused"
+    assert server.ask("POST", f"{path}/reports", report(made, "yes", invitation="x")).status == 403
+    good = report(made, "yes", invitation=first)
+    assert send(server, made, good, {**report(made, "no"), "invitation": first}) == ["new", "invitation_refused"]
+    assert send(server, made, good) == ["same"]
+    assert act(server, made, "relax").status == 200
+    assert send(server, made, {"device": good["device"], "level": made["levels"][1], "report": "no"}) == ["new"]
+    assert status(server, made)["invitations"] == {"issued": 2, "used": 1}
+    assert send(server, made, report(made, "no", invitation=second)) == ["new"]
+    plain = server.create()
+    assert server.ask("POST", f"/v1/campaigns/{plain['id']}/invitations", {"count": 1}, operator=True).status == 422
+
+
+def test_a_campaign_relaxes_and_stops_by_itself(server: Running) -> None:
+    made = server.create(devices=400, target={"half_width": 0.09})
+    ids = [device() for _ in range(400)]
+    for place in range(3):
+        seen = status(server, made)
+        if seen["state"] == "finished":
+            break
+        assert seen["open_level"] == place
+        send(server, made, *({**report(made, "yes", place), "device": name} for name in ids))
+    seen = status(server, made)
+    assert (seen["state"], seen["open_level"], seen["target_met"]) == ("finished", 2, True)
+    assert seen["half_width"] <= 0.09
+    assert send(server, made, report(made, "yes", 2)) == ["campaign_closed"]
+
+
+def test_dates_open_relax_and_close(server: Running) -> None:
+    now = datetime.now(UTC)
+    soon, later, end = ((now + timedelta(seconds=seconds)).isoformat() for seconds in (2, 4, 6))
+    made = server.create(
+        opens=soon, closes=end, levels=[{"epsilon": "0.5"}, {"epsilon": "1", "opens": later}, {"epsilon": "2"}]
+    )
+    path = f"/v1/campaigns/{made['id']}"
+    assert (made["state"], made["open_level"]) == ("waiting", None)
+    assert server.ask("POST", f"{path}/reports", report(made, "yes")).error == "campaign_closed"
+    assert until(lambda: server.ask("GET", path).json["open_level"] == 0)
+    assert until(lambda: server.ask("GET", path).json["open_level"] == 1)
+    assert until(lambda: server.ask("GET", path).json["state"] == "finished")
+    # Nobody reported, so it was a duty that wrote it down.
+    assert until(lambda: status(server, made)["version"] >= 3)
+
+
+def test_definitions_that_make_no_sense(server: Running) -> None:
+    good = {
+        "question": "q",
+        "encoding": {"name": "categorical", "values": ["a", "b"]},
+        "levels": [{"epsilon": "1"}],
+    }
+    bad: list[dict[str, Any]] = [
+        {"levels": [{"epsilon": "1"}, {"epsilon": "1"}]},
+        {"levels": [{"epsilon": "0"}]},
+        {"levels": [{"epsilon": "1e-30"}]},
+        {"levels": [{"epsilon": "x"}]},
+        {"levels": [{"epsilon": "1", "opens": "2026-01-01T00:00:00Z"}]},
+        {"largest_epsilon": "0.5"},
+        {"question": " "},
+        {"encoding": {"name": "nothing", "values": ["a", "b"]}},
+        {"encoding": {"name": "categorical", "values": ["a"]}},
+        {"encoding": {"name": "categorical", "values": ["a", "a"]}},
+        {"encoding": {"name": "categorical", "values": ["a", 1]}},
+        {"encoding": {"name": "categorical", "values": [1, 2**60]}},
+        {"encoding": {"name": "categorical", "values": ["a", "b"], "options": {"buckets": 3}}},
+        {"encoding": {"name": "categorical", "values": ["a", "b"], "candidates": ["a"]}},
+        {"encoding": {"name": "categorical"}},
+        {"encoding": {"name": "numeric", "values": ["a", "b"]}},
+        {"encoding": {"name": "numeric", "range": [1, 1]}},
+        {"encoding": {"name": "local-hash", "values": ["a", "b"], "options": {"buckets": 1}}},
+        {"encoding": {"name": "bloom", "options": {"bits": 32, "hashes": 2}, "candidates": ["a"]}},
+        {"encoding": {"name": "bloom", "options": {"bits": 1, "hashes": 1, "cohorts": 1}, "candidates": ["a"]}},
+        {"encoding": {"name": "bloom", "options": {"bits": 65536, "hashes": 1, "cohorts": 64}, "candidates": ["a"]}},
+        {"encoding": {"name": "bloom", "options": {"bits": 32, "hashes": 2, "cohorts": 2}, "candidates": ["a", "a"]}},
+        {"encoding": {"name": "bloom", "options": {"bits": 32, "hashes": 2, "cohorts": 2}}},
+        {"opens": "2026-01-01"},
+        {"opens": "9999-12-31T23:59:59-14:00"},
+        {"opens": "2026-02-01T00:00:00Z", "closes": "2026-01-01T00:00:00Z"},
+        {"target": {"half_width": 0}},
+        {"target": {"half_width": 0.5}},
+    ]
+    for change in bad:
+        answer = server.ask("POST", "/v1/campaigns", {**good, **change}, operator=True)
+        assert answer.status == 422, (change, answer.body)
+        assert answer.json["message"].endswith("."), answer.json
+    made = server.create(id="taken")
+    again = server.ask("POST", "/v1/campaigns", {**good, "id": made["id"]}, operator=True)
+    assert (again.status, again.error) == (409, "campaign_exists")
+
+
+def test_strangers(server: Running) -> None:
+    made = server.create()
+    path = f"/v1/campaigns/{made['id']}"
+    for header in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic x"}, {"authorization": "Bearer é"}):
+        for method, address in [
+            ("POST", "/v1/campaigns"), ("GET", "/v1/campaigns"), ("GET", f"{path}/status"), ("POST", f"{path}/relax"),
+            ("GET", f"{path}/estimate"), ("GET", f"{path}/export?level=0"), ("GET", f"{path}/stream"),
+            ("POST", f"{path}/invitations"),
+        ]:  # fmt: skip
+            answer = server.ask(method, address, **header)
+            assert (answer.status, answer.error) == (401, "wrong_token"), address
+    assert server.ask("GET", "/v1/campaigns/nobody").error == "unknown_campaign"
+    assert server.ask("GET", "/v1/campaigns/%00").error == "unknown_campaign"
+    assert server.ask("POST", "/v1/campaigns/nobody/reports", report(made, "yes")).status == 404
+    assert server.ask("GET", "/nothing").error == "unknown_route"
+    wrong = server.ask("DELETE", path)
+    assert (wrong.status, wrong.error, wrong.headers["allow"]) == (405, "method_not_allowed", "GET, HEAD")
+    for body in (b"", b"{", b"[]", b"\xff", b'{"device": 1}', b"[" * 100_000):
+        answer = server.ask("POST", f"{path}/reports", body)
+        assert (answer.status, answer.error) == (400, "malformed_request"), body[:10]
+    secret = {**report(made, "yes"), "device": "SECRET", "surprise": "SECRET"}
+    assert b"SECRET" not in server.ask("POST", f"{path}/reports", secret).body
+    assert server.ask("POST", f"{path}/reports", b"x", content_type="text/plain").status == 415
+    large = server.ask("POST", f"{path}/reports", b"x" * 10_000_000)
+    assert (large.status, large.error) == (413, "body_too_large")
+    assert server.ask("GET", f"{path}/estimate?method=best", operator=True).status == 400
+    assert server.ask("GET", f"{path}/estimate?unknown=1", operator=True).status == 400
+    assert server.ask("GET", f"{path}/export?level=7", operator=True).status == 422
+    assert server.ask("GET", "/healthz").json == {"status": "ok"}
+
+
+def test_a_stream_shows_changes_and_ends_with_its_client(server: Running) -> None:
+    made = server.create()
+    with (
+        socket.create_connection((server.host, server.port), timeout=20) as plain,
+        plain.makefile("rb") as file,
+    ):
+        head = (
+            f"GET /v1/campaigns/{made['id']}/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.token}\r\n\r\n"
+        )
+        plain.sendall(head.encode())
+
+        def event() -> dict[str, Any]:
+            while True:
+                line = file.readline()
+                assert line
+                if line.startswith(b"data: "):
+                    found: dict[str, Any] = json.loads(line[6:])
+                    return found
+
+        assert event()["devices"] == 0
+        send(server, made, report(made, "yes"))
+        assert event()["devices"] == 1
+        act(server, made, "finish")
+        assert event()["state"] == "finished"
+
+
+def test_metrics_and_log_hold_no_content(server: Running) -> None:
+    made = server.create(id="private-name")
+    sent = report(made, "yes", invitation="INVITATION")
+    send(server, made, sent)
+    server.ask("GET", f"/v1/campaigns/{made['id']}?device={sent['device']}")
+    text = server.ask("GET", "/metrics").body.decode()
+    assert 'relaxdp_reports_total{outcome="new"}' in text
+    assert 'route="/v1/campaigns/{id}/reports/batch",method="POST",status="200"' in text
+    assert "relaxdp_commits_total" in text
+    server.ask("GET", "/healthz")
+    log = until(lambda: (found := server.log.read_text("utf-8")).count("\n") > 20 and found) or ""
+    for secret in (sent["device"], "INVITATION", server.token, made["id"], "127.0.0.1"):
+        assert secret not in log
+        assert secret not in text
+    assert "/v1/campaigns/{id}/reports/batch 200" in log
+    assert "Traceback" not in log
+
+
+def test_openapi_describes_every_route(server: Running) -> None:
+    document = server.ask("GET", "/openapi.json").json
+    assert document["openapi"].startswith("3.1")
+    assert "/v1/campaigns/{id}/reports/batch" in document["paths"]
+    operations = [each for path in document["paths"].values() for each in path.values()]
+    assert len({each["operationId"] for each in operations}) == len(operations) == 20
+    for each in operations:
+        assert {"429", "503"} <= set(each["responses"])

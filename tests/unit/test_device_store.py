@@ -1,0 +1,235 @@
+"""A device's file: its mode, its lock, what others may see of it, and the keyring that can seal it."""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+import stat
+import sys
+import traceback
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import keyring
+import keyring.backend
+import keyring.errors
+import pytest
+from tests.servers.fake_collector import FakeCollector, fake_collector
+
+from relaxdp.collector import Device
+from relaxdp.collector.device_state import Record, Sent, State
+from relaxdp.collector.device_store import SERVICE
+from relaxdp.errors import (
+    AnswerChangedError,
+    BudgetError,
+    DeviceFileError,
+    MissingPartError,
+    RelaxdpError,
+    UndeclaredValueError,
+)
+
+
+@pytest.fixture
+def collector() -> Iterator[FakeCollector]:
+    with fake_collector() as one:
+        yield one
+
+
+class MemoryRing(keyring.backend.KeyringBackend):
+    """A keyring that forgets, and that can be told to refuse."""
+
+    priority = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[tuple[str, str], str] = {}
+        self.locked = False
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        if self.locked:
+            raise keyring.errors.KeyringLocked(f"locked, and here is what you gave me: {password}")
+        self.kept[service, username] = password
+
+    def get_password(self, service: str, username: str) -> str | None:
+        if self.locked:
+            raise keyring.errors.KeyringLocked("locked")
+        return self.kept.get((service, username))
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self.kept[service, username]
+
+
+@pytest.fixture
+def ring() -> Iterator[MemoryRing]:
+    before, made = keyring.get_keyring(), MemoryRing()
+    keyring.set_keyring(made)
+    yield made
+    keyring.set_keyring(before)
+
+
+def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    file = tmp_path / "device"
+    Device.open(file, limit=1).change_limit(2)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.chmod(0o640)
+    with pytest.raises(DeviceFileError, match="can be read by others"):
+        Device.open(file)
+    file.chmod(0o600)
+    (tmp_path / "second").hardlink_to(file)
+    with pytest.raises(DeviceFileError, match="second name"):
+        Device.open(file)
+
+
+def test_what_is_no_device(tmp_path: Path) -> None:
+    with pytest.raises(DeviceFileError, match="is a folder"):
+        Device.open(tmp_path, limit=1)
+    with pytest.raises(DeviceFileError, match="cannot be used"):
+        Device.open(tmp_path / "none" / "device", limit=1)
+    for content in (b"", b"{}", b"[]", b"nonsense", b'{"check": 1, "format": []}', b"[" * 100_000):
+        (tmp_path / "other").write_bytes(content)
+        (tmp_path / "other").chmod(0o600)
+        with pytest.raises(DeviceFileError, match="damaged or of another kind"):
+            Device.open(tmp_path / "other", limit=1)
+        assert (tmp_path / "other").read_bytes() == content
+
+
+def test_a_link_leads_to_the_same_device(tmp_path: Path) -> None:
+    device = Device.open(tmp_path / "device", limit=1)
+    (tmp_path / "link").symlink_to("device")
+    Device.open(tmp_path / "link").change_limit(3)
+    assert device.limit == 3
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_a_file_that_says_too_much_was_spent_is_not_followed() -> None:
+    record = Record("a", "q", "categorical", "00", "0" * 32, "0" * 64, "2", "now", sent=(Sent("2", "1", "x", "now"),))
+    state = State(Decimal(1), {"a": record})
+    assert State.loads(state.dumps()) is None
+    assert State.loads(State(Decimal(2), {"a": record}).dumps()) is not None
+
+
+def test_secrets_are_not_shown(collector: FakeCollector, tmp_path: Path) -> None:
+    device = Device.open(tmp_path / "device", limit="1")
+    address = collector.open(encoding={"name": "categorical", "values": ["topsecret", "other"]})
+    participation = device.join(address)
+    participation.answer("topsecret")
+    record = participation.record
+    assert record.key is not None
+    participation.report()
+    state = device._file.state()
+    shown = [repr(thing) for thing in (device, participation, record, state, participation.offer.address)]
+    said: list[BaseException] = []
+    for wrong in ("other", "nobody said that"):
+        try:
+            participation.answer(wrong)
+        except RelaxdpError as problem:
+            said.append(problem)
+    assert [type(problem) for problem in said] == [AnswerChangedError, UndeclaredValueError]
+    for problem in said:
+        lines = "".join(traceback.format_exception(problem, chain=True))
+        shown += [lines.split("Error: ", 1)[-1], repr(getattr(problem, "fields", {}))]
+        assert problem.__cause__ is None
+    for text in shown:
+        assert "topsecret" not in text
+        assert record.key not in text
+        assert "nobody said" not in text.rsplit("Error: ", 1)[-1]
+    for thing in (device, participation):
+        with pytest.raises(TypeError, match="not pickled"):
+            pickle.dumps(thing)
+
+
+def test_limits_are_exact(tmp_path: Path) -> None:
+    device = Device.open(tmp_path / "device", limit=0.1)
+    assert device.limit == Decimal("0.1")
+    with pytest.raises(BudgetError):
+        device.change_limit(0)
+    with pytest.raises(BudgetError):
+        device.change_limit("inf")
+
+
+def test_sealed_by_the_keyring(collector: FakeCollector, tmp_path: Path, ring: MemoryRing) -> None:
+    file = tmp_path / "device"
+    device = Device.open(file, limit="4", keyring=True)
+    participation = device.join(collector.open())
+    participation.answer("fruit")
+    sent = participation.report()
+    assert list(service for service, _ in ring.kept) == [SERVICE]
+    content = file.read_bytes()
+    assert content.startswith(b"relaxdp sealed device 1\n")
+    assert b"fruit" not in content
+    again = Device.open(file)
+    assert again.campaigns[0].sent == (sent,)
+    with pytest.raises(DeviceFileError, match="is sealed by the keyring"):
+        Device.open(file, keyring=False)
+    Device.open(tmp_path / "plain", limit=1)
+    with pytest.raises(DeviceFileError, match="is not sealed"):
+        Device.open(tmp_path / "plain", keyring=True)
+
+
+def test_a_sealed_file_without_its_key(tmp_path: Path, ring: MemoryRing) -> None:
+    file = tmp_path / "device"
+    Device.open(file, limit="4", keyring=True)
+    for place in (30, 60, 80, -1):
+        content = bytearray(file.read_bytes())
+        content[place] ^= 1
+        broken = tmp_path / "broken"
+        broken.write_bytes(content)
+        broken.chmod(0o600)
+        with pytest.raises(DeviceFileError):
+            Device.open(broken)
+    ring.locked = True
+    with pytest.raises(DeviceFileError, match="keyring does not answer"):
+        Device.open(file)
+    with pytest.raises(DeviceFileError, match="keyring does not answer") as refused:
+        Device.open(tmp_path / "new", limit=1, keyring=True)
+    assert refused.value.__context__ is None, "a backend's message may hold what it was given"
+    assert not (tmp_path / "new").exists()
+    ring.locked = False
+    ring.kept.clear()
+    with pytest.raises(DeviceFileError, match="not in this keyring"):
+        Device.open(file)
+
+
+def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def lacking(name: str, *arguments: Any, **options: Any) -> Any:
+        if name == "keyring":
+            raise ImportError(name)
+        return real(name, *arguments, **options)
+
+    monkeypatch.delitem(sys.modules, "keyring")
+    monkeypatch.setattr(builtins, "__import__", lacking)
+    with pytest.raises(MissingPartError, match="pip install"):
+        Device.open(tmp_path / "device", limit=1, keyring=True)
+    assert not (tmp_path / "device").exists()
+    assert Device.open(tmp_path / "plain", limit=1).limit == 1
+
+
+def test_what_a_killed_writer_left_is_swept_away(tmp_path: Path) -> None:
+    file = tmp_path / "device[1]"
+    for name in (".device[1].abcd_123", ".device[1].swp", ".device1.abcd_123", ".other.abcd_123"):
+        (tmp_path / name).write_text("left")
+    Device.open(file, limit=1)
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted(
+        [".device[1].swp", ".device1.abcd_123", ".other.abcd_123", "device[1]"]
+    )
+
+
+def test_sync_goes_on_after_a_failure(collector: FakeCollector, tmp_path: Path) -> None:
+    device = Device.open(tmp_path / "device", limit="4")
+    for name in "abcd":
+        participation = device.join(collector.open(name))
+        if name != "d":
+            participation.answer("fruit")
+    del collector.campaigns["b"]
+    collector.campaigns["c"]["state"] = "finished"
+    outcomes = device.sync()
+    assert [outcome.problem.code if outcome.problem else None for outcome in outcomes] == [
+        None, "refused_by_server_error", None,
+    ]  # fmt: skip
+    assert [outcome.sent is not None for outcome in outcomes] == [True, False, False]
+    collector.open("b")
+    assert [outcome.sent is not None for outcome in device.sync()] == [True, True]
