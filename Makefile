@@ -59,7 +59,7 @@ scale: $(VENV)/dev.stamp ## measure 10^4 to 10^8 rows, and Spark; writes docs/sc
 coverage: $(VENV)/dev.stamp ## measure how often all intervals hold; writes docs/coverage.md (7 minutes)
 	$(BIN)/python -m tests.statistical.interval_coverage
 
-audit: $(VENV)-bench/stamp ## try to refute every guarantee, 10 million trials each; writes docs/audit.md (15 minutes)
+audit: $(VENV)-bench/stamp ## try to refute every guarantee, 10 million trials each; writes docs/audit.md (10 minutes)
 	$(VENV)-bench/bin/python -m benchmarks.audit
 
 faults: $(VENV)/dev.stamp ## kill and race releases and the ledger on both stores, 500 times (13 minutes)

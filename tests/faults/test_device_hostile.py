@@ -161,7 +161,8 @@ class Hostile:
         self.past: list[bytes] = []
 
     def __call__(self, request: Request) -> Reply | bytes | None:
-        kind, what = self.plan.pop(0) if self.plan else ("honest", None)
+        step: tuple[str, Any] = self.plan.pop(0) if self.plan else ("honest", None)
+        kind, what = step
         if kind == "changed":
             campaign = copy.deepcopy(self.server.campaigns[request.path.split("/")[3]])
             data = Reply(200, {**campaign, **what}).data()

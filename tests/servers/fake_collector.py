@@ -142,7 +142,7 @@ class FakeCollector:
         if campaign["state"] != "open" or body["level"] not in campaign["levels"][: campaign["open_level"] + 1]:
             return error(409, "level_not_open")
         if campaign["needs_invitation"] and not any(key[:2] == (name, device) for key in self.stored):
-            invitation = body.get("invitation")
+            invitation = str(body.get("invitation"))
             if self.invitations.get(invitation, "") not in (None, device):
                 return error(403, "invitation_refused")
             self.invitations[invitation] = device

@@ -35,7 +35,7 @@ def judged(case: Case, trials: int, seed: int = 20260701) -> Audit:
     assert case.source is not None
     return audit(
         case.source, case.truths, claimed=case.claimed, trials=trials, confidence=CONFIDENCE, law=case.law,
-        seed=seed, workers=1,
+        seed=seed,
     )  # fmt: skip
 
 
@@ -72,16 +72,16 @@ def test_other_ways_out_keep_their_word(case: Case) -> None:
 def test_mistakes_are_seen(case: Case) -> None:
     # One percent of the threshold at 0.5 is 11 standard errors of 20 million trials, and so it is at larger levels of
     # 5 million; for the others 200,000 trials are 15 and more.
-    found = judged(case, case.least and (20_000_000 if case.claimed == "0.5" else 5_000_000) or 200_000)
+    found = judged(case, (case.least and (20_000_000 if case.claimed == "0.5" else 5_000_000)) or 200_000)
     assert found.violated, found
 
 
 def test_the_raised_threshold_is_seen_on_the_path_too() -> None:
     source = PathSource(RaisedThreshold(range(2), Fraction(1, 100)), ["4"])
-    found = audit(source, [0, 1], claimed=4, trials=2_000_000, confidence=CONFIDENCE, seed=1, workers=1)
+    found = audit(source, [0, 1], claimed=4, trials=2_000_000, confidence=CONFIDENCE, seed=1)
     assert found.violated
     right = AlgorithmSource(RaisedThreshold(range(2), Fraction(0)), ["4"])
-    assert not audit(right, [0, 1], claimed=4, trials=2_000_000, confidence=CONFIDENCE, seed=1, workers=1).violated
+    assert not audit(right, [0, 1], claimed=4, trials=2_000_000, confidence=CONFIDENCE, seed=1).violated
 
 
 def violations(audits: int) -> int:
@@ -89,8 +89,7 @@ def violations(audits: int) -> int:
     case = next(case for case in relaxations() if case.name == "two values, ten levels up to 1, Algorithm 1")
     assert case.source is not None
     return sum(
-        audit(case.source, [0, 1], claimed=1, trials=2000, confidence=0.9, seed=seed, workers=1).violated
-        for seed in range(audits)
+        audit(case.source, [0, 1], claimed=1, trials=2000, confidence=0.9, seed=seed).violated for seed in range(audits)
     )
 
 
@@ -113,13 +112,10 @@ def test_bounds_are_as_often_too_high_as_they_say(monkeypatch: pytest.MonkeyPatc
     assert violations(150) > limit
 
 
-def test_a_seed_repeats_an_audit_whatever_the_number_of_threads() -> None:
+def test_a_seed_repeats_an_audit() -> None:
     case = next(case for case in relaxations() if "Algorithm 1" in case.name)
     assert case.source is not None
-    found = [
-        audit(case.source, [0, 1], claimed="0.2", trials=1_200_000, seed=seed, workers=workers)
-        for seed, workers in ((1, 1), (1, 2), (2, 2))
-    ]
+    found = [audit(case.source, [0, 1], claimed="0.2", trials=1_200_000, seed=seed) for seed in (1, 1, 2)]
     assert found[0] == found[1]
     assert found[0] != found[2]
 

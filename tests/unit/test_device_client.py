@@ -224,10 +224,21 @@ def test_certificates(tmp_path: Path) -> None:
         Client(ca_file=str(tmp_path / "none")).ask(server, "GET", "/")
 
 
-def test_tls_to_a_server_without_it(collector: FakeCollector) -> None:
-    port = Server.parse(collector.url).port
-    with pytest.raises(UnreachableError, match="TLS"):
-        Client(attempts=1).ask(Server("https", "127.0.0.1", port), "GET", "/")
+def test_tls_to_a_server_without_it() -> None:
+    def plain(listening: socket.socket) -> None:
+        taken, _ = listening.accept()
+        with taken:
+            taken.recv(10_000)
+            taken.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        thread = threading.Thread(target=plain, args=[listening])
+        thread.start()
+        with pytest.raises(UnreachableError, match="does not speak TLS as expected"):
+            Client(attempts=1).ask(Server("https", "127.0.0.1", listening.getsockname()[1]), "GET", "/")
+        thread.join()
 
 
 def test_no_proxy_no_cookie_no_version(collector: FakeCollector, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ class MemoryRing(keyring.backend.KeyringBackend):
     priority = 1
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.kept: dict[tuple[str, str], str] = {}
         self.locked = False
 
@@ -126,11 +126,11 @@ def test_secrets_are_not_shown(collector: FakeCollector, tmp_path: Path) -> None
             participation.answer(wrong)
         except RelaxdpError as problem:
             said.append(problem)
-    assert [type(problem) for problem in said] == [AnswerChangedError, UndeclaredValueError]
-    for problem in said:
-        lines = "".join(traceback.format_exception(problem, chain=True))
-        shown += [lines.split("Error: ", 1)[-1], repr(getattr(problem, "fields", {}))]
-        assert problem.__cause__ is None
+    assert [type(each) for each in said] == [AnswerChangedError, UndeclaredValueError]
+    for each in said:
+        lines = "".join(traceback.format_exception(each, chain=True))
+        shown += [lines.split("Error: ", 1)[-1], repr(getattr(each, "fields", {}))]
+        assert each.__cause__ is None
     for text in shown:
         assert "topsecret" not in text
         assert record.key not in text
@@ -155,7 +155,7 @@ def test_sealed_by_the_keyring(collector: FakeCollector, tmp_path: Path, ring: M
     participation = device.join(collector.open())
     participation.answer("fruit")
     sent = participation.report()
-    assert list(service for service, _ in ring.kept) == [SERVICE]
+    assert [service for service, _ in ring.kept] == [SERVICE]
     content = file.read_bytes()
     assert content.startswith(b"relaxdp sealed device 1\n")
     assert b"fruit" not in content

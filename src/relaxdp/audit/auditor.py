@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations
@@ -84,7 +81,6 @@ def audit(
     law: Law | None = None,
     score: Callable[[Transcripts], Any] | None = None,
     seed: int | None = None,
-    workers: int | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Return a lower bound of a mechanism's epsilon that is too high with at most 1 - `confidence`.
@@ -108,12 +104,9 @@ def audit(
     _check(truths, trials, confidence)
     source = mechanism if isinstance(mechanism, Source) else FunctionSource(mechanism)
     seed = randbits(64) if seed is None else seed
-    threads = (workers or os.cpu_count() or 1) if source.parallel else 1
     error = (1 - confidence) / (1 if law is None else 2)  # as many rules are judged, and any may be wrong
-    with ExitStack() as stack:
-        pool = stack.enter_context(ThreadPoolExecutor(threads)) if threads > 1 else None
-        table = _Table(source, np.asarray(truths), seed, trials, pool, progress)
-        return table.audited(as_epsilon(claimed), confidence, error, law, score)
+    table = _Table(source, np.asarray(truths), seed, trials, progress)
+    return table.audited(as_epsilon(claimed), confidence, error, law, score)
 
 
 def _check(truths: Sequence[Any], trials: int, confidence: float) -> None:
@@ -128,17 +121,9 @@ def _check(truths: Sequence[Any], trials: int, confidence: float) -> None:
 class _Table:
     """One audit: a game of guessing, played in batches."""
 
-    def __init__(
-        self,
-        source: Source,
-        truths: NDArray[Any],
-        seed: int,
-        trials: int,
-        pool: ThreadPoolExecutor | None,
-        progress: Progress | None,
-    ) -> None:
+    def __init__(self, source: Source, truths: NDArray[Any], seed: int, trials: int, progress: Progress | None) -> None:
         self._source, self._truths, self._seed, self._trials = source, truths, seed, trials
-        self._pool, self._progress = pool, progress
+        self._progress = progress
         self._size, self._batches = _PROBE, 0
 
     def audited(
@@ -237,11 +222,10 @@ class _Table:
         sizes = [min(self._size, trials - start) for start in range(0, trials, self._size)]
         numbers = range(self._batches, self._batches + len(sizes))
         self._batches += len(sizes)
-        results = map(play, numbers, sizes) if self._pool is None else self._pool.map(play, numbers, sizes)
-        for size, result in zip(sizes, results, strict=True):
+        for number, size in zip(numbers, sizes, strict=True):
+            yield play(number, size)
             if self._progress:
                 self._progress(size)
-            yield result
 
 
 class _Scored:

@@ -56,7 +56,6 @@ def run(
     trials: int,
     confidence: float,
     seed: int,
-    workers: int | None = None,
     progress: Callable[[Case, int], None] | None = None,
 ) -> Iterator[Finding]:
     """Return the findings one by one. With at most 1 - `confidence`, any of their bounds is too high.
@@ -73,7 +72,7 @@ def run(
         step = None if progress is None else _stepper(progress, case)
         found = audit(
             case.source, case.truths, claimed=case.claimed, trials=case.trials(trials), confidence=each, law=case.law,
-            seed=own, workers=workers, progress=step,
+            seed=own, progress=step,
         )  # fmt: skip
         yield Finding(case, found)
 

@@ -31,18 +31,13 @@ Function = Callable[[Truths], Any]
 class Source(ABC):
     """What is audited: truths in, transcripts out. A batch's number is all that its randomness may depend on."""
 
-    parallel = True
-    """Whether batches may be drawn in several threads at once."""
-
     @abstractmethod
     def draw(self, truths: Truths, seed: int, batch: int) -> Any:
         """Return one row for each truth: everything that its release lets out."""
 
 
 class FunctionSource(Source):
-    """A function of truths with randomness of its own, called by one thread only."""
-
-    parallel = False
+    """A function of truths with randomness of its own."""
 
     def __init__(self, function: Function) -> None:
         self._function = function

@@ -62,7 +62,8 @@ def simulate(
             where, token = Server.parse(server), operator_token(token_file, os.environ)
         else:
             place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-simulate-")))
-            where, token = stack.enter_context(own_server(_made(place)))
+            running = stack.enter_context(own_server(_made(place)))
+            where, token = running.server, running.token
         bar = stack.enter_context(Progress(*columns, console=console, transient=True, disable=not console.is_terminal))
         task = bar.add_task("reports", total=devices * len(exact))
         client = Client(attempts=3)

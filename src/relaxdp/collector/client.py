@@ -9,11 +9,12 @@ import contextlib
 import http.client
 import json
 import random
+import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Timer
+from threading import Event, Timer
 from typing import Any, NamedTuple, NoReturn
 
 from relaxdp.collector.client_address import Server
@@ -135,11 +136,12 @@ class Client:
                     sent["Content-Type"] = "application/json"
                 connection.request(method, f"{server.prefix}{path}", content, sent)
                 with connection.getresponse() as response:
-                    wait = _seconds(response.getheader("Retry-After"))
                     if receive is None or response.status != 200:
-                        return Answer(response.status, _read(response), wait)
-                    receive(response)
-                    return Answer(response.status, b"", wait)
+                        body = _read(response)
+                    else:
+                        body = b""
+                        receive(response)
+            return Answer(response.status, body, _seconds(response.getheader("Retry-After")))
         finally:
             connection.close()
 
@@ -207,18 +209,23 @@ def _connect(connection: http.client.HTTPConnection) -> None:
 @contextmanager
 def _deadline(connection: http.client.HTTPConnection, longest: float) -> Iterator[None]:
     """Cut a connection after so many seconds: a timeout alone starts anew with every byte."""
-    stop = Timer(longest, _cut, [connection.sock])
+    struck = Event()
+    link = connection.sock
+
+    def cut() -> None:
+        struck.set()
+        with contextlib.suppress(OSError):
+            link.shutdown(socket.SHUT_RDWR)
+
+    stop = Timer(longest, cut)
     stop.daemon = True
     stop.start()
     try:
         yield
     finally:
         stop.cancel()
-
-
-def _cut(link: Any) -> None:
-    with contextlib.suppress(OSError):
-        link.shutdown(2)
+    if struck.is_set():  # what was cut off can look like an answer that ended
+        raise TimeoutError
 
 
 def _seconds(text: str | None) -> float | None:

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from relaxdp.collector.client import Client
 from relaxdp.collector.client_address import Server
@@ -20,11 +20,12 @@ _LISTENING = re.compile(r"listening on (http://[0-9.]+:[0-9]+)\s*")
 _PATIENCE = 30
 
 
-class Running(NamedTuple):
-    """A server that is running, and the token of its operator."""
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that is running, and the token of its operator, which the `repr` does not show."""
 
     server: Server
-    token: str
+    token: str = field(repr=False)
 
 
 @contextmanager

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from relaxdp.draw.blocks import Words
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, id_blocks, is_objects
-from relaxdp.encode.bits import check_padding, count_bits, pack_bits, unpack_bits
 from relaxdp.encode.bloom_filter import ALL_COHORTS, BloomShape
 from relaxdp.encode.bloom_levels import bloom_threshold
-from relaxdp.encode.packed import Packed, PackedEncoding
+from relaxdp.encode.packed import BitEncoding
 from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths
 from relaxdp.encode.registry import register
 from relaxdp.errors import EncodingError, RapporError
@@ -27,7 +25,7 @@ _NOTHING = "Nothing was released."
 
 
 @register
-class BloomEncoding(PackedEncoding):
+class BloomEncoding(BitEncoding):
     """The Bloom filter of a word in one cohort: k bits of which the word sets h; every bit at epsilon / (2 h).
 
     A word has no index, so its own bytes go into the stream. The cohort is part of the path: a device that changed it
@@ -100,24 +98,6 @@ class BloomEncoding(PackedEncoding):
                 known[word] = list(self.shape.bits_of(word, self.cohort))
             filters[row, known[word]] = 1
         return filters
-
-    def pack(self, codes: Codes, seeds: Words | None = None) -> Packed:
-        """Return eight bits to a byte, the lowest first."""
-        return pack_bits(codes)
-
-    def unpack(self, packed: Packed) -> tuple[Codes, None]:
-        """Return the bits of each report."""
-        check_padding(packed, self.symbols)
-        return unpack_bits(packed, self.symbols), None
-
-    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
-        """Return the bits themselves."""
-        return codes.astype(np.bool_)
-
-    def count_packed(self, packed: Packed) -> NDArray[np.int64]:
-        """Return how many reports have each bit set, without unpacking them."""
-        check_padding(packed, self.symbols)
-        return count_bits(packed, self.symbols)
 
     def support(self, keep: Fraction) -> Support:
         """Return the chances of a bit."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.blocks import Words
 from relaxdp.draw.columns import as_column, column_slice
+from relaxdp.encode.bits import check_padding, count_bits, pack_bits, unpack_bits
 from relaxdp.encode.protocol import BATCH, Codes, Encoding
 from relaxdp.errors import CountsError
 
@@ -70,6 +71,28 @@ class PackedEncoding(Encoding):
                 packed_matrix(column_slice(column, start, start + step), self.report_width, start)
             )
         return counts, len(column)
+
+
+class BitEncoding(PackedEncoding):
+    """An encoding whose symbols are bits, each of which supports a value, or a place, of its own."""
+
+    def pack(self, codes: Codes, seeds: Words | None = None) -> Packed:
+        """Return eight bits to a byte, the lowest first."""
+        return pack_bits(codes)
+
+    def unpack(self, packed: Packed) -> tuple[Codes, None]:
+        """Return the bits of each report."""
+        check_padding(packed, self.symbols)
+        return unpack_bits(packed, self.symbols), None
+
+    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+        """Return the bits themselves."""
+        return codes.astype(np.bool_)
+
+    def count_packed(self, packed: Packed) -> NDArray[np.int64]:
+        """Return how many reports have each bit set, without unpacking them."""
+        check_padding(packed, self.symbols)
+        return count_bits(packed, self.symbols)
 
 
 def packed_array(packed: Packed) -> Any:

@@ -7,19 +7,17 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relaxdp.draw.blocks import Words
-from relaxdp.encode.bits import check_padding, count_bits, pack_bits, unpack_bits
 from relaxdp.encode.declared import DeclaredEncoding
-from relaxdp.encode.packed import Packed, PackedEncoding
+from relaxdp.encode.packed import BitEncoding
 from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths
 from relaxdp.encode.registry import register
 from relaxdp.law.support import Support
 from relaxdp.law.threshold import release_threshold, shared_threshold
 
 
-class UnaryEncoding(DeclaredEncoding, PackedEncoding):
+class UnaryEncoding(DeclaredEncoding, BitEncoding):
     """A report is a row of bits, one for each declared value; each is blurred, relaxed and counted on its own."""
 
     alphabet = 2
@@ -44,24 +42,6 @@ class UnaryEncoding(DeclaredEncoding, PackedEncoding):
     def _own_bits(self, truths: Truths, permanent: Permanent) -> Words:
         """Return what the bit of each object's own truth is before noise."""
         return np.ones(len(truths), dtype=np.uint64)
-
-    def pack(self, codes: Codes, seeds: Words | None = None) -> Packed:
-        """Return eight bits to a byte, the lowest first."""
-        return pack_bits(codes)
-
-    def unpack(self, packed: Packed) -> tuple[Codes, None]:
-        """Return the bits of each report."""
-        check_padding(packed, self.symbols)
-        return unpack_bits(packed, self.symbols), None
-
-    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
-        """Return the bits: each supports its own value."""
-        return codes.astype(np.bool_)
-
-    def count_packed(self, packed: Packed) -> NDArray[np.int64]:
-        """Return how many reports have each bit set, without unpacking them."""
-        check_padding(packed, self.symbols)
-        return count_bits(packed, self.symbols)
 
 
 @register

@@ -1,0 +1,175 @@
+"""A collector that is killed, stopped, starved and flooded: nothing that it acknowledged is lost, and it goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.faults.collector_load import Load, check_nothing_lost
+from tests.servers.collectors import STORES, Running, running, until
+
+ROUNDS = min(50, int(os.environ.get("RELAXDP_FAULTS", "3")))
+
+
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/service.db"
+        return
+    make: Callable[[], str] = request.getfixturevalue("postgres_url")
+    yield make()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_under_load(url: str, tmp_path: Path, workers: int) -> None:
+    """kill -9 at random instants; what was acknowledged is there afterwards, and counted once."""
+    chance = random.Random(workers)
+    rounds = ROUNDS if workers == 1 else max(1, ROUNDS // 5)
+    with running(url, tmp_path, "--workers", str(workers), "--no-request-log") as server:
+        campaign = server.create()
+        assert server.ask("POST", f"/v1/campaigns/{campaign['id']}/relax", operator=True).status == 200
+        load = Load(server, campaign)
+        for number in range(rounds):
+            if number:
+                server.start()
+            before = load.requests
+            load.start()
+            until(lambda: load.requests > before + 3)  # noqa: B023
+            time.sleep(chance.uniform(0, 0.5))
+            server.kill()
+            load.stop()
+            assert load.requests > before
+        server.start()
+        stored = check_nothing_lost(url, campaign["id"], load)
+        found = server.ask("GET", f"/v1/campaigns/{campaign['id']}/estimate", operator=True).json
+        assert found["devices"] > 0
+        print(f"\n{rounds} kills, {load.requests} requests, {len(load.acknowledged)} acknowledged, {stored} stored")
+
+
+def test_stopped_under_load(url: str, tmp_path: Path) -> None:
+    """Asked to stop, it answers what it took, ends its streams, and exits in good order."""
+    with running(url, tmp_path, "--no-request-log") as server:
+        campaign = server.create()
+        server.ask("POST", f"/v1/campaigns/{campaign['id']}/relax", operator=True)
+        load = Load(server, campaign)
+        with socket.create_connection((server.host, server.port), timeout=20) as listener:
+            head = f"GET /v1/campaigns/{campaign['id']}/stream HTTP/1.1\r\nhost: x\r\n"
+            listener.sendall(f"{head}authorization: Bearer {server.token}\r\n\r\n".encode())
+            assert listener.recv(100).startswith(b"HTTP/1.1 200")
+            load.start()
+            until(lambda: load.requests > 20)
+            start = time.monotonic()
+            assert server.stop() == 0
+            assert time.monotonic() - start < 15
+        load.stop()
+        check_nothing_lost(url, campaign["id"], load)
+        assert "Traceback" not in server.log.read_text("utf-8")
+
+
+def test_several_workers_start_together_and_share_one_duty(url: str, tmp_path: Path) -> None:
+    with running(url, tmp_path, "--workers", "3", "--no-request-log") as server:
+        campaign = server.create()
+        server.ask("POST", f"/v1/campaigns/{campaign['id']}/relax", operator=True)
+        load = Load(server, campaign)
+        load.start()
+        until(lambda: load.requests > 30)
+        load.stop()
+        check_nothing_lost(url, campaign["id"], load)
+        # Every worker counts for itself; whichever is asked adds them up.
+        wanted = load.requests
+        assert until(lambda: _requests(server) >= wanted, 30)
+        assert server.stop() == 0
+
+
+def _requests(server: Running) -> int:
+    text = server.ask("GET", "/metrics").body.decode()
+    lines = [line for line in text.splitlines() if line.startswith("relaxdp_requests_total") and "/reports" in line]
+    return sum(int(float(line.rsplit(" ", 1)[1])) for line in lines)
+
+
+def test_the_database_goes_away_and_comes_back(postgres: Any, tmp_path: Path) -> None:
+    if not hasattr(postgres, "stop"):
+        pytest.skip("the server of DATABASE_URL is not ours to stop")
+    name = postgres.database()
+    with running(postgres.url(name), tmp_path, "--no-request-log") as server:
+        campaign = server.create()
+        report = {"device": "0" * 32, "level": campaign["levels"][0], "report": "yes"}
+        address = f"/v1/campaigns/{campaign['id']}/reports"
+        assert server.ask("POST", address, report).status == 200
+        postgres.stop("crash")
+        try:
+            away = server.ask("POST", address, {**report, "device": "1" * 32})
+            assert (away.status, away.error, away.headers["retry-after"]) == (503, "storage_unavailable", "2")
+            assert postgres.password not in away.body.decode()
+            assert server.ask("GET", "/healthz").status == 503
+        finally:
+            postgres.start()
+        assert until(lambda: server.ask("POST", address, {**report, "device": "1" * 32}).status == 200)
+        assert server.ask("POST", address, report).json == {"status": "same"}
+        assert postgres.password not in server.log.read_text("utf-8")
+    postgres.give_back(name)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Running]:
+    """A server with little patience."""
+    options = ("--idle-seconds", "1.5", "--connections", "1200", "--rate", "50", "--burst", "30")
+    with running(f"sqlite:///{tmp_path}/service.db", tmp_path, *options) as server:
+        yield server
+
+
+def test_idle_connections_are_told_and_closed(small: Running) -> None:
+    """A thousand connections that say nothing, or half a request: each gets a 408, and others are served meanwhile."""
+    with contextlib.ExitStack() as stack:
+        idle = [
+            stack.enter_context(socket.create_connection((small.host, small.port), timeout=30)) for _ in range(1000)
+        ]
+        for each in idle[::2]:
+            each.sendall(b"GET /healthz HTTP/1.1\r\nho")
+        assert small.ask("GET", "/healthz").status == 200
+        for each in idle:
+            answer = b""
+            while part := each.recv(4096):
+                answer += part
+            assert answer.startswith(b"HTTP/1.1 408 "), answer
+            assert b'"error":"request_timeout"' in answer
+    assert small.ask("GET", "/healthz").status == 200
+
+
+def test_one_connection_too_many(small: Running) -> None:
+    with contextlib.ExitStack() as stack:
+        made = [
+            stack.enter_context(socket.create_connection((small.host, small.port), timeout=30)) for _ in range(1300)
+        ]
+        answers = [each.recv(1000) for each in made]
+    statuses = {answer.split(b" ")[1] for answer in answers}
+    assert statuses == {b"408", b"429"}
+    assert small.ask("GET", "/healthz").status == 200
+
+
+def test_a_body_that_does_not_come(small: Running) -> None:
+    """The body has its own limit of time; the server does not wait with the connection open for good."""
+    campaign = small.create()
+    with socket.create_connection((small.host, small.port), timeout=60) as slow:
+        head = f"POST /v1/campaigns/{campaign['id']}/reports HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n"
+        slow.sendall(f"{head}content-type: application/json\r\n\r\n{{".encode())
+        assert small.ask("GET", "/healthz").status == 200
+        answer = slow.recv(4096)
+        assert answer.startswith(b"HTTP/1.1 408 "), answer
+
+
+def test_a_client_that_asks_too_often(small: Running) -> None:
+    answers = [small.ask("GET", "/healthz") for _ in range(60)]
+    refused = [answer for answer in answers if answer.status == 429]
+    assert refused
+    assert refused[0].error == "too_many_requests"
+    assert refused[0].headers["retry-after"] == "1"
+    # Nobody trusts the header of a stranger.
+    assert any(small.ask("GET", "/healthz", x_forwarded_for=f"10.0.0.{n}").status == 429 for n in range(60))
