@@ -8,7 +8,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo test check format bench bench-table scale coverage audit faults vectors reproduce reproduce-seeds lock clean
+.PHONY: help demo tour test check format bench bench-table scale coverage audit faults fuzz vectors reproduce reproduce-seeds lock clean
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -28,6 +28,9 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/demo.stamp
 
 demo: $(VENV)/demo.stamp ## run the main job on example data
 	@$(BIN)/relaxdp demo
+
+tour: $(VENV)/demo.stamp ## start the service, let 5,000 simulated devices answer, and show where to look
+	@$(BIN)/relaxdp tour
 
 test: $(VENV)/dev.stamp ## run all tests (two processes)
 	$(BIN)/pytest -n 2 --dist worksteal
@@ -64,6 +67,9 @@ audit: $(VENV)-bench/stamp ## try to refute every guarantee, 10 million trials e
 
 faults: $(VENV)/dev.stamp ## kill and race releases and the ledger on both stores, 500 times (13 minutes)
 	RELAXDP_FAULTS=500 $(BIN)/pytest -p no:xdist -s tests/faults
+
+fuzz: $(VENV)/dev.stamp ## ask the collector 10,000 questions that its description allows or forbids (3 minutes)
+	$(BIN)/python -m tests.contract.collector_fuzz
 
 vectors: $(VENV)/dev.stamp ## check that the frozen test vectors are what this code makes
 	$(BIN)/python -m tests.vectors.make --check

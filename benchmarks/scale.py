@@ -58,7 +58,8 @@ def turn(what: str, source: Any, target: Path, small: Any, values: int = 10, eps
     """Return seconds and peak memory in MB; the better of two turns, because a machine is never quite quiet."""
     order = json.dumps([what, str(source), str(target), str(small), values, epsilon])
     command = [sys.executable, "-c", TURN, order]
-    found = [json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout) for _ in range(2)]
+    turns = [subprocess.run(command, check=True, capture_output=True, text=True) for _ in range(2)]
+    found = [json.loads(each.stdout) for each in turns]
     print(f"{what}, {source}, {values} values, epsilon {epsilon}: {min(found)[0]:.3f} s", flush=True)
     return min(seconds for seconds, _ in found), max(memory for _, memory in found)
 

@@ -186,6 +186,8 @@ def mechanism(
     }
     if encoding not in built_in:
         plugged_in: Any = encoding_named(encoding)
+        if plugged_in is NumericEncoding:
+            raise EncodingError("numbers in a range are no declared values: they need a range.", encoding=encoding)
         return Mechanism(plugged_in(values, **options))
     if options:
         raise EncodingError(f"the encoding {encoding!r} takes no {', '.join(sorted(options))}.", encoding=encoding)

@@ -20,7 +20,12 @@ What is refused answers {"error": CODE, "message": SENTENCE}.
 
 from __future__ import annotations
 
+import json
+import subprocess
+from pathlib import Path
 from typing import Any, Protocol
+
+from tests.conftest import require
 
 from relaxdp.collector import Device, Participation
 from relaxdp.collector.client import Client
@@ -106,5 +111,33 @@ def _shown(sent: Sent) -> dict[str, Any]:
     return {name: getattr(sent, name) for name in ("epsilon", "threshold", "report", "status", "cohort")}
 
 
-CLIENTS = {"python": PythonClient}
+ADAPTER = Path(__file__).parents[1] / "browser" / "device_adapter.mjs"
+
+
+class BrowserClient:
+    """The browser's device, run by node with a file for its storage."""
+
+    adds = frozenset({"accept-language", "cache-control", "pragma", "sec-fetch-mode"})
+    """Headers that `fetch` adds; the same ones from everybody."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [require("node"), str(ADAPTER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def do(self, command: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+    def __del__(self) -> None:
+        process = getattr(self, "_process", None)
+        if process is not None:
+            process.communicate()
+
+
+CLIENTS = {"python": PythonClient, "browser": BrowserClient}
 """Every kind of device; the suite runs over all of them."""

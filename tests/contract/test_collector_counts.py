@@ -177,7 +177,7 @@ def test_reduced_campaigns_lose_their_reports_and_keep_their_counts(database: Da
         campaign = campaigns.create(connection, Campaign(0, request), now=0.0)
         ingest(connection, campaign, [Item(device, 0, b"\1") for device in DEVICES], now=0.0)
         for what in ("finish", "reduce"):
-            campaigns.step(connection, campaign, what, now=0.0)  # type: ignore[arg-type]
+            campaigns.step(connection, campaign, what, now=0.0)
         before = counts.read_level(connection, campaign.number, 0)
         assert campaigns.sweep(connection, campaign, 4) == 4
         assert campaigns.sweep(connection, campaign, 4) == 2

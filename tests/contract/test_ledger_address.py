@@ -88,6 +88,16 @@ def test_a_url_that_cannot_be_understood_is_not_shown(url: str) -> None:
     shows_no_password(found.value, SECRET)
 
 
+@pytest.mark.parametrize("text", ["host=db password=hush", "postgresql:me:hush@db", "postgres:hush@db/books"])
+def test_an_address_is_no_file_name(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new and empty ledger under that name would lie there for everybody to read."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LedgerAccessError, match="the ledger's URL cannot be understood") as found:
+        Ledger.open(text)
+    shows_no_password(found.value, SECRET)
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_a_url_may_say(place: PostgresPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     address = read_address(place.where, timeout=0.5).parameters
     assert (address["connect_timeout"], address["target_session_attrs"]) == (2, "read-write")

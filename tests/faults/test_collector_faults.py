@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import resource
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -173,3 +174,26 @@ def test_a_client_that_asks_too_often(small: Running) -> None:
     assert refused[0].headers["retry-after"] == "1"
     # Nobody trusts the header of a stranger.
     assert any(small.ask("GET", "/healthz", x_forwarded_for=f"10.0.0.{n}").status == 429 for n in range(60))
+
+
+def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
+    """No file may grow: 503, and nothing half-stored. With room again it goes on."""
+    place = tmp_path / "service.db"
+    with running(f"sqlite:///{place}", tmp_path, "--no-request-log") as server:
+        campaign = server.create()
+        assert place.stat().st_mode & 0o077 == 0
+        server.ask("POST", f"/v1/campaigns/{campaign['id']}/relax", operator=True)
+        load = Load(server, campaign)
+        load.start()
+        until(lambda: load.requests > 20)
+        assert server.process is not None
+        limits = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4096, limits[1]))
+        report = {"device": "0" * 32, "level": campaign["levels"][0], "report": "yes"}
+        full = server.ask("POST", f"/v1/campaigns/{campaign['id']}/reports", report)
+        assert (full.status, full.error) == (503, "storage_unavailable")
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, limits)
+        before = load.requests
+        assert until(lambda: load.requests > before + 20)
+        load.stop()
+        check_nothing_lost(f"sqlite:///{place}", campaign["id"], load)

@@ -10,11 +10,12 @@ import copy
 import json
 import os
 import tempfile
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -33,24 +34,24 @@ SEEN: Counter[str] = Counter()
 """How often what happened over all servers: a suite in which nothing happens shows nothing."""
 VALUES = ["crisps", "fruit", "none"]
 TRUTH = "fruit"
-EPSILONS = [
-    "0.1",
-    "0.25",
-    "0.5",
-    "1",
-    "2",
-    "7",
-    "80",
-    "0.0000001",
-    "1e3",
-    "-1",
-    "NaN",
-    "Infinity",
-    "",
-    "0.50",
-    "٣",
-    "9" * 80,
-]
+
+
+class Campaign(NamedTuple):
+    """A campaign, and what a threshold means in it: each of `differing` symbols is a response with this alphabet."""
+
+    encoding: dict[str, Any]
+    alphabet: int
+    differing: int
+    width: int = 0
+
+
+CAMPAIGNS = {
+    "a": Campaign({"name": "categorical", "values": VALUES}, 3, 1),
+    "b": Campaign({"name": "unary-symmetric", "values": VALUES}, 2, 2, 1),
+    "c": Campaign({"name": "bloom", "options": {"bits": 16, "hashes": 2, "cohorts": 4}}, 2, 4, 2),
+}
+PLAIN = ["0.1", "0.25", "0.5", "1", "2", "7", "80"]
+EPSILONS = [*PLAIN, "0.0000001", "1e3", "-1", "NaN", "Infinity", "0.50", "٣", "", "9" * 80]
 JUNK: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -61,17 +62,7 @@ THRESHOLDS = st.one_of(
 )
 
 
-def level(epsilon: str) -> dict[str, str]:
-    encoding = encoding_of({"name": "categorical", "values": VALUES})
-    return {"epsilon": epsilon, "threshold": str(encoding.threshold(Decimal(epsilon)))}
-
-
-def growing(levels: list[dict[str, str]]) -> list[dict[str, str]]:
-    by_epsilon = {Decimal(each["epsilon"]): each for each in levels}
-    return [by_epsilon[epsilon] for epsilon in sorted(by_epsilon)]
-
-
-LEVELS = st.lists(st.sampled_from(["0.1", "0.25", "0.5", "1", "2", "7", "80"]).map(level), min_size=1, max_size=4)
+LEVELS = st.lists(st.sampled_from(PLAIN), min_size=1, max_size=4)
 ODD_LEVELS = st.lists(
     st.fixed_dictionaries({"epsilon": st.sampled_from(EPSILONS), "threshold": THRESHOLDS}) | JUNK, max_size=3
 )
@@ -93,23 +84,14 @@ CHANGES = st.fixed_dictionaries(
         "encoding": ENCODINGS,
         "release": JUNK,
         "attribute": JUNK,
-        "levels": LEVELS.map(lambda found: sorted(found, key=lambda each: Decimal(each["epsilon"]))) | ODD_LEVELS,
+        "levels": ODD_LEVELS,
         "open_level": st.integers(-2, 5) | JUNK,
         "state": st.sampled_from(["waiting", "paused", "finished"]) | JUNK,
         "largest_epsilon": st.sampled_from(EPSILONS) | JUNK,
         "needs_invitation": JUNK,
     },
 )
-PLAUSIBLE = st.builds(
-    lambda found, place, slack: {
-        "levels": [{**each, "threshold": str(int(each["threshold"]) + slack)} for each in growing(found)],
-        "open_level": place % len(growing(found)),
-        "largest_epsilon": "80",
-    },
-    LEVELS,
-    st.integers(0, 3),
-    st.sampled_from([0, 0, 0, -1, 1, 10**15]),
-)
+PLAUSIBLE = st.tuples(LEVELS, st.integers(0, 3), st.sampled_from([0, 0, 0, -1, 1, 10**15]))
 """Levels that a server could really have, except that their thresholds may be a little or a lot too large."""
 RAW = st.sampled_from(
     [
@@ -129,7 +111,7 @@ BODIES = st.sampled_from(
     ]
 )  # fmt: skip
 ANSWERS = st.one_of(
-    *[st.tuples(st.just("changed"), PLAUSIBLE)] * 4,
+    *[st.tuples(st.just("plausible"), PLAUSIBLE)] * 4,
     st.tuples(st.just("changed"), CHANGES),
     st.tuples(st.just("raw"), RAW),
     st.tuples(st.just("body"), st.tuples(st.sampled_from([200, 201, 204, 302, 307, 400, 404, 409, 500, 503]), BODIES)),
@@ -163,9 +145,11 @@ class Hostile:
     def __call__(self, request: Request) -> Reply | bytes | None:
         step: tuple[str, Any] = self.plan.pop(0) if self.plan else ("honest", None)
         kind, what = step
+        campaign = copy.deepcopy(self.server.campaigns[request.path.split("/")[3]])
         if kind == "changed":
-            campaign = copy.deepcopy(self.server.campaigns[request.path.split("/")[3]])
             data = Reply(200, {**campaign, **what}).data()
+        elif kind == "plausible":
+            data = Reply(200, {**campaign, **plausible(campaign["id"], *what)}).data()
         elif kind == "raw":
             data = what
         elif kind in ("body", "json"):
@@ -179,33 +163,46 @@ class Hostile:
         return data
 
 
+def plausible(name: str, epsilons: list[str], place: int, slack: int) -> dict[str, Any]:
+    """Levels for one of the campaigns, with thresholds that are right or off by `slack`."""
+    encoding, growing = encoding_of(CAMPAIGNS[name].encoding), sorted(set(epsilons), key=Decimal)
+    levels = [{"epsilon": e, "threshold": str(encoding.threshold(Decimal(e)) + slack)} for e in growing]
+    return {"levels": levels, "open_level": place % len(levels), "largest_epsilon": "80"}
+
+
+def reports(server: FakeCollector) -> Iterator[tuple[str, Request]]:
+    for request in server.requests:
+        if request.path.endswith("/reports"):
+            yield request.path.split("/")[3], request
+
+
 def spent_by_what_arrived(server: FakeCollector) -> Decimal:
     """What the reports that arrived can tell at most, from their thresholds and the encoding that was answered."""
     largest: dict[tuple[str, str], int] = {}
-    for request in server.requests:
-        if request.path.endswith("/reports"):
-            place = (request.path, request.json["device"])
-            largest[place] = max(largest.get(place, 0), int(request.json["level"]["threshold"]))
-    return sum((realised_epsilon(threshold, len(VALUES)) for threshold in largest.values()), Decimal(0))
+    for name, request in reports(server):
+        place = (name, request.json["device"])
+        largest[place] = max(largest.get(place, 0), int(request.json["level"]["threshold"]))
+    return sum(
+        (
+            CAMPAIGNS[name].differing * realised_epsilon(threshold, CAMPAIGNS[name].alphabet)
+            for (name, _), threshold in largest.items()
+        ),
+        Decimal(0),
+    )
 
 
 def check_reports(server: FakeCollector) -> int:
     """Return at how many levels there was a report, after a look at each."""
     seen: dict[tuple[str, ...], Any] = {}
-    for request in server.requests:
-        if not request.path.endswith("/reports"):
-            assert request.body == b""
-            continue
-        assert set(request.json) == {"device", "level", "report"}
-        level = request.json["level"]
-        place = (request.path, request.json["device"], level["epsilon"])
-        assert seen.setdefault(place, (request.json["report"], level["threshold"])) == (
-            request.json["report"],
-            level["threshold"],
-        )
-        allowed = encoding_of({"name": "categorical", "values": VALUES}).threshold(Decimal(level["epsilon"]))
-        assert int(level["threshold"]) <= allowed
-        assert request.json["report"] in VALUES
+    for name, request in reports(server):
+        level, campaign = request.json["level"], CAMPAIGNS[name]
+        assert set(request.json) == {"device", "level", "report"} | ({"cohort"} if name == "c" else set())
+        place = (name, request.json["device"], level["epsilon"])
+        assert seen.setdefault(place, request.body) == request.body
+        assert int(level["threshold"]) <= encoding_of(campaign.encoding).threshold(Decimal(level["epsilon"]))
+        report = request.json["report"]
+        assert report in VALUES if name == "a" else len(b64decode(report, validate=True)) == campaign.width
+    assert all(request.body == b"" for request in server.requests if request.method == "GET")
     return len(seen)
 
 
@@ -214,7 +211,10 @@ def check_reports(server: FakeCollector) -> int:
 def test_a_server_that_says_anything(server: FakeCollector, limit: str, steps: Any) -> None:
     server.requests.clear()
     server.stored.clear()
-    addresses = [server.open(name, levels=("0.1", "0.5", "1", "2"), open_level=step) for step, name in enumerate("abc")]
+    addresses = [
+        server.open(name, campaign.encoding, levels=("0.1", "0.5", "1", "2"), open_level=place)
+        for place, (name, campaign) in enumerate(CAMPAIGNS.items())
+    ]
     hostile = Hostile(server)
     client = Client(timeout=5, attempts=2, sleep=lambda _: None)
     said: list[RelaxdpError] = []
@@ -267,8 +267,8 @@ def test_the_suite_would_notice_a_device_that_overspends(
     server.requests.clear()
     server.instead = None
     device = Device.open(tmp_path / "device", limit="1")
-    for name in "xy":
-        device.join(server.open(name, levels=("0.8",))).answer(TRUTH)
+    for name in "ab":
+        device.join(server.open(name, CAMPAIGNS[name].encoding, levels=("0.8",))).answer(TRUTH)
     device.campaigns[0].report()
     assert spent_by_what_arrived(server) <= device.limit
     with pytest.raises(BudgetExceededError):

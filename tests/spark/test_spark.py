@@ -273,6 +273,53 @@ def test_the_front_door_takes_spark_frames(spark: Any, place: Path) -> None:
         rx.estimate(other, description=frames[0])
 
 
+def test_two_levels_side_by_side_are_not_mistaken_for_one_another(spark: Any, place: Path) -> None:
+    key, answers = rx.Key.load(place / "key"), {"diagnosis": rx.Categorical(VALUES)}
+    source, where = frame_of(spark, request_of(place, "unused")), {"id": "person", "key": key, "release": "survey"}
+    low, high = (rx.release(source, answers, epsilon=epsilon, ledger=None, **where) for epsilon in (0.5, 3))
+    joined = low.join(high.withColumnRenamed("diagnosis", "later"), "person")
+    joined.write.parquet(str(place / "joined"))
+    for name, alone in (("diagnosis", low), ("later", high)):
+        expected = rx.estimate(alone).value
+        assert np.array_equal(rx.estimate(joined, name).value, expected)
+        assert np.array_equal(count([place / "joined"], column=name).groups[0][1].estimate().value, expected)
+    for changed in (high.union(high), high.limit(5).union(high.limit(5))):
+        with pytest.raises(rx.errors.CountsError, match="an id stands twice at one level"):
+            rx.estimate(changed, description=high)
+
+
+def test_what_spark_quotes_does_not_come_along(spark: Any, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write(place / "in.parquet", changed=5, value="a secret illness")
+    frame = frame_of(spark, request_of(place, "unused")).selectExpr("person", "cast(diagnosis as int) as diagnosis")
+    where: Any = {"id": "person", "epsilon": 1, "key": rx.Key.load(place / "key"), "release": "survey", "ledger": None}
+    with pytest.raises(SparkError, match="Nothing was released") as caught:
+        rx.release(frame, {"diagnosis": rx.Categorical([0, 1])}, **where)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    shown = capfd.readouterr()
+    assert "cast" not in shown.out + shown.err  # pyspark logs what it raises, with the cell that could not be cast
+
+
+def test_nothing_stays_in_the_checkpoint_folder_of_what_is_refused(spark: Any, place: Path) -> None:
+    folder = place / "checkpoints"
+    spark.sparkContext.setCheckpointDir(str(folder))
+    request = request_of(place, "unused")
+    try:
+        with Ledger.open(place / "ledger") as ledger:
+            account = Account(ledger, EVERYONE, budget=5)
+            kept = SparkRelease(frame_of(spark, request), request).to_frame(account)
+            before = sorted(folder.rglob("part-*"))
+            assert before
+            write(request.source, changed=3)
+            assert kept.count() == ROWS
+            with pytest.raises(TableChangedError):
+                SparkRelease(frame_of(spark, request), request).to_frame(account)
+        assert sorted(folder.rglob("part-*")) == before
+    finally:
+        context = spark.sparkContext._jsc.sc()
+        getattr(context, "checkpointDir_$eq")(spark._jvm.scala.Option.empty())
+
+
 @pytest.mark.parametrize("encoding", ["unary-optimised", "local-hash"])
 def test_packed_encodings(spark: Any, place: Path, encoding: str) -> None:
     """Reports that are bytes: the same from Spark, in folders, in frames, and in files that Spark writes."""

@@ -122,6 +122,16 @@ def test_arrays_are_like_single_devices() -> None:
             assert (report.cohort, report.bits, report.epsilon) == (cohort, bits, epsilon)
 
 
+def test_ids_of_any_length_beside_words_of_any_length() -> None:
+    """Ids and words take one block of the cipher or several; arrays group them and give what devices give."""
+    ids = ["x" * (number % 40) + str(number) for number in range(len(WORDS) * 4)]
+    some = BloomShape(bits=19, hashes=3, cohorts=2)
+    found = release_bloom(some, WORDS * 4, ids, key=KEY, epsilon=Decimal(2), **WHERE)
+    devices = [Device(some, word, key=KEY, device_id=one, **WHERE) for word, one in zip(WORDS * 4, ids, strict=True)]
+    assert found.cohorts.tolist() == [device.cohort for device in devices]
+    assert bit_strings(found.packed, 19) == [device.at(2).bits for device in devices]
+
+
 @pytest.mark.parametrize("kind", ["list", "numpy", "arrow", "pandas", "polars"])
 def test_every_kind_of_column(kind: str) -> None:
     makers = {"list": list, "numpy": np.array, "arrow": pa.array, "pandas": pd.Series, "polars": pl.Series}

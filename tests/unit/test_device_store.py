@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import pickle
 import stat
+import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
@@ -206,6 +207,19 @@ def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         Device.open(tmp_path / "device", limit=1, keyring=True)
     assert not (tmp_path / "device").exists()
     assert Device.open(tmp_path / "plain", limit=1).limit == 1
+
+
+def test_a_device_needs_nothing_of_the_server() -> None:
+    """It runs where the packages of the service and the keyring are not installed."""
+    script = (
+        "import sys\n"
+        "for name in ('msgspec', 'starlette', 'uvicorn', 'keyring'):\n"
+        "    sys.modules[name] = None\n"
+        "import relaxdp.collector, relaxdp.cli.campaign, relaxdp.collector.simulate\n"
+        "print(relaxdp.collector.Device.__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "Device\n"
 
 
 def test_what_a_killed_writer_left_is_swept_away(tmp_path: Path) -> None:

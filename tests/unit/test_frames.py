@@ -637,6 +637,28 @@ def test_objects_count_once_at_their_highest_level(kind: str) -> None:
         rx.estimate([low, other])
 
 
+@pytest.mark.parametrize("mechanism", [rx.Unary(VALUES), rx.LocalHash(VALUES, buckets=5)], ids=["unary", "hash"])
+@pytest.mark.parametrize("kind", [pd.DataFrame, pa.table], ids=["pandas", "pyarrow"])
+def test_packed_reports_count_once_and_can_be_described(kind: Any, mechanism: Any) -> None:
+    where: dict[str, Any] = {"id": "person", "key": KEY, "release": "survey", "ledger": None}
+    low, high = (rx.release(kind(COLUMNS), {"diagnosis": mechanism}, epsilon=level, **where) for level in (0.5, 2))
+    alone, both = rx.estimate(high), rx.estimate([low, high])
+    assert np.array_equal(both.value, alone.value)
+    assert np.array_equal(both.interval(), alone.interval())
+    told = rx.estimate(high, "diagnosis", mechanism=mechanism, epsilon=2)
+    assert np.array_equal(told.value, alone.value)
+
+
+def test_a_function_of_numbers_is_named_in_the_description() -> None:
+    squares = rx.Numeric(0, 14400, function=np.square, function_name="square")
+    where: dict[str, Any] = {"id": "person", "key": KEY, "release": "survey", "ledger": None, "epsilon": 1}
+    plain = rx.release(to_pandas(COLUMNS), {"age": rx.Numeric(0, 14400)}, **where)
+    square = rx.release(to_pandas(COLUMNS), {"age": squares}, **where)
+    assert rx.description(square).columns["age"].function == "square"
+    with pytest.raises(MixedFilesError, match="another function"):
+        rx.estimate([plain, square])
+
+
 def test_a_description_travels_with_pandas_and_pyarrow(tmp_path: Path) -> None:
     frame, table = release(made("pandas")), release(made("pyarrow"))
     wanted = rx.estimate(frame).value

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 from typer.testing import CliRunner
@@ -163,6 +164,21 @@ def test_relaxing_along_a_schedule(place: Path) -> None:
     )
 
 
+def test_a_client_counts_once_in_every_format(place: Path) -> None:
+    """In CSV all clients are text; 17 is the one that "17" stands for."""
+    words = pa.array([WORDS[number % 3] for number in range(600)])
+    pa_parquet.write_table(pa.table({"client": range(600), "value": words}), "clients.parquet")
+    where = ["--params", "params.csv", "--key", "key"]
+    run("encode", "clients.parquet", "low.csv", *where, "--epsilon", "1", "--budget", "9")
+    run("encode", "clients.parquet", "high.parquet", *where, "--epsilon", "4")
+    both, alone = decoded("low.csv", "high.parquet"), decoded("high.parquet")
+    assert (both["devices"], both["words"]) == (600, alone["words"])
+    refused = RUNNER.invoke(
+        app, ["rappor", "relax", "clients.parquet", "x.csv", "--last", "low.csv", *where, "--epsilon", "5"]
+    )
+    assert "are of another type than those of the table" in str(refused.exception)
+
+
 def test_googles_reports_and_counts_are_decoded(place: Path) -> None:
     """Classic files: k, h, m, p, q and f as the parameters say; bits as text, the highest first."""
     generator = np.random.default_rng(5)
@@ -286,6 +302,7 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("decode first.csv --params params.csv --map map.csv --epsilon 2", "says its level itself, and it is not 2."),
         ("decode first.csv --params params.csv --map map.csv --rate 2", "a rate of false words lies between 0 and 1"),
         ("decode none.csv --params params.csv --map map.csv", "cannot be read"),
+        ("decode first.csv first.csv --params params.csv --map map.csv", "'first.csv' is named twice"),
         ("encode clients.csv out.csv --params params.csv --key key --epsilon 9", "budget exceeded"),
         ("encode clients.csv first.csv --params params.csv --key key", "'first.csv' exists already."),
         (

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.errors import RelaxdpError
+from relaxdp.errors import RelaxdpError, TableFileError
 from relaxdp.table.formats import Input, released
 
 ROWS = 5000
@@ -138,6 +138,41 @@ def test_every_format_and_order_gives_the_same_reports(place: Path) -> None:
     out = pa.Table.from_batches(Input(place / "out.csv").batches(["id", "diagnosis"]))
     assert out["id"].to_pylist() == sorted(map(str, range(ROWS)))
     assert json.loads((place / "out.csv.relaxdp.json").read_text())["columns"]["diagnosis"]["id_type"] == "text"
+
+
+def test_a_sort_reads_the_columns_of_the_file_and_nothing_else(place: Path) -> None:
+    """DuckDB would take a folder for a column and brackets for a pattern, and does not tell names by case."""
+    order = RNG.permutation(ROWS)
+    for folder in ("diagnosis=flu", "brackets"):
+        (place / folder).mkdir()
+    pa_parquet.write_table(table(order), place / "diagnosis=flu" / "in.parquet")
+    pa_parquet.write_table(table(order), place / "brackets" / "a[1].parquet")
+    pa_parquet.write_table(table(diagnosis=np.array(["flu"] * ROWS)), place / "brackets" / "a1.parquet")
+    pa_parquet.write_table(
+        table(order, Diagnosis=np.array(["other"] * ROWS)).select([4, 0, 1]), place / "cases.parquet"
+    )
+    for number, source in enumerate(["diagnosis=flu/in.parquet", "brackets/a[1].parquet", "cases.parquet"]):
+        assert run("--no-ledger", source=source, target=f"out-{number}.parquet", release="in")[0] == 0
+        rows = read(f"out-{number}.parquet")
+        assert rows["id"].to_pylist() == list(range(ROWS))
+        assert rows["diagnosis"].to_pylist() == expected()
+
+
+def test_ids_of_bytes_are_the_same_ids_in_every_format(place: Path) -> None:
+    ids = pa.array([f"{row:04}".encode() for row in range(ROWS)], pa.binary(4))
+    pa_parquet.write_table(table().set_column(0, "id", ids), place / "in.parquet")
+    for target, epsilon in (("low.csv", "0.5"), ("high.parquet", "1")):
+        assert run("--no-ledger", target=target, epsilon=epsilon)[0] == 0
+    both = CliRunner().invoke(app, ["estimate", "low.csv", "high.parquet", "--json"])
+    assert json.loads(both.output)["objects"] == ROWS
+    ids = pa.array([row.to_bytes(4, "little") for row in range(200, ROWS + 200)], pa.binary(4))
+    pa_parquet.write_table(table().set_column(0, "id", ids), place / "in.parquet")
+    assert run("--no-ledger", target="other.csv") == (
+        2,
+        "ids or kept columns of bytes that are no text do not go into CSV: write Parquet or Arrow IPC. "
+        "Nothing was released.",
+    )
+    assert not [file for file in place.iterdir() if "other" in file.name]
 
 
 def test_one_thread_or_many(place: Path) -> None:
@@ -307,6 +342,14 @@ def text_ids(place: Path) -> None:
     pa_parquet.write_table(
         table().set_column(0, "id", pa.array([f"{row:04}" for row in range(ROWS)])), place / "in.parquet"
     )
+
+
+def test_what_arrow_quotes_does_not_come_along(place: Path) -> None:
+    ragged(place)
+    with pytest.raises(TableFileError) as caught:
+        list(Input(place / "in.csv").batches(["id", "diagnosis"]))
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize(

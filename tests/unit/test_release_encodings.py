@@ -116,6 +116,7 @@ def test_auto_takes_what_is_best_for_the_last_level() -> None:
 
 def test_bad_input() -> None:
     assert "nonsense" in release("out.parquet", "--encoding", "nonsense")
+    assert "they need a range" in release("out.parquet", "--encoding", "numeric")
     release("out.parquet", "--encoding", "unary-optimised")
     table = pa_parquet.read_table("out.parquet")
     # Forty bits fill five bytes: any five bytes are a report, four are none, and neither is text.
@@ -129,3 +130,34 @@ def test_bad_input() -> None:
     run(*two, "--epsilon", "1", "--key", "key", *words)
     crossed = run("estimate", "two.parquet", "--column", "answer", "--cross", "ward")
     assert crossed == "a two-way table is of categorical columns; 'answer' is encoded as 'unary-optimised'."
+
+
+@pytest.mark.parametrize("encoding", ["unary-optimised", "local-hash"])
+def test_levels_in_files_of_several_formats(encoding: str) -> None:
+    """Every object counts once, at its highest level, whatever its files are; nothing is taken from a lower one."""
+    words = ["--encoding", encoding, "--planned-epsilon", "1", "--keep", "ward", "--no-ledger", "--release", "in"]
+    for ending in ("parquet", "csv", "arrow"):
+        release(f"low.{ending}", *words, epsilon="0.5")
+        release(f"high.{ending}", *words, epsilon="1")
+    expected = run("estimate", "high.parquet", "--by", "ward")["groups"]
+    for low, high in (("low.csv", "high.arrow"), ("low.arrow", "high.parquet"), ("low.parquet", "high.csv")):
+        assert run("estimate", low, high, "--by", "ward")["groups"] == expected
+    table = pa_parquet.read_table("high.parquet")
+    half = np.arange(ROWS) < ROWS // 2
+    for name in ("answer", "ward"):
+        place = table.schema.get_field_index(name)
+        column = pa.array([None if gone else cell.as_py() for gone, cell in zip(half, table[name], strict=True)])
+        column = column.cast(table.schema.field(name).type)
+        pa_parquet.write_table(table.set_column(place, name, column), f"no-{name}.parquet")
+    assert "is not one that the declared values allow" in run("estimate", "low.parquet", "no-answer.parquet")
+    groups = run("estimate", "low.parquet", "no-ward.parquet", "--by", "ward")["groups"]
+    assert {each["group"]: each["objects"] for each in groups}[None] == ROWS // 2
+
+
+def test_a_column_of_numbers_that_becomes_one_of_values() -> None:
+    words = ["release", "in.parquet", "--id", "id", "--column", "ward", "--key", "key", "--epsilon", "1"]
+    run(*words, "numbers.parquet", "--range", "0", "1", "--budget", "5")
+    refused = run(*words, "values.parquet", "--values", "0,1")
+    assert refused.startswith("the encoding is not what 'ward' of release 'in' was released with")
+    forced = run(*words, "values.parquet", "--values", "0,1", "--force")
+    assert forced["columns"] == {"ward": {"cost": "1", "epoch": 2}}

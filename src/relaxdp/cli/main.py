@@ -29,6 +29,7 @@ COMMANDS = {
     "campaign": "relaxdp.cli.campaign:app",
     "simulate": "relaxdp.cli.simulate:simulate",
     "service": "relaxdp.cli.service:app",
+    "tour": "relaxdp.cli.tour:tour",
 }
 
 

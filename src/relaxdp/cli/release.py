@@ -30,6 +30,9 @@ from relaxdp.table.last import quote_step, relax_table
 from relaxdp.table.release import Outcome, quote_table, release_table
 from relaxdp.table.request import TableRequest
 
+# Encodings of numbers and of words that nobody declares.
+_NOT_OF_VALUES = ("numeric", "bloom")
+
 
 class EngineChoice(StrEnum):
     """Where the rows are drawn."""
@@ -212,7 +215,8 @@ class _Encodings:
         state = self._states.get(PathIdentity(self._release, column))
         if state is not None and self._said in (None, "auto", state.facts.encoding):
             name, options = path_encoding(state.facts)
-            return {"encoding": name, "options": options}
+            if name not in _NOT_OF_VALUES:  # else the ledger will say that the encoding is another one
+                return {"encoding": name, "options": options}
         return {"encoding": self._said or "categorical", "planned": self._planned}
 
 

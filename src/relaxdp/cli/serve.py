@@ -30,11 +30,16 @@ def serve(
     body_limit: Annotated[int, typer.Option(help="Largest body of a request, in bytes.", min=1000)] = 1 << 20,
     idle_seconds: Annotated[float, typer.Option(help="How long a connection may stay silent.", min=0.1)] = 30.0,
     connections: Annotated[int, typer.Option(help="Connections that a worker keeps open.", min=10)] = 4096,
+    embed: Annotated[
+        list[str] | None,
+        typer.Option(help="Site that may show the survey in a frame, like https://example.org; may be repeated."),
+    ] = None,
     request_log: Annotated[bool, typer.Option(help="Log requests, without addresses or contents.")] = True,
 ) -> None:
     """Collect reports from devices, and estimate; SQLite by default, PostgreSQL by URL."""
     try:
         from relaxdp.collector.app import build  # noqa: PLC0415
+        from relaxdp.service.pages import sites_of  # noqa: PLC0415
         from relaxdp.service.run import BACKLOG, listen  # noqa: PLC0415
         from relaxdp.service.run import serve as run  # noqa: PLC0415
     except ImportError:
@@ -50,6 +55,7 @@ def serve(
         database=db, host=host, port=port, workers=workers, rate=rate, burst=burst, body_limit=body_limit,
         trusted_proxies=tuple(trusted_proxy or ()), request_log=request_log, certificate=certificate,
         certificate_key=certificate_key, idle_seconds=idle_seconds, most_connections=connections,
+        embed=tuple(sites_of(embed or ())),
     )  # fmt: skip
     listening, address = listen(settings)
     token = prepare(settings, token_file)

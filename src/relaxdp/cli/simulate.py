@@ -108,7 +108,7 @@ def _show(simulation: Simulation, outcome: Outcome) -> None:
     typer.echo(_ending(simulation, outcome))
     sent = sum(outcome.answers.values())
     typer.echo(
-        f"{outcome.covered} of {len(outcome.rows)} intervals hold the truth; each of them does in 95 of 100 campaigns.\n"
+        f"{outcome.covered} of {len(outcome.rows)} intervals hold the truth; each does in 95 of 100 campaigns.\n"
         f"{sent:,} reports in {outcome.requests:,} requests: {outcome.requests / outcome.seconds:,.0f} requests/s, "
         f"{sent / outcome.seconds:,.0f} reports/s."
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,13 +14,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from relaxdp.collector.advice_routes import AdviceRoutes
 from relaxdp.collector.duties import Duties
+from relaxdp.collector.history_routes import HistoryRoutes
 from relaxdp.collector.operator_routes import OperatorRoutes
 from relaxdp.collector.report_routes import ReportRoutes
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
 from relaxdp.collector.wire import ID_PATTERN, Health
 from relaxdp.errors import StorageUnavailableError
+from relaxdp.service.bodies import Limits
 from relaxdp.service.buckets import Buckets
 from relaxdp.service.clients import networks_of
 from relaxdp.service.database import Database
@@ -29,12 +31,12 @@ from relaxdp.service.metrics import Metrics
 from relaxdp.service.openapi import description
 from relaxdp.service.operations import Operation, application
 from relaxdp.service.orphans import end_with_parent
+from relaxdp.service.pages import Pages
 from relaxdp.service.request_log import RequestLog
 from relaxdp.service.settings import Settings
 from relaxdp.service.shared_metrics import SharedMetrics
 from relaxdp.service.shell import Shell
-
-_SWITCH_SECONDS = 0.0005
+from relaxdp.service.tuning import tune
 
 
 def build(settings: Settings) -> ASGIApp:
@@ -43,15 +45,19 @@ def build(settings: Settings) -> ASGIApp:
     database = Database(settings.database)
     collector = Collector(database, metrics)
     shared = SharedMetrics(database, metrics, settings)
-    devices = ReportRoutes(collector, body_limit=settings.body_limit)
-    operator = OperatorRoutes(collector, body_limit=settings.body_limit)
-    operations = [*devices.operations(), *operator.operations()]
+    limits = Limits(settings.body_limit)
+    operations = [
+        *ReportRoutes(collector, limits).operations(),
+        *OperatorRoutes(collector, limits).operations(),
+        *AdviceRoutes(collector, limits).operations(),
+        *HistoryRoutes(collector).operations(),
+    ]
     operations += _own_operations(collector, shared, operations)
+    operations += Pages(embed=settings.embed).operations()
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        # The writer comes back from the database often and briefly: it must not wait 5 ms each time.
-        sys.setswitchinterval(_SWITCH_SECONDS)
+        tune()
         duties = Duties(collector)
         collector.writer.start()
         duties.start()

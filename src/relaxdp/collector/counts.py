@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from sqlalchemy import Connection, delete, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, delete
 
 from relaxdp.collector.codecs import Counted, Integers
 from relaxdp.collector.schema import COUNTS
+from relaxdp.service.driver import Statement
 
 _WORD = "<i8"
+
+
+_READ = Statement.shared("SELECT part, counts FROM collector_count WHERE campaign = ? AND level = ?")
+_READ_ONE = Statement.shared("SELECT part, counts FROM collector_count WHERE campaign = ? AND level = ? AND part = ?")
+_WRITE = Statement.shared(
+    "INSERT INTO collector_count (campaign, level, part, counts) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (campaign, level, part) DO UPDATE SET counts = excluded.counts"
+)
 
 
 def add(connection: Connection, campaign: int, changes: Mapping[int, Counted]) -> None:
     """Add to the counts of levels; the caller holds the campaign, so nobody else does at the same time."""
     for level, parts in changes.items():
-        known = read_level(connection, campaign, level, list(parts))
+        if len(parts) == 1:
+            found = _READ_ONE.run(connection, (campaign, level, *parts)).fetchall()
+        else:
+            found = _READ.run(connection, (campaign, level)).fetchall()
+        known = {part: unpack(packed) for part, packed in found}
         rows = [
-            {"campaign": campaign, "level": level, "part": part, "counts": pack(known.get(part, 0) + change)}
+            (campaign, level, part, pack(known[part] + change if part in known else change))
             for part, change in parts.items()
-            if change.any()
         ]
-        if rows:
-            made = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(COUNTS)
-            keys = [COUNTS.c.campaign, COUNTS.c.level, COUNTS.c.part]
-            made = made.on_conflict_do_update(index_elements=keys, set_={"counts": made.excluded.counts})
-            connection.execute(made, rows)
+        if len(rows) == 1:
+            _WRITE.run(connection, rows[0])
+        elif rows:
+            _WRITE.run_many(connection, rows)
 
 
-def read_level(connection: Connection, campaign: int, level: int, parts: list[int] | None = None) -> Counted:
-    """Return the counts of a level: of all its parts, or of some."""
-    query = select(COUNTS.c.part, COUNTS.c.counts).where(COUNTS.c.campaign == campaign, COUNTS.c.level == level)
-    if parts is not None:
-        query = query.where(COUNTS.c.part.in_(parts))
-    return {part: unpack(counts) for part, counts in connection.execute(query)}
+def read_level(connection: Connection, campaign: int, level: int) -> Counted:
+    """Return the counts of a level, of all its parts."""
+    return {part: unpack(packed) for part, packed in _READ.run(connection, (campaign, level)).fetchall()}
 
 
 def forget(connection: Connection, campaign: int) -> None:
@@ -51,7 +58,7 @@ def difference(plus: Counted, minus: Counted) -> Counted:
     return found
 
 
-def pack(counts: Integers) -> bytes:
+def pack(counts: Integers | Sequence[int]) -> bytes:
     """Return counts as bytes."""
     return np.asarray(counts).astype(_WORD).tobytes()
 

@@ -49,7 +49,7 @@ def estimate(campaign: Campaign, state: CampaignState, levels: Levels, options: 
         about=options.about,
         simultaneous=options.simultaneous,
         levels=[
-            LevelEstimate(level.epsilon, level.threshold, devices, _level_rows(campaign, levels, place, options))
+            LevelEstimate(level.epsilon, level.threshold, devices, level_rows(campaign, levels, place, options))
             for place, (level, devices) in enumerate(zip(campaign.levels, state.devices, strict=True))
         ],
         pooled=None if pooled is None else _rows(pooled, options),
@@ -82,7 +82,8 @@ def parquet(found: Estimate) -> bytes:
     return file.getvalue()
 
 
-def _level_rows(campaign: Campaign, levels: Levels, place: int, options: EstimateOptions) -> list[Row]:
+def level_rows(campaign: Campaign, levels: Levels, place: int, options: EstimateOptions) -> list[Row]:
+    """Return the estimates of one level alone."""
     only = [level if each == place else {} for each, level in enumerate(levels)]
     found = _result(campaign, only, options)
     return [] if found is None else _rows(found, options)

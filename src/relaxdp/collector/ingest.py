@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec import Struct
 from sqlalchemy import Connection
 
 from relaxdp.collector import counts, reports, states
@@ -23,8 +24,7 @@ DIFFERS, CLOSED, NOT_OPEN = "report_differs", "campaign_closed", "level_not_open
 OUTSIDE, UNINVITED, GONE = "report_outside_encoding", "invitation_refused", "device_withdrawn"
 
 
-@dataclass(slots=True)
-class Item:
+class Item(Struct, gc=False):
     """One report that was read and is of the campaign's encoding, or the reason why it is none."""
 
     device: bytes

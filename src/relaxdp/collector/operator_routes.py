@@ -33,7 +33,7 @@ from relaxdp.collector.wire import (
     OperatorCampaign,
 )
 from relaxdp.errors import CampaignError, CampaignReducedError
-from relaxdp.service.bodies import check_media_type, decode, decoder_of, read_body
+from relaxdp.service.bodies import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation, Query, read_queries
 
 _CAMPAIGN, _INVITATION = decoder_of(CampaignRequest), decoder_of(InvitationRequest)
@@ -52,16 +52,15 @@ _OPTIONS = (
 class OperatorRoutes:
     """What the operator asks for, with the token."""
 
-    def __init__(self, collector: Collector, *, body_limit: int) -> None:
-        self._collector, self._limit = collector, body_limit
+    def __init__(self, collector: Collector, limits: Limits) -> None:
+        self._collector, self._limits = collector, limits
         self._estimates = Estimates(collector)
         self._streams = Streams(collector, self._estimates)
 
     async def create_campaign(self, request: Request) -> Response:
         """Create a campaign."""
         await self._collector.check_operator(request)
-        check_media_type(request)
-        asked = decode(await read_body(request, most=self._limit), _CAMPAIGN)
+        asked = decode(await read_body(request, self._limits), _CAMPAIGN)
         prepared = await self._collector.compute(lambda: campaigns.prepared(asked))
         now = self._collector.clock()
 
@@ -88,8 +87,7 @@ class OperatorRoutes:
     async def make_invitations(self, request: Request) -> Response:
         """Make invitations, shown this once."""
         await self._collector.check_operator(request)
-        check_media_type(request)
-        asked = decode(await read_body(request, most=self._limit), _INVITATION)
+        asked = decode(await read_body(request, self._limits), _INVITATION)
         campaign = await self._collector.campaign(request)
         if not campaign.definition.invitations:
             raise CampaignError("this campaign does not ask for invitations. Nothing was made.")

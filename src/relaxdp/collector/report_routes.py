@@ -14,8 +14,8 @@ from relaxdp.collector.rules import decided
 from relaxdp.collector.service import REPORTS, Collector
 from relaxdp.collector.views import ENCODER, etag_of, public_view
 from relaxdp.collector.wire import Accepted, Batch, PublicCampaign, Report, Results, Withdrawal, Withdrawn
-from relaxdp.errors import ReportOutsideEncodingError, ServiceError
-from relaxdp.service.bodies import check_media_type, decode, decoder_of, read_body
+from relaxdp.errors import MalformedRequestError, ReportOutsideEncodingError, ServiceError
+from relaxdp.service.bodies import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 
 _REPORT, _BATCH, _WITHDRAWAL = decoder_of(Report), decoder_of(Batch), decoder_of(Withdrawal)
@@ -38,10 +38,21 @@ _REFUSALS: dict[str, ServiceError] = {
 }
 
 
+def read_device(text: str) -> bytes:
+    """Return a pseudonym, or refuse what is none: 32 digits in lower case."""
+    try:
+        device = bytes.fromhex(text)
+    except ValueError:
+        device = b""
+    if device.hex() != text:
+        raise MalformedRequestError("a device's pseudonym has 32 hexadecimal digits. Nothing was stored.")
+    return device
+
+
 def read_item(campaign: Campaign, sent: Report) -> Item:
     """Return a report as it is stored, or with the reason why it is not."""
     place = campaign.places.get((sent.level.epsilon, sent.level.threshold))
-    device = bytes.fromhex(sent.device)
+    device = read_device(sent.device)
     if place is None:
         return Item(device, 0, b"", outcome=NOT_OPEN)
     try:
@@ -54,13 +65,12 @@ def read_item(campaign: Campaign, sent: Report) -> Item:
 class ReportRoutes:
     """What devices ask for."""
 
-    def __init__(self, collector: Collector, *, body_limit: int) -> None:
-        self._collector, self._limit = collector, body_limit
+    def __init__(self, collector: Collector, limits: Limits) -> None:
+        self._collector, self._limits = collector, limits
 
     async def send_report(self, request: Request) -> Response:
         """Take one report: the hot route."""
-        check_media_type(request)
-        sent = decode(await read_body(request, most=self._limit), _REPORT)
+        sent = decode(await read_body(request, self._limits), _REPORT)
         campaign = await self._collector.campaign(request)
         item = read_item(campaign, sent)
         if not item.outcome:
@@ -74,8 +84,7 @@ class ReportRoutes:
 
     async def send_batch(self, request: Request) -> Response:
         """Take many reports, each with an answer of its own."""
-        check_media_type(request)
-        sent = decode(await read_body(request, most=self._limit), _BATCH)
+        sent = decode(await read_body(request, self._limits), _BATCH)
         campaign = await self._collector.campaign(request)
         items = [read_item(campaign, each) for each in sent.reports]
         await self._collector.writer.store(campaign, items)
@@ -97,10 +106,9 @@ class ReportRoutes:
 
     async def withdraw(self, request: Request) -> Response:
         """Remove a device's reports for good."""
-        check_media_type(request)
-        sent = decode(await read_body(request, most=self._limit), _WITHDRAWAL)
+        sent = decode(await read_body(request, self._limits), _WITHDRAWAL)
         campaign = await self._collector.campaign(request)
-        device = bytes.fromhex(sent.device)
+        device = read_device(sent.device)
         gone = await self._collector.writer.call(lambda connection: campaigns.withdraw(connection, campaign, device))
         return Response(ENCODER.encode(Withdrawn("withdrawn", gone, _FINAL)), media_type=_JSON)
 

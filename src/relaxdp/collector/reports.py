@@ -11,38 +11,36 @@ from collections.abc import Iterator, Sequence
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from relaxdp.collector.schema import REPORTS, WITHDRAWN
+from relaxdp.service.driver import Statement
 
 DEVICE_BYTES = 16
 Known = dict[bytes, dict[int, bytes]]
 """Of each device that has any: its reports by level."""
 
-_SQLITE_FIND = (
+_FIND = Statement(
     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) "
     "SELECT r.device, r.level, r.report FROM n CROSS JOIN collector_report r "
-    "WHERE r.campaign = ?3 AND r.device = substr(?1, i * 16 + 1, 16)"
+    "WHERE r.campaign = ?3 AND r.device = substr(?1, i * 16 + 1, 16)",
+    "SELECT device, level, report FROM collector_report WHERE campaign = %s AND device = ANY(%s::bytea[])",
 )
-_SQLITE_INSERT = (
+_STORE = Statement(
     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) "
     "INSERT INTO collector_report (campaign, device, level, report) "
-    "SELECT ?3, substr(?1, i * ?5 + 1, 16), ?4, substr(?1, i * ?5 + 17, ?5 - 16) FROM n"
-)
-_POSTGRES_FIND = "SELECT device, level, report FROM collector_report WHERE campaign = %s AND device = ANY(%s::bytea[])"
-_POSTGRES_INSERT = (
+    "SELECT ?3, substr(?1, i * ?5 + 1, 16), ?4, substr(?1, i * ?5 + 17, ?5 - 16) FROM n",
     "INSERT INTO collector_report (campaign, level, device, report) "
-    "SELECT %s, %s, device, report FROM unnest(%s::bytea[], %s::bytea[]) AS row(device, report)"
+    "SELECT %s, %s, device, report FROM unnest(%s::bytea[], %s::bytea[]) AS row(device, report)",
 )
 
 
 def find(connection: Connection, campaign: int, devices: Sequence[bytes]) -> Known:
     """Return all reports of some devices; a device that withdrew has one at the level WITHDRAWN."""
     if connection.dialect.name == "sqlite":
-        parameters: tuple[object, ...] = (b"".join(devices), len(devices), campaign)
-        rows = connection.exec_driver_sql(_SQLITE_FIND, parameters).fetchall()
+        rows = _FIND.run(connection, (b"".join(devices), len(devices), campaign)).fetchall()
     else:
-        rows = connection.exec_driver_sql(_POSTGRES_FIND, (campaign, list(devices))).fetchall()
+        rows = _FIND.run(connection, (campaign, list(devices))).fetchall()
     known: Known = {}
     for device, level, report in rows:
-        known.setdefault(bytes(device), {})[level] = bytes(report)
+        known.setdefault(device, {})[level] = report
     return known
 
 
@@ -51,10 +49,10 @@ def store(connection: Connection, campaign: int, level: int, rows: Sequence[tupl
     if connection.dialect.name == "sqlite":
         width = DEVICE_BYTES + len(rows[0][1])
         packed = b"".join([part for row in rows for part in row])
-        connection.exec_driver_sql(_SQLITE_INSERT, (packed, len(rows), campaign, level, width))
+        _STORE.run(connection, (packed, len(rows), campaign, level, width))
     else:
         devices, reports = zip(*rows, strict=True)
-        connection.exec_driver_sql(_POSTGRES_INSERT, (campaign, level, list(devices), list(reports)))
+        _STORE.run(connection, (campaign, level, list(devices), list(reports)))
 
 
 def remove(connection: Connection, campaign: int, device: bytes) -> None:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, insert
 
 from relaxdp.collector.counts import pack, unpack
 from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.schema import STATES
 from relaxdp.errors import UnknownCampaignError
+from relaxdp.service.driver import Statement
 
-_ALL = select(STATES)
+_COLUMNS = "state, open_level, version, devices, differing, reduced"
+_LOOK = Statement.shared(f"SELECT {_COLUMNS} FROM collector_state WHERE campaign = ?")  # noqa: S608
+_HOLD = Statement(_LOOK.sqlite, f"{_LOOK.postgres} FOR UPDATE")
+_WRITE = Statement.shared(
+    "UPDATE collector_state SET state = ?, open_level = ?, version = ?, devices = ?, differing = ?, reduced = ? "
+    "WHERE campaign = ?"
+)
 
 
 def hold(connection: Connection, campaign: int) -> CampaignState:
@@ -19,41 +26,31 @@ def hold(connection: Connection, campaign: int) -> CampaignState:
 
     On SQLite the transaction itself does so.
     """
-    query = _ALL.where(STATES.c.campaign == campaign)
-    if connection.dialect.name != "sqlite":
-        query = query.with_for_update()
-    return _state(connection.execute(query).one_or_none())
+    return _state(_HOLD.run(connection, (campaign,)).fetchone())
 
 
 def look(connection: Connection, campaign: int) -> CampaignState:
     """Return the state."""
-    return _state(connection.execute(_ALL.where(STATES.c.campaign == campaign)).one_or_none())
+    return _state(_LOOK.run(connection, (campaign,)).fetchone())
 
 
 def write(connection: Connection, campaign: int, state: CampaignState) -> None:
     """Store a state that was held."""
-    connection.execute(update(STATES).where(STATES.c.campaign == campaign).values(**_values(state)))
+    _WRITE.run(connection, (*_values(state), campaign))
 
 
 def create(connection: Connection, campaign: int, state: CampaignState) -> None:
     """Store the first state."""
-    connection.execute(insert(STATES).values(campaign=campaign, **_values(state)))
+    values = dict(zip(_COLUMNS.split(", "), _values(state), strict=True))
+    connection.execute(insert(STATES).values(campaign=campaign, **values))
 
 
-def _values(state: CampaignState) -> dict[str, Any]:
-    return {
-        "state": state.state,
-        "open_level": state.open_level,
-        "version": state.version,
-        "devices": pack(state.devices),  # type: ignore[arg-type]
-        "differing": state.differing,
-        "reduced": state.reduced,
-    }
+def _values(state: CampaignState) -> tuple[Any, ...]:
+    return (state.state, state.open_level, state.version, pack(state.devices), state.differing, state.reduced)
 
 
-def _state(row: Row[Any] | None) -> CampaignState:
+def _state(row: tuple[Any, ...] | None) -> CampaignState:
     if row is None:
         raise UnknownCampaignError("there is no campaign with this id. Nothing was done.")
-    return CampaignState(
-        row.state, row.open_level, row.version, tuple(unpack(row.devices).tolist()), row.differing, row.reduced
-    )
+    state, open_level, version, devices, differing, reduced = row
+    return CampaignState(state, open_level, version, tuple(unpack(devices).tolist()), differing, bool(reduced))

@@ -14,23 +14,33 @@ DEVICE_PATTERN = "^[0-9a-f]{32}$"
 Text = Annotated[str, Meta(max_length=2000)]
 Time = Annotated[str, Meta(max_length=40, description="A time as in RFC 3339, with its offset from UTC.")]
 EpsilonText = Annotated[str, Meta(max_length=80, description="An epsilon as decimal text.")]
+# The pattern is told here and checked where the pseudonym is read, which takes a tenth of the time.
+DeviceText = Annotated[
+    str,
+    Meta(
+        min_length=32,
+        max_length=32,
+        description="The device's random pseudonym.",
+        extra_json_schema={"pattern": DEVICE_PATTERN},
+    ),
+]
 Label = str | int
 About = Literal["objects", "population"]
 Method = Literal["average", "precision"]
 State = Literal["waiting", "open", "paused", "finished"]
 
 
-class Level(Struct, frozen=True, forbid_unknown_fields=True):
+class Level(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A level: epsilon as decimal text and threshold as integer text, so that nothing is rounded on the way."""
 
     epsilon: EpsilonText
     threshold: Annotated[str, Meta(max_length=20)]
 
 
-class Report(Struct, frozen=True, forbid_unknown_fields=True):
+class Report(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """One report of one device at one level."""
 
-    device: Annotated[str, Meta(pattern=DEVICE_PATTERN, description="The device's random pseudonym.")]
+    device: DeviceText
     level: Level
     report: Annotated[
         str | int | float, Meta(description="A label, a number, or packed bytes in base 64: as the encoding says.")
@@ -60,7 +70,7 @@ class Results(Struct, frozen=True):
 class Withdrawal(Struct, frozen=True, forbid_unknown_fields=True):
     """Who withdraws."""
 
-    device: Annotated[str, Meta(pattern=DEVICE_PATTERN)]
+    device: DeviceText
 
 
 class Withdrawn(Struct, frozen=True):

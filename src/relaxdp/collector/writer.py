@@ -43,7 +43,8 @@ class Writer:
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database, self._clock = database, clock
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[_Job] | None] = SimpleQueue()
+        self._fresh: list[_Job] = []
         self._thread = Thread(target=self._run, name="relaxdp-writer", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: Connection | None = None
@@ -59,6 +60,7 @@ class Writer:
     async def stop(self) -> None:
         """Finish what is waiting, and end."""
         self._stopping = True
+        self._hand_over()
         self._queue.put(None)
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
 
@@ -89,28 +91,35 @@ class Writer:
             raise StorageUnavailableError("the service is stopping. What was not acknowledged may be sent again.")
         self.waiting += size
         try:
-            self._queue.put(job)
+            if not self._fresh:  # whatever else is read in this turn of the loop goes with it
+                self._loop.call_soon(self._hand_over)  # type: ignore[union-attr]
+            self._fresh.append(job)
             return await job.future
         finally:
             self.waiting -= size
 
+    def _hand_over(self) -> None:
+        """Give the writer what has come together; waking it for each request would cost more than the request."""
+        jobs, self._fresh = self._fresh, []
+        if jobs:
+            self._queue.put(jobs)
+
     def _run(self) -> None:
         last = False
         while not last:
-            first = self._queue.get()
+            following = self._queue.get()
             group: list[_Job] = []
-            size, last = 0, first is None
-            following = first
+            size = 0
             while following is not None:
-                group.append(following)
-                size += max(1, len(following.items))
+                group += following
+                size += sum(len(job.items) for job in following)
                 if size >= MOST_GROUPED:
                     break
                 try:
                     following = self._queue.get_nowait()
                 except Empty:
                     break
-                last = following is None
+            last = following is None
             if group:
                 self._write(group)
         self._drop()

@@ -45,7 +45,9 @@ class Truths:
         return len(self.index)
 
     def __getitem__(self, selection: slice | NDArray[np.intp]) -> Truths:
-        return Truths(self.index[selection], None if self.suffix is None else self.suffix[:, selection])
+        # Contiguous, because AES takes whole rows: NumPy's own order would put the blocks of one object together.
+        chosen = None if self.suffix is None else np.ascontiguousarray(self.suffix[:, selection])
+        return Truths(self.index[selection], chosen)
 
 
 class Permanent(Protocol):

@@ -14,7 +14,8 @@ from relaxdp.errors import LedgerAccessError, LedgerError
 
 _NOTHING = "Nothing was released."
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
-_HALF_A_URL = re.compile(r"(postgres|postgresql|sqlite)(\+\w*)?:/", re.IGNORECASE)
+# As a file name these would be shown, and a password with them; the last is libpq's other form of an address.
+_HALF_A_URL = re.compile(r"(postgres|postgresql)(\+\w*)?:|sqlite(\+\w*)?:/|.*\bpassword\s*=", re.IGNORECASE | re.DOTALL)
 
 
 class Store(Protocol):
@@ -45,7 +46,7 @@ def store_of(where: str | os.PathLike[str], *, timeout: float) -> Store:
 
     text = str(where)
     if not isinstance(where, str) or "://" not in text:
-        if _HALF_A_URL.match(text):  # as a file name it would be shown
+        if _HALF_A_URL.match(text):
             raise LedgerAccessError(f"the ledger's URL cannot be understood. {_NOTHING}")
         return SqliteStore(where, timeout=timeout)
     scheme = text.partition("://")[0].lower()

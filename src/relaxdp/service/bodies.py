@@ -2,46 +2,54 @@
 
 from __future__ import annotations
 
-import asyncio
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from relaxdp.errors import BodyTooLargeError, MalformedRequestError, RequestTimeoutError, WrongMediaTypeError
 
 Wanted = TypeVar("Wanted")
 
 MOST_BYTES = 1 << 20
-SECONDS = 30.0
+_JSON = b"application/json"
 
 # A client that is still sending does not read: so what is too large is thrown away before it is refused, up to here.
 _MOST_DRAINED = 32 << 20
 
 
-async def read_body(request: Request, *, most: int = MOST_BYTES, seconds: float = SECONDS) -> bytes:
-    """Return the whole body."""
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > _MOST_DRAINED:
-        raise _too_large(most)
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a body may be. How long it may take is the connection's affair (`connections.py`)."""
+
+    most: int = MOST_BYTES
+
+
+async def read_body(request: Request, limits: Limits) -> bytes:
+    """Return the whole body, which must be JSON if it says what it is."""
+    length = 0
+    for name, value in request.scope["headers"]:
+        if name == b"content-type" and value != _JSON:
+            _check_media_type(value)
+        elif name == b"content-length" and value.isdigit():
+            length = int(value)
+    if length > _MOST_DRAINED:
+        raise _too_large(limits.most)
     parts: list[bytes] = []
     size = 0
-    try:
-        async with asyncio.timeout(seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size <= most:
-                    parts.append(part)
-                elif size > _MOST_DRAINED:
-                    break
-    except TimeoutError:
-        raise RequestTimeoutError(
-            f"the request did not arrive within {seconds:g} seconds. Nothing was stored.", seconds=seconds
-        ) from None
-    except ClientDisconnect:
-        raise RequestTimeoutError("the connection ended before the request did. Nothing was stored.") from None
-    if size > most:
-        raise _too_large(most)
+    more = True
+    while more and size <= _MOST_DRAINED:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise RequestTimeoutError("the connection ended before the request did. Nothing was stored.")
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= limits.most:
+            parts.append(part)
+        more = message.get("more_body", False)
+    if size > limits.most:
+        raise _too_large(limits.most)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -56,10 +64,9 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[Wanted]) -> Wanted:
     raise MalformedRequestError(f"the request cannot be understood: {found}. Nothing was stored.")
 
 
-def check_media_type(request: Request) -> None:
+def _check_media_type(kind: bytes) -> None:
     """Refuse a body that says it is something else than JSON."""
-    kind = request.headers.get("content-type")
-    if kind is not None and kind.partition(";")[0].strip().lower() != "application/json":
+    if kind.partition(b";")[0].strip().lower() != _JSON:
         raise WrongMediaTypeError("the body of a request must be application/json. Nothing was stored.")
 
 

@@ -20,6 +20,11 @@ class Buckets:
         self._rate, self._burst = rate, max(burst, 1.0)
         self._known: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit."""
+        return self._rate > 0
+
     def take(self, client: str, now: float) -> bool:
         """Take one token, or say that there is none."""
         if self._rate <= 0:

@@ -9,14 +9,16 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from relaxdp.errors import RelaxdpError, RequestTimeoutError, TooManyRequestsError
+from relaxdp.errors import MalformedRequestError, RelaxdpError, RequestTimeoutError, TooManyRequestsError
 from relaxdp.service.problems import problem_response
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Uvicorn's protocol, whose patience has an end before the first request as well.
+    """Uvicorn's protocol, whose patience has an end before and within a request as well.
 
-    Uvicorn closes a connection that waits for its next request; one that never sends a whole first one it keeps.
+    Uvicorn closes a connection that waits for its next request; one that never sends the whole of one it keeps. A
+    timer for each request would cost more than reading it does, so a connection notes since when it waits, and all of
+    them are looked through now and then.
     """
 
     def __init__(
@@ -25,7 +27,7 @@ class PatientProtocol(HttpToolsProtocol):
     ) -> None:  # fmt: skip
         super().__init__(config, server_state, app_state, _loop)
         self.idle_seconds, self.most_connections = idle_seconds, most_connections
-        self._patience: asyncio.TimerHandle | None = None
+        self.waiting_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start to wait, or refuse one connection too many."""
@@ -33,34 +35,41 @@ class PatientProtocol(HttpToolsProtocol):
         if len(self.connections) > self.most_connections:
             self._refuse(TooManyRequestsError("the service has too many connections. Nothing was stored."))
             return
-        self._patience = self.loop.call_later(self.idle_seconds, self._too_slow)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
-        self._calm()
-        super().connection_lost(exc)
+        self.waiting_since = self.loop.time()
+        if not getattr(self.server_state, "is_watched", False):
+            self.server_state.is_watched = True  # type: ignore[attr-defined]
+            self.loop.call_later(self.idle_seconds / 8, self._look_through)
 
     def on_message_begin(self) -> None:
         """Wait for the rest of a request that began."""
-        if self._patience is None:
-            self._patience = self.loop.call_later(self.idle_seconds, self._too_slow)
+        self.waiting_since = self.loop.time()
         super().on_message_begin()
 
-    def on_headers_complete(self) -> None:
-        """Stop waiting: the body has a limit of its own."""
-        self._calm()
-        super().on_headers_complete()
+    def on_message_complete(self) -> None:
+        """Stop waiting: the whole request is here."""
+        self.waiting_since = None
+        super().on_message_complete()
 
-    def _calm(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+    def _look_through(self) -> None:
+        """Close all connections that wait too long, and come back later while there are any."""
+        latest = self.loop.time() - self.idle_seconds
+        for each in list(self.connections):
+            since = getattr(each, "waiting_since", None)
+            if since is not None and since < latest:
+                each._too_slow()  # type: ignore[union-attr]
+        self.server_state.is_watched = bool(self.connections)  # type: ignore[attr-defined]
+        if self.connections:
+            self.loop.call_later(self.idle_seconds / 8, self._look_through)
 
     def _too_slow(self) -> None:
-        self._patience = None
+        self.waiting_since = None
         self._refuse(
             RequestTimeoutError(f"no request arrived within {self.idle_seconds:g} seconds. Nothing was stored.")
         )
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP in the shape of every error."""
+        self._refuse(MalformedRequestError("this is no HTTP request. Nothing was stored."))
 
     def _refuse(self, problem: RelaxdpError) -> None:
         """Answer without a request, and close."""

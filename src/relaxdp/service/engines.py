@@ -13,7 +13,7 @@ from relaxdp.service.address import PostgresAddress, SqliteAddress
 
 # `secure_delete` overwrites what is deleted: a report that was withdrawn is not left in a free page.
 _PRAGMAS = (
-    "journal_mode = WAL", "synchronous = FULL", "fullfsync = ON", "secure_delete = ON", "foreign_keys = ON",
+    "journal_mode = WAL", "synchronous = FULL", "fullfsync = ON", "secure_delete = ON", "temp_store = MEMORY",
     "cache_size = -65536",
 )  # fmt: skip
 

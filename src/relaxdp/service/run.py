@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import resource
 import secrets
+import signal
 import socket
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -43,6 +45,7 @@ def serve(build: Build, settings: Settings, listening: socket.socket) -> None:
     from relaxdp.service.connections import PatientProtocol  # noqa: PLC0415
 
     _raise_open_files()
+    _end_in_peace()
     settings = replace(settings, run=secrets.token_hex(8))
     config = uvicorn.Config(
         partial(build, settings),
@@ -66,6 +69,13 @@ def serve(build: Build, settings: Settings, listening: socket.socket) -> None:
         uvicorn.Server(config).run(sockets=[listening])
     else:
         Multiprocess(config, sockets=[listening]).run()
+
+
+def _end_in_peace() -> None:
+    """Exit with status 0 when asked to stop: after it has stopped, the server raises the signal once more."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, frame: None)
 
 
 def _raise_open_files() -> None:

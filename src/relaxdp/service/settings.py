@@ -28,6 +28,8 @@ class Settings:
     """How many connections a worker keeps open at once."""
     shutdown_seconds: int = 20
     """How long requests may take to finish when the service stops."""
+    embed: tuple[str, ...] = ()
+    """Sites that may show the survey in a frame."""
     run: str = ""
     """Tells the workers of this start from those of an earlier one."""
 

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from relaxdp.errors import TooManyRequestsError
 from relaxdp.service.buckets import Buckets
 from relaxdp.service.clients import Networks, client_of
-from relaxdp.service.metrics import Metrics
+from relaxdp.service.metrics import Labels, Metrics
 from relaxdp.service.mistakes import log_mistake
 from relaxdp.service.problems import problem_response
 from relaxdp.service.request_log import RequestLog
@@ -30,6 +30,7 @@ class Shell:
     ) -> None:  # fmt: skip
         self._inner, self._route_of = inner, route_of
         self._metrics, self._log, self._buckets, self._trusted = metrics, log, buckets, trusted
+        self._known: dict[tuple[Any, str, int], tuple[str, str, Labels, Labels]] = {}
         metrics.counter(REQUESTS, "Requests by route, method and status.")
         metrics.histogram(SECONDS, "How long requests took, by route.")
 
@@ -48,7 +49,7 @@ class Shell:
             await send(message)
 
         try:
-            if self._buckets.take(client_of(scope, self._trusted), start):
+            if not self._buckets.limited or self._buckets.take(client_of(scope, self._trusted), start):
                 await self._inner(scope, receive, watched)
             else:
                 await _refuse(scope, receive, watched)
@@ -56,14 +57,22 @@ class Shell:
             log_mistake("a request failed", problem)
         finally:
             seconds = time.perf_counter() - start
-            route = self._route_of(scope.get("endpoint"))
-            method = scope["method"] if scope["method"] in _METHODS else "OTHER"
-            self._metrics.add(REQUESTS, (("route", route), ("method", method), ("status", str(status))))
-            self._metrics.observe(SECONDS, seconds, (("route", route),))
+            method, route, counted, measured = self._names(scope.get("endpoint"), scope["method"], status)
+            self._metrics.add(REQUESTS, counted)
+            self._metrics.observe(SECONDS, seconds, measured)
             self._log.add(method, route, status, seconds)
+
+    def _names(self, endpoint: Any, method: str, status: int) -> tuple[str, str, Labels, Labels]:
+        """Return what a request is called in log and metrics; there are few of them, so they are made once."""
+        method = method if method in _METHODS else "OTHER"
+        known = self._known.get((endpoint, method, status))
+        if known is None:
+            route = self._route_of(endpoint)
+            counted = (("route", route), ("method", method), ("status", str(status)))
+            known = self._known[endpoint, method, status] = (method, route, counted, (("route", route),))
+        return known
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     problem = TooManyRequestsError("this client asks more often than it may. Nothing was stored.")
     await problem_response(problem)(scope, receive, send)
-

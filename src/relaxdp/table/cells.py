@@ -269,6 +269,7 @@ def database(paths: Sequence[Path], memory_limit: str) -> Iterator[Any]:
         }
         with duckdb.connect(":memory:", config=settings) as connection:
             try:
+                connection.execute("SET enable_progress_bar = false")  # it would draw into what a program reads
                 yield connection
             except duckdb.InterruptException:
                 raise KeyboardInterrupt from None

@@ -141,13 +141,20 @@ def described_by_spark(schema: str | bytes) -> FileDescription | None:
     """Return the description out of a Spark schema as JSON, where every released column carries its own; else None."""
     try:
         fields = json.loads(schema)["fields"]
-        texts = [field["metadata"].get(METADATA_KEY.decode()) for field in fields]
+        texts = {field["name"]: field["metadata"].get(METADATA_KEY.decode()) for field in fields}
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    parts = [FileDescription.loads(text) for text in texts if text is not None]
-    if not parts:
-        return None
-    return FileDescription(parts[0].id_column, {name: part for each in parts for name, part in each.columns.items()})
+    parts = {name: FileDescription.loads(text) for name, text in texts.items() if text is not None}
+    return described_columns(parts) if parts else None
+
+
+def described_columns(parts: Mapping[str, FileDescription]) -> FileDescription:
+    """Return one description from those of single columns, each under the name that its column has now.
+
+    Spark's metadata goes along when a column gets another name: two levels of one column may stand side by side.
+    """
+    first = next(iter(parts.values()))
+    return FileDescription(first.id_column, {name: next(iter(part.columns.values())) for name, part in parts.items()})
 
 
 def typed(value: Any) -> Any:

@@ -118,7 +118,8 @@ class Input:
 
     def _file_batches(self, file: Path, columns: list[str]) -> Iterator[Any]:
         if self.format is Format.PARQUET:
-            with pa_parquet.ParquetFile(file) as parquet:
+            # Without pre-buffering, which would hold the whole file: memory must not grow with the table.
+            with pa_parquet.ParquetFile(file, pre_buffer=False) as parquet:
                 if parquet.schema_arrow.field(columns[0]) is None or not self._same_types(
                     parquet.schema_arrow, columns
                 ):
@@ -180,12 +181,29 @@ class Output:
         elif kind is Format.IPC:
             self._writer = pa_ipc.new_file(self._file, self.schema)
         else:
-            self._written = pa.schema([(field.name, _text_type(field.type)) for field in self.schema])
+            # Packed reports alone: an id must be read back as the id that it is.
+            self._packed = {name for name in description.columns if _is_packed(self.schema, name)}
+            texts = [(each.name, pa.string() if each.name in self._packed else each.type) for each in self.schema]
+            self._written = pa.schema(texts)
             self._writer = pa_csv.CSVWriter(self._file, self._written)
 
     def write(self, batch: Any) -> None:
         """Write one batch."""
-        self._writer.write_batch(batch if self._kind is not Format.CSV else _as_text(batch, self._written))
+        if self._kind is not Format.CSV:
+            self._writer.write_batch(batch)
+        elif not self._write_text(batch):
+            raise TableFileError(
+                "ids or kept columns of bytes that are no text do not go into CSV: write Parquet or Arrow IPC. "
+                "Nothing was released."
+            )
+
+    def _write_text(self, batch: Any) -> bool:
+        """Write one batch of CSV; False where that cannot be, because Arrow's own exception may quote a row."""
+        try:
+            self._writer.write_batch(_as_text(batch, self._packed, self._written))
+        except pa.ArrowInvalid:
+            return False
+        return True
 
     def close(self) -> None:
         """Write what is left. The caller makes the file durable."""
@@ -204,17 +222,17 @@ class Output:
             self._file.close()
 
 
-def _text_type(kind: Any) -> Any:
-    return pa.string() if pa.types.is_fixed_size_binary(kind) else kind
+def _is_packed(schema: Any, name: str) -> bool:
+    return name in schema.names and pa.types.is_fixed_size_binary(schema.field(name).type)
 
 
-def _as_text(batch: Any, schema: Any) -> Any:
+def _as_text(batch: Any, packed: set[str], schema: Any) -> Any:
     """Return a batch whose packed reports are hexadecimal digits."""
     columns = [
         pa.array([None if cell is None else cell.hex() for cell in column.to_pylist()], pa.string())
-        if pa.types.is_fixed_size_binary(column.type)
+        if name in packed
         else column
-        for column in batch.columns
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -245,5 +263,7 @@ class _sentences:  # noqa: N801 (used as a statement)
         if sentence:
             # Raised anew and without a context: Arrow's messages quote the content of a row.
             error = TableFileError(sentence, path=str(self._path))
-            error.__cause__ = error.__context__ = None
-            raise error from None
+            try:
+                raise error from None
+            finally:
+                error.__context__ = None

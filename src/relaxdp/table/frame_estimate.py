@@ -66,6 +66,7 @@ def _described(column: str, mechanism: Mechanism, epsilon: Epsilon) -> ColumnDes
         key_fingerprint="",
         values=None if numeric else labels,
         range=(float(labels[0]), float(labels[1])) if numeric else None,
+        options=encoding.options,
     )
 
 

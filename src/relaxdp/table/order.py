@@ -60,33 +60,49 @@ def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads
     """Return the rows of some columns in id order, sorted by DuckDB, which spills to disk."""
     import duckdb  # noqa: PLC0415 (only where a sort is needed)
 
+    wanted, failed = list(dict.fromkeys(columns)), False
     with tempfile.TemporaryDirectory(prefix="relaxdp-sort-") as spill:
         connection = duckdb.connect()
         try:
+            connection.execute("SET enable_progress_bar = false")  # it would draw into what a program reads
             connection.execute("SET memory_limit = ?", [_MEMORY])
             connection.execute("SET temp_directory = ?", [spill])
             connection.execute("SET threads = ?", [threads])
-            names = ", ".join(_quoted(name) for name in dict.fromkeys(columns))
-            relation = _relation(connection, table)
-            query = f"SELECT {names} FROM {relation} ORDER BY {_quoted(id_column)}"  # noqa: S608 (quoted names)
+            relation = _relation(connection, table, wanted)
+            query = f"SELECT * FROM {relation} ORDER BY c{wanted.index(id_column)}"  # noqa: S608 (quoted names)
             reader: Any = connection.sql(query).to_arrow_reader(BATCH_ROWS)
-            yield from reader
+            for batch in reader:
+                yield batch.rename_columns(wanted)
         except duckdb.Error:
-            raise TableFileError(
-                f"{str(table.path)!r} could not be sorted: it is damaged, or the disk is full. Nothing was written."
-            ) from None
+            failed = True  # raised outside: DuckDB's message may quote a row, and would come along
         finally:
             connection.close()
+    if failed:
+        raise TableFileError(
+            f"{str(table.path)!r} could not be sorted: it is damaged, or the disk is full. Nothing was written."
+        )
 
 
-def _relation(connection: Any, table: Input) -> str:
+def _relation(connection: Any, table: Input, columns: list[str]) -> str:
+    """Return SQL for these columns under the names c0, c1, ...: DuckDB does not tell names by case.
+
+    It also takes some letters of a path for a pattern, and folders like `diagnosis=flu` for a column.
+    """
     files = [str(file) for file in files_of(table.path)]
-    if table.format is Format.PARQUET:
+    folded = [name.casefold() for name in table.schema.names]
+    if table.format is Format.PARQUET and len(set(folded)) == len(folded) and not set("*?[{") & set("".join(files)):
+        names = ", ".join(f"{_quoted(name)} AS c{place}" for place, name in enumerate(columns))
         listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
-        return f"read_parquet([{listed}])"
-    reader = pa.RecordBatchReader.from_batches(table.schema.remove_metadata(), table.batches(table.schema.names))
-    connection.register("relaxdp_input", reader)
+        return f"(SELECT {names} FROM read_parquet([{listed}], hive_partitioning = false))"  # noqa: S608
+    schema = pa.schema([(f"c{place}", table.schema.field(name).type) for place, name in enumerate(columns)])
+    batches = (pa.RecordBatch.from_arrays(each.columns, schema=schema) for each in _selected(table, columns))
+    connection.register("relaxdp_input", pa.RecordBatchReader.from_batches(schema, batches))
     return "relaxdp_input"
+
+
+def _selected(table: Input, columns: list[str]) -> Generator[Any]:
+    for batch in table.batches(columns):
+        yield batch.select(columns)
 
 
 def _quoted(name: str) -> str:

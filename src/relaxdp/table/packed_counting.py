@@ -33,6 +33,11 @@ def count_packed(
     groups: dict[str | None, Counts] = {}
     for batch in _rows(connection, files, axis, by):
         for kept, level, reports in split(batch):
+            if level < 0:
+                raise CountsError(
+                    "an id is missing, or stands in more than one row at the same level. One id is one object: within "
+                    "a file, and among files of one level, it stands once."
+                )
             counts, objects = count_reports(axis.mechanism.encoding, reports, axis.name)
             group = groups.setdefault(kept, Counts(axis.mechanism))
             group.add_counts(counts, epsilon=levels[level], objects=objects)
@@ -64,7 +69,11 @@ def count_reports(encoding: Encoding, reports: Any, name: str) -> tuple[Any, int
 
 
 def _rows(connection: Any, files: list[ReleasedFile], axis: Axis, by: str | None) -> Iterator[Any]:
-    """Return batches of group, level and report."""
+    """Return batches of group, level and report; the level is -1 where an id does not stand once at each level.
+
+    It is one query, because what Arrow reads can be read once. The best row is taken as a whole: column by column
+    DuckDB would pass over what is missing there, and take it from a lower level.
+    """
     places = {threshold: place for place, threshold in enumerate(axis.levels)}
     parts = []
     for number, (file, name) in enumerate(zip(files, axis.names, strict=True)):
@@ -80,18 +89,11 @@ def _rows(connection: Any, files: list[ReleasedFile], axis: Axis, by: str | None
     reports = " UNION ALL ".join(parts)
     query = f"SELECT kept, level, report FROM ({reports})"  # noqa: S608 (names are quoted where they enter)
     if len(files) > 1:
-        found = connection.execute(
-            f"SELECT count(*) FROM (SELECT id FROM ({reports}) GROUP BY id, level HAVING count(*) > 1 OR id IS NULL)"  # noqa: S608
-        ).fetchall()
-        if found[0][0]:
-            raise CountsError(
-                "an id is missing, or stands in more than one row at the same level. One id is one object: within a "
-                "file, and among files of one level, it stands once."
-            )
-        query = (
-            f"SELECT arg_max(kept, level) AS kept, max(level) AS level, arg_max(report, level) AS report "  # noqa: S608
-            f"FROM ({reports}) GROUP BY id"
-        )
+        best = "arg_max({'kept': kept, 'level': level, 'report': report}, level)"
+        repeated = "id IS NULL OR count(*) > bit_count(bit_or(1::UBIGINT << level))"
+        objects = f"SELECT {best} AS best, {repeated} AS repeated FROM ({reports}) GROUP BY id"  # noqa: S608
+        place = "CASE WHEN repeated THEN -1 ELSE best.level END"
+        query = f"SELECT best.kept AS kept, {place} AS level, best.report AS report FROM ({objects})"  # noqa: S608
     yield from connection.sql(query).to_arrow_reader(BATCH_ROWS)
 
 

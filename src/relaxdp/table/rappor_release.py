@@ -156,6 +156,11 @@ def _compare(request: RapporRequest, last: Path, description: ReportsDescription
     """Refuse last reports that this key and this table do not give: a word that changed would show."""
     table, old = Input(request.table.source), Input(last)
     id_column = request.table.id_column
+    if id_type_of(old.schema.field(CLIENT).type) != id_type_of(table.schema.field(id_column).type):
+        raise PathChangedError(
+            f"the clients in {str(last)!r} are of another type than those of the table (in CSV all are text): relax "
+            f"reports in Parquet or Arrow IPC, or encode at the higher level. {_NOTHING}"
+        )
     mine = in_order(table, [id_column, request.column], id_column, 1)
     theirs = in_order(old, [CLIENT, COHORT, REPORT], CLIENT, 1)
     first_row = 0

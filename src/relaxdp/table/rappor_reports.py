@@ -29,6 +29,7 @@ from relaxdp.table.rappor_files import Parameters, read_counts, read_text
 
 CLIENT, COHORT, REPORT = "client", "cohort", "report"
 _GOOGLE_REPORT = "irr"
+_FROM_TEXT: dict[str, Any] = {"integer": int, "bytes": str.encode}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,9 @@ def count_files(
     """
     if epsilons and len(epsilons) != len(files):
         raise RapporError(f"there are {len(files)} files and {len(epsilons)} levels: name one for each file, or none.")
+    for path in files:
+        if sum(path.absolute() == other.absolute() for other in files) > 1:
+            raise MixedFilesError(f"{str(path)!r} is named twice: its devices would count twice.")
     counts, notes = RapporCounts(parameters.shape), []
     described: list[tuple[int, Path, ReportsDescription]] = []
     for place, path in enumerate(files):
@@ -120,11 +124,13 @@ def _count_described(counts: RapporCounts, described: list[tuple[int, Path, Repo
             raise RapporError(
                 f"the reports in {str(path)!r} have {description.shape}, and the parameters say {counts.shape}."
             )
-        if (report.release, report.attribute, report.key_fingerprint) != (
-            first.release, first.attribute, first.key_fingerprint
+        if (report.release, report.attribute, report.key_fingerprint, report.id_type) != (
+            first.release, first.attribute, first.key_fingerprint, first.id_type
         ):  # fmt: skip
-            raise MixedFilesError(f"{str(path)!r} is of another release, another column or another key than the first.")
-        devices, ones = _count(path, REPORT, counts.shape, seen)
+            raise MixedFilesError(
+                f"{str(path)!r} is of another release, column or key, or of other kinds of clients, than the first."
+            )
+        devices, ones = _count(path, REPORT, counts.shape, seen, report.id_type)
         counts.add(devices, ones, bit_support(threshold))
 
 
@@ -156,12 +162,12 @@ def _note(kind: str, description: ReportsDescription | None, named: Decimal | No
 
 
 def _count(
-    path: Path, column: str, shape: BloomShape, seen: set[Any] | None
+    path: Path, column: str, shape: BloomShape, seen: set[Any] | None, id_type: str = "text"
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     devices = np.zeros(shape.cohorts, dtype=np.int64)
     ones = np.zeros((shape.cohorts, shape.bits), dtype=np.int64)
     for batch, cohorts, bits in report_batches(path, column, shape):
-        fresh = slice(None) if seen is None else _first_seen(batch.column(CLIENT), seen)
+        fresh = slice(None) if seen is None else _first_seen(batch.column(CLIENT), id_type, seen)
         counted, rows = cohorts[fresh], bits[fresh]
         devices += np.bincount(counted, minlength=shape.cohorts)
         for cohort in np.unique(counted):
@@ -169,9 +175,16 @@ def _count(
     return devices, ones
 
 
-def _first_seen(clients: Any, seen: set[Any]) -> NDArray[np.bool_]:
+def _first_seen(clients: Any, id_type: str, seen: set[Any]) -> NDArray[np.bool_]:
+    """Return which clients are new. In CSV everything is text, and 17 is the client that "17" stands for."""
+    names = clients.to_pylist()
+    if pa.types.is_string(clients.type) and id_type in _FROM_TEXT:
+        try:
+            names = [_FROM_TEXT[id_type](name) for name in names]
+        except (ValueError, TypeError, AttributeError):
+            raise RapporError("a client is not of the kind that the description says. Nothing was counted.") from None
     fresh = np.ones(len(clients), dtype=np.bool_)
-    for row, client in enumerate(clients.to_pylist()):
+    for row, client in enumerate(names):
         fresh[row] = client not in seen
         seen.add(client)
     return fresh

@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.draw.key import Key
+from relaxdp.encode.numeric import NumericEncoding
+from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import DeriveError, ObjectIdError, PathNameError, UnknownColumnError
 from relaxdp.front import Mechanism, Numeric
 from relaxdp.table.description import ColumnDescription, FileDescription
@@ -99,9 +101,17 @@ class ReleaseRequest:
                 key_fingerprint=self.key.fingerprint,
                 values=None if numeric else tuple(encoding.labels),
                 range=(float(encoding.labels[0]), float(encoding.labels[1])) if numeric else None,
+                function=_function_name(encoding),
                 options=encoding.options,
             )
         return FileDescription(self.id_column, columns)
+
+
+def _function_name(encoding: Encoding) -> str | None:
+    """Return the function whose mean is estimated, where numbers do not stand for themselves."""
+    if not isinstance(encoding, NumericEncoding) or encoding.function_name == "identity":
+        return None
+    return encoding.function_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

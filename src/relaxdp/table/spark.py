@@ -87,8 +87,9 @@ class SparkRelease:
     def to_frame(self, account: Account | None) -> Any:
         """Return a Spark data frame of reports.
 
-        It is computed and kept (a checkpoint) before the ledger is charged, and never computed anew: a source that
-        changes later must not change what was released. Its columns describe themselves, also in files of Spark's.
+        It is computed and kept on the executors before the ledger is charged, and never computed anew: a source that
+        changes later must not change what was released. It goes to the checkpoint folder, if there is one, only when
+        it is charged: files would stay there after a refusal. Its columns describe themselves, also in Spark's files.
         """
         epochs, names, description = self._plan(account)
         fields = self._request.output_schema(self.schema)
@@ -98,13 +99,15 @@ class SparkRelease:
             drawn = self._ordered().mapInArrow(
                 _with_rows(SparkTask.of(self._request, names, self._key_file), schema), _spark_schema(schema)
             )
-            durable = _checkpoint_folder(self._frame.sparkSession) is not None
-            kept = drawn.checkpoint() if durable else drawn.localCheckpoint()
+            kept = drawn.localCheckpoint()
             rows = kept.where(kept[place].isNotNull()).select(place).collect()
         summaries = [Summary.loads(row[0]) for row in rows]
         charge(self._request, account, self.id_type, self._prints(summaries), epochs)
-        drawn_rows = sum(each.rows for each in summaries)
-        return _described(kept.where(kept[place].isNull()).drop(place), description, drawn_rows)
+        with spark_sentences():
+            released = kept.where(kept[place].isNull()).drop(place)
+            if _has_checkpoint_folder(self._frame.sparkSession):
+                released = released.checkpoint()
+        return _described(released, description, sum(each.rows for each in summaries))
 
     def _plan(self, account: Account | None) -> tuple[list[int], list[str], FileDescription]:
         epochs = plan_epochs(self._request, account, self.id_type, self._fingerprints)
@@ -183,11 +186,11 @@ def _spark_type(kind: Any) -> Any:
     return pa.binary() if pa.types.is_fixed_size_binary(kind) else plain_type(kind)
 
 
-def _checkpoint_folder(session: Any) -> str | None:
+def _has_checkpoint_folder(session: Any) -> bool:
     try:
-        return session.sparkContext._jsc.sc().getCheckpointDir().nonEmpty() or None
+        return bool(session.sparkContext._jsc.sc().getCheckpointDir().nonEmpty())
     except Exception:
-        return None
+        return False
 
 
 def _described(frame: Any, description: FileDescription, rows: int) -> Any:

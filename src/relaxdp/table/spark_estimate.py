@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import CountsError, DescriptionError, UnknownColumnError
 from relaxdp.estimate.counts import Counts, Method
-from relaxdp.table.description import METADATA_KEY, FileDescription
+from relaxdp.table.description import METADATA_KEY, FileDescription, described_columns
 from relaxdp.table.frame_description import Said
 from relaxdp.table.packed_counting import count_reports, split
 from relaxdp.table.released_files import Axis, axis_of
@@ -53,12 +53,12 @@ class SparkReleased:
 
 def said_by_spark(frame: Any) -> Said | None:
     """Return what the columns of a Spark frame say about themselves."""
-    texts = [field.metadata.get(METADATA_KEY.decode()) for field in frame.schema.fields]
-    parts = [Said.loads(text) for text in texts if text]
+    texts = {field.name: field.metadata.get(METADATA_KEY.decode()) for field in frame.schema.fields}
+    parts = {name: Said.loads(text) for name, text in texts.items() if text}
     if not parts:
         return None
-    columns = {name: column for part in parts for name, column in part.description.columns.items()}
-    return Said(FileDescription(parts[0].description.id_column, columns), parts[0].rows)
+    first = next(iter(parts.values()))
+    return Said(described_columns({name: part.description for name, part in parts.items()}), first.rows)
 
 
 def estimate_spark(
@@ -69,8 +69,10 @@ def estimate_spark(
     files = [_opened(name, frame, told) for name, frame, told in zip(names, frames, said, strict=True)]
     axis = axis_of(files, [file.name(column) for file in files])
     work = _counting(axis.mechanism.encoding, axis.name)
+    # As with other frames: what a person describes may have been joined since, so that rows stand there twice.
+    ids = len(files) > 1 or (said[0] is not None and files[0].description.id_column in files[0].frame.columns)
     with spark_sentences():
-        rows = _reports(files, axis, by) if len(files) == 1 else _highest(_reports(files, axis, by))
+        rows = _highest(_reports(files, axis, by, ids=True)) if ids else _reports(files, axis, by, ids=False)
         found = rows.mapInArrow(work, from_arrow_schema(_COUNTED)).collect()
     groups: dict[str | None, Counts] = {}
     levels = list(axis.levels.values())
@@ -93,20 +95,20 @@ def _opened(name: str, frame: Any, told: Said | None) -> SparkReleased:
     return SparkReleased(Path(name), frame, said.description, said.rows)
 
 
-def _reports(files: Sequence[SparkReleased], axis: Axis, by: str | None) -> Any:
-    """Return id, level, report and group of all rows."""
+def _reports(files: Sequence[SparkReleased], axis: Axis, by: str | None, *, ids: bool) -> Any:
+    """Return id (where ids are looked at), level, report and group of all rows."""
     places = {threshold: place for place, threshold in enumerate(axis.levels)}
     parts = []
     for file, name in zip(files, axis.names, strict=True):
-        for needed in (by, file.description.id_column if len(files) > 1 else None):
+        for needed in (by, file.description.id_column if ids else None):
             if needed is not None and (needed not in file.frame.columns or needed in file.description.columns):
                 raise UnknownColumnError(f"{file.path} has no kept column {needed!r}.", column=needed)
         level = places[file.description.columns[str(name)].threshold]
-        ids = functions.col(quoted(file.description.id_column)) if len(files) > 1 else functions.lit(0)
+        who = functions.col(quoted(file.description.id_column)) if ids else functions.lit(0)
         kept = functions.lit(None) if by is None else functions.col(quoted(by))
         parts.append(
             file.frame.select(
-                ids.alias("id"),
+                who.alias("id"),
                 functions.lit(level).alias("level"),
                 functions.col(quoted(str(name))).alias("report"),
                 kept.cast("string").alias("kept"),
@@ -116,8 +118,8 @@ def _reports(files: Sequence[SparkReleased], axis: Axis, by: str | None) -> Any:
 
 
 def _highest(rows: Any) -> Any:
-    """Return every object once; an id that stands twice at one level becomes a level that is none."""
-    repeated = functions.count("level") != functions.count_distinct("level")
+    """Return every object once; an id that stands twice at one level, or is missing, becomes a level that is none."""
+    repeated = functions.col("id").isNull() | (functions.count("level") != functions.count_distinct("level"))
     best = functions.max_by(functions.struct("level", "report", "kept"), "level").alias("best")
     found = rows.groupBy("id").agg(best, repeated.alias("repeated"))
     level = functions.when(functions.col("repeated"), -1).otherwise(functions.col("best.level")).alias("level")
@@ -149,7 +151,7 @@ def _count(encoding: Encoding, name: str, batches: Iterator[Any]) -> Iterator[An
     for batch in batches:
         for kept, level, reports in split(batch):
             if level < 0:
-                refusal = "an id stands twice at one level: one id is one object, and counts once."
+                refusal = "an id stands twice at one level, or is missing: one id is one object, and counts once."
                 continue
             try:
                 counts, objects = count_reports(encoding, reports, name)

@@ -78,7 +78,12 @@ def spark_sentences() -> Iterator[None]:
         "AnalysisException": "could not read the table: it is not there, or is not Parquet",
         "PythonException": "gave up on a task that failed again and again; its log says which",
     }.get(kind, "stopped before the work was done; its log says why")
-    raise SparkError(f"Spark {what}. {_NOTHING}")
+    error = SparkError(f"Spark {what}. {_NOTHING}")
+    try:
+        raise error
+    finally:
+        # What Spark raised would come along, and it quotes cells.
+        error.__context__ = None
 
 
 @contextmanager
@@ -106,8 +111,30 @@ def watched(session: Any, progress: Any) -> Iterator[None]:
 
 
 @contextmanager
+def _no_contexts() -> Iterator[None]:
+    """Keep pyspark from logging what it raises: the text quotes the cell that an expression could not take."""
+    try:
+        from pyspark.logger import PySparkLogger  # noqa: PLC0415
+    except ImportError:  # before Spark 4 nothing is logged
+        yield
+        return
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
+
+    def nothing(_: Any) -> bool:
+        return False
+
+    for logger in loggers:
+        logger.addFilter(nothing)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(nothing)
+
+
+@contextmanager
 def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _no_contexts():
         # pyspark warns of pandas 3, which it only needs for functions that are not used here.
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
         warnings.filterwarnings("ignore", message=".*pandas >= 3.*")

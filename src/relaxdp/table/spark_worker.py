@@ -196,11 +196,12 @@ def _larger(batches: Iterator[Any]) -> Iterator[Any]:
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= BATCH_ROWS:
-            yield _joined(waiting)
+            yield from _joined(waiting)
             waiting, rows = [], 0
     if rows:
-        yield _joined(waiting)
+        yield from _joined(waiting)
 
 
-def _joined(batches: list[Any]) -> Any:
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+def _joined(batches: list[Any]) -> list[Any]:
+    """Return one batch, or several where a column of text is too long for one."""
+    return list(pa.Table.from_batches(batches).combine_chunks().to_batches())

@@ -63,7 +63,7 @@ def digest_of(path: Path) -> str | None:
     """Return the digest of a file of tags; None where it is missing or damaged."""
     digest = _Digest()
     try:
-        with pa_parquet.ParquetFile(path) as file:
+        with pa_parquet.ParquetFile(path, pre_buffer=False) as file:
             for number in range(file.num_row_groups):  # one at a time: an iterator would read the whole file ahead
                 for batch in file.read_row_group(number).to_batches():
                     digest.add(*_arrays(batch))
@@ -97,6 +97,7 @@ def _together(old: Path | None, fresh: Path, threads: int) -> Generator[list[Any
 
     with tempfile.TemporaryDirectory(prefix="relaxdp-tags-") as spill, contextlib.closing(duckdb.connect()) as database:
         try:
+            database.execute("SET enable_progress_bar = false")
             database.execute("SET memory_limit = ?", [_MEMORY])
             database.execute("SET temp_directory = ?", [spill])
             database.execute("SET threads = ?", [threads])

@@ -1,0 +1,109 @@
+"""The planner's advice over HTTP: how precise a campaign would be, before it is created."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from relaxdp import errors
+from relaxdp.collector import campaigns
+from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.service import Collector
+from relaxdp.collector.views import ENCODER
+from relaxdp.collector.wire import CampaignRequest, EncodingRequest, LevelRequest, PublicEncoding, Target
+from relaxdp.service.bodies import Limits, decode, decoder_of, read_body
+from relaxdp.service.operations import Operation
+
+MOST_DEVICES = 10**15
+
+
+class AdviceRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A campaign that somebody thinks about, and how many devices may take part."""
+
+    encoding: EncodingRequest
+    levels: Annotated[list[LevelRequest], Meta(min_length=1, max_length=100)]
+    devices: Annotated[int, Meta(ge=1, le=MOST_DEVICES)]
+    target: Target | None = None
+
+
+class LevelAdvice(Struct, frozen=True):
+    """What to expect of a level at which all devices stand."""
+
+    epsilon: str
+    half_width: float
+    met: bool | None
+    """Whether the target is met; None without one."""
+    devices_needed: int | None
+    """With how many devices it would be; None without a target, or where no number suffices."""
+
+
+class Advice(Struct, frozen=True):
+    """What to expect of a campaign, whatever the answer turns out to be."""
+
+    encoding: PublicEncoding
+    widest: float
+    """The half-width of knowing nothing."""
+    levels: list[LevelAdvice]
+
+
+_ADVICE = decoder_of(AdviceRequest)
+
+
+class AdviceRoutes:
+    """What an operator asks while choosing. It is the rule by which the campaign would stop, so both agree."""
+
+    def __init__(self, collector: Collector, limits: Limits) -> None:
+        self._collector, self._limits = collector, limits
+
+    async def advise(self, request: Request) -> Response:
+        """Tell how precise each level would be."""
+        await self._collector.check_operator(request)
+        asked: AdviceRequest = decode(await read_body(request, self._limits), _ADVICE)
+        found = await self._collector.compute(lambda: advice(asked))
+        return Response(ENCODER.encode(found), media_type="application/json")
+
+    def operations(self) -> list[Operation]:
+        """Return what the routes are."""
+        return [
+            Operation("POST", "/v1/advice", self.advise, "Tell how precise a campaign would be.", AdviceRequest, Advice,
+                      operator=True, problems=(errors.CampaignError,)),
+        ]  # fmt: skip
+
+
+def advice(asked: AdviceRequest) -> Advice:
+    """Return what to expect at each level; nothing is stored.
+
+    >>> values = EncodingRequest("categorical", values=["flu", "covid", "cold", "other", "none"])
+    >>> levels = [LevelRequest("0.5"), LevelRequest("1")]
+    >>> found = advice(AdviceRequest(values, levels, 100_000, Target(half_width=0.01)))
+    >>> [(each.epsilon, round(each.half_width, 4), each.devices_needed) for each in found.levels]
+    [('0.5', 0.0246, 602858), ('1', 0.0119, 141860)]
+    """
+    campaign = campaigns.prepared(CampaignRequest("?", asked.encoding, asked.levels, target=asked.target))
+    wanted = None if asked.target is None else asked.target.half_width
+    levels = []
+    for place, level in enumerate(campaign.levels):
+        width = _half_width(campaign, place, asked.devices)
+        needed = None if wanted is None else _needed(campaign, place, wanted)
+        levels.append(LevelAdvice(level.epsilon, width, None if wanted is None else width <= wanted, needed))
+    return Advice(campaign.public_encoding, campaign.precision.widest, levels)
+
+
+def _half_width(campaign: Campaign, place: int, devices: int) -> float:
+    """Return the half-width when so many devices stand at a level, and none at another."""
+    width = campaign.precision.half_width([devices if each == place else 0 for each in range(len(campaign.levels))])
+    return campaign.precision.widest if width is None else width
+
+
+def _needed(campaign: Campaign, place: int, wanted: float) -> int | None:
+    """Return the smallest number of devices that gives a half-width: it falls as their number grows."""
+    few, many = 0, MOST_DEVICES
+    if _half_width(campaign, place, many) > wanted:
+        return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if _half_width(campaign, place, middle) <= wanted else (middle, many)
+    return many

@@ -1,0 +1,118 @@
+"""What each level told: estimates from all reports that were ever sent at a level, also of devices that went further.
+
+The campaign's estimate counts a device once, at its highest level, and reads a few rows. This reads every report, so it
+is made at most once in a while; it shows how the answer became sharper as epsilon grew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+
+from msgspec import Struct
+from sqlalchemy import Connection, select
+from starlette.requests import Request
+from starlette.responses import Response
+
+from relaxdp import errors
+from relaxdp.collector import counts, states
+from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.codecs import Counted
+from relaxdp.collector.estimates import Levels, level_rows
+from relaxdp.collector.schema import REPORTS
+from relaxdp.collector.service import Collector
+from relaxdp.collector.views import ENCODER
+from relaxdp.collector.wire import EstimateOptions, LevelEstimate
+from relaxdp.errors import CampaignReducedError
+from relaxdp.service.operations import Operation
+
+_PAGE = 50_000
+_MOST_KEPT = 100
+_REST = 20.0
+"""Reports are read again only after this many times as long as reading took: a twentieth of a core at most."""
+
+
+class History(Struct, frozen=True):
+    """Estimates of each level alone; `devices` are those that sent a report at that level."""
+
+    campaign: str
+    version: int
+    levels: list[LevelEstimate]
+
+
+class HistoryRoutes:
+    """What the operator asks to see how an answer came about."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self._kept: OrderedDict[int, tuple[float, History]] = OrderedDict()
+
+    async def show_history(self, request: Request) -> Response:
+        """Estimate each level alone."""
+        await self._collector.check_operator(request)
+        campaign = await self._collector.campaign(request)
+        found = await self._collector.read(lambda connection: self._found(connection, campaign))
+        return Response(ENCODER.encode(found), media_type="application/json")
+
+    def operations(self) -> list[Operation]:
+        """Return what the routes are."""
+        return [
+            Operation("GET", "/v1/campaigns/{id}/history", self.show_history, "Estimate each level alone.",
+                      answer=History, operator=True,
+                      problems=(errors.UnknownCampaignError, CampaignReducedError, errors.MissingPartError)),
+        ]  # fmt: skip
+
+    def _found(self, connection: Connection, campaign: Campaign) -> History:
+        state = states.look(connection, campaign.number)
+        if state.reduced:
+            raise CampaignReducedError("the reports were reduced to counts and are gone. Nothing was estimated.")
+        began = time.monotonic()
+        until, kept = self._kept.get(campaign.number, (0.0, None))
+        if kept is not None and (kept.version == state.version or began < until):
+            return kept
+        levels = all_counts(connection, campaign)
+        options = _options(campaign)
+        found = History(
+            campaign.id,
+            state.version,
+            [
+                LevelEstimate(
+                    level.epsilon,
+                    level.threshold,
+                    int(sum(numbers[0] for numbers in levels[place].values())),
+                    level_rows(campaign, levels, place, options),
+                )
+                for place, level in enumerate(campaign.levels)
+            ],
+        )
+        ended = time.monotonic()
+        self._kept[campaign.number] = (ended + _REST * (ended - began), found)
+        while len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+        return found
+
+
+def all_counts(connection: Connection, campaign: Campaign) -> Levels:
+    """Return, for each level, the counts of all reports at it."""
+    found: Levels = [{} for _ in campaign.levels]
+    query = select(REPORTS.c.level, REPORTS.c.report).where(REPORTS.c.campaign == campaign.number, REPORTS.c.level >= 0)
+    streamed = connection.execution_options(stream_results=True, yield_per=_PAGE)
+    for rows in streamed.execute(query).partitions():
+        kept: dict[int, list[bytes]] = {}
+        for level, report in rows:
+            kept.setdefault(level, []).append(bytes(report))
+        for level, page in kept.items():
+            found[level] = _sum(found[level], campaign.codec.count(page))
+    return found
+
+
+def _options(campaign: Campaign) -> EstimateOptions:
+    """Return which intervals are shown: those that the campaign's target speaks of."""
+    target = campaign.definition.target
+    if target is None:
+        return EstimateOptions()
+    return EstimateOptions(target.method, target.confidence_level, target.about, target.simultaneous)
+
+
+def _sum(one: Counted, other: Counted) -> Counted:
+    return counts.difference(one, {part: -numbers for part, numbers in other.items()})

@@ -1,0 +1,112 @@
+"""The pages of a service: files of the package, and the addresses that people open, under a strict policy.
+
+A page runs no script and shows no style but those of the package, and it asks nobody but its own service.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from relaxdp.errors import ServiceError, UnknownRouteError
+from relaxdp.service.operations import Handler, Operation
+
+_KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors "
+)
+_SITE = re.compile(r"https?://(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]{1,5})?")
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    content: bytes
+    kind: str
+    tag: str
+
+
+class Pages:
+    """All files are read when a worker starts: so an address can name one of them and nothing else."""
+
+    def __init__(self, *, embed: Iterable[str] = ()) -> None:
+        """Take the sites that may show the survey in a frame; nobody may frame anything else."""
+        self._files = {name: _file(place, kind) for name, place, kind in _found(files("relaxdp") / "web", "")}
+        self._embedded = _POLICY + (" ".join(sites_of(embed)) or "'none'")
+
+    def operations(self) -> list[Operation]:
+        """Return the routes. They are for browsers, so the description for programs does not list them."""
+        return [
+            Operation("GET", "/", self._page("dashboard.html", f"{_POLICY}'none'"), "The operator's dashboard."),
+            Operation("GET", "/survey/{campaign}", self._page("survey.html", self._embedded), "A campaign's survey."),
+            Operation("GET", "/static/{name:path}", self.show_file, "Scripts and styles of the pages."),
+        ]
+
+    async def show_file(self, request: Request) -> Response:
+        """Show a script, a style or a picture."""
+        name = request.path_params["name"]
+        return self._answer(request, "" if name.endswith(".html") else name, f"{_POLICY}'none'")
+
+    def _page(self, name: str, policy: str) -> Handler:
+        async def show_page(request: Request) -> Response:
+            return self._answer(request, name, policy)
+
+        return show_page
+
+    def _answer(self, request: Request, name: str, policy: str) -> Response:
+        found = self._files.get(name)
+        if found is None:
+            raise UnknownRouteError("there is nothing at this address. Nothing was done.")
+        headers = {
+            "content-security-policy": policy,
+            "x-content-type-options": "nosniff",
+            "referrer-policy": "no-referrer",
+            "cache-control": "no-cache",
+            "etag": found.tag,
+        }
+        if found.tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(found.content, media_type=found.kind, headers=headers)
+
+
+def sites_of(embed: Iterable[str]) -> list[str]:
+    """Return sites as they stand in a policy, or refuse what is none: a policy has no room for anything else.
+
+    >>> sites_of(["https://example.org", "https://*.example.org:8443"])
+    ['https://example.org', 'https://*.example.org:8443']
+    """
+    sites = list(embed)
+    if any(_SITE.fullmatch(site) is None for site in sites):
+        raise ServiceError(
+            "a site that shows the survey is written like https://example.org, without a path. Nothing was started."
+        )
+    return sites
+
+
+def _found(folder: Traversable, prefix: str) -> Iterable[tuple[str, Traversable, str]]:
+    for each in folder.iterdir():
+        if each.is_dir():
+            yield from _found(each, f"{prefix}{each.name}/")
+            continue
+        kind = next((kind for ending, kind in _KINDS.items() if each.name.endswith(ending)), None)
+        if kind is not None:
+            yield f"{prefix}{each.name}", each, kind
+
+
+def _file(place: Traversable, kind: str) -> _File:
+    content = place.read_bytes()
+    return _File(content, kind, f'"{sha256(content).hexdigest()[:32]}"')

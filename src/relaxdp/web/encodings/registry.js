@@ -1,0 +1,61 @@
+/** Encodings by their names, as a campaign describes them. */
+
+import { readValue } from "../typed.js";
+import { Bloom } from "./bloom.js";
+import { Categorical } from "./categorical.js";
+import { LocalHash } from "./local_hash.js";
+import { Numeric } from "./numeric.js";
+import { Unary } from "./unary.js";
+
+/** @typedef {Categorical | Unary | LocalHash | Numeric | Bloom} Encoding */
+
+/**
+ * For each name, which options there must be and no others, and how it is made of a description by a stranger: that
+ * throws whatever it likes where it is none.
+ *
+ * @type {Map<unknown, { options: string[], make: (description: any) => Encoding }>}
+ */
+const ENCODINGS = new Map([
+  ["categorical", { options: [], make: ({ values }) => new Categorical(declared(values)) }],
+  ["unary-symmetric", { options: [], make: ({ values }) => new Unary(declared(values), { optimised: false }) }],
+  ["unary-optimised", { options: [], make: ({ values }) => new Unary(declared(values)) }],
+  ["local-hash", { options: ["buckets"], make: ({ values, options }) => new LocalHash(declared(values), options) }],
+  ["numeric", { options: [], make: ({ range }) => new Numeric(...ends(range)) }],
+  ["bloom", { options: ["bits", "cohorts", "hashes"], make: ({ options }) => new Bloom(options) }],
+]);
+
+/**
+ * Return the encoding that a description names, or null where this version cannot use it.
+ *
+ * @param {any} description
+ * @returns {Encoding | null}
+ */
+export function encodingOf(description) {
+  const known = ENCODINGS.get(description?.name);
+  try {
+    const options = Object.keys(description.options ?? {}).sort();
+    return known !== undefined && options.join() === known.options.join() ? known.make(description) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @param {unknown} values */
+function declared(values) {
+  if (!Array.isArray(values)) throw new TypeError();
+  const read = values.map(readValue);
+  // Two spellings of one letter look alike to the person and are different values.
+  if (read.some(({ type, value }) => type === "text" && value !== String(value).normalize("NFC")))
+    throw new TypeError();
+  return read;
+}
+
+/**
+ * @param {unknown} range
+ * @returns {[number, number]}
+ */
+function ends(range) {
+  if (!Array.isArray(range) || range.length !== 2 || !range.every((end) => typeof end === "number"))
+    throw new TypeError();
+  return [range[0], range[1]];
+}

@@ -1,0 +1,45 @@
+/**
+ * What this browser or this page lacks, in plain words. It imports nothing and uses nothing new, so that it runs where
+ * the rest does not.
+ */
+
+/**
+ * Return one sentence for each part that is missing; none where everything is there.
+ *
+ * @param {any} [scope] the window, or what stands for it in a test
+ * @returns {string[]}
+ */
+export function missingParts(scope) {
+  var found = scope || globalThis;
+  var sentences = [];
+  if (!found.crypto || !found.crypto.subtle) {
+    sentences.push(
+      found.isSecureContext === false
+        ? "This page came over plain http from another machine, where browsers do not lend their cryptography: " +
+            "without it no answer can be protected. Ask for an address that begins with https://, or open the page " +
+            "on the machine that it comes from, at http://localhost."
+        : "This browser has no WebCrypto, without which no answer can be protected. A current browser has it.",
+    );
+  }
+  if (typeof found.BigInt !== "function") {
+    sentences.push("This browser cannot compute with large whole numbers (BigInt). A current browser can.");
+  }
+  if (typeof found.fetch !== "function" || typeof found.AbortController !== "function") {
+    sentences.push("This browser cannot send reports the way this page does (fetch). A current browser can.");
+  }
+  if (!storageOf(found)) {
+    sentences.push(
+      "This browser keeps nothing for this page (IndexedDB is missing or blocked), and an answer must be written " +
+        "down before it is sent. Allow this site to keep data, or leave the private window.",
+    );
+  }
+  return sentences;
+}
+
+function storageOf(scope) {
+  try {
+    return scope.indexedDB;
+  } catch (blocked) {
+    return null;
+  }
+}

@@ -1,0 +1,166 @@
+/** What a device remembers: its limit, and for every campaign its answer, its key and exactly what was sent. */
+
+import { toHex } from "./bytes.js";
+import { Amount, ZERO, most } from "./decimal.js";
+import { digest } from "./stream.js";
+
+const FORMAT = "relaxdp browser device 1";
+const STATUSES = ["written", "sent", "refused"];
+const ENDINGS = [null, "finished", "withdrawing", "withdrawn", "forgotten"];
+
+/**
+ * One report, as it left the device or was about to: there is nothing else that the server learned.
+ *
+ * @typedef {object} Sent
+ * @property {string} epsilon
+ * @property {string} threshold
+ * @property {any} report as it travels: a label, a number, or packed bytes in base64
+ * @property {string} time
+ * @property {"written" | "sent" | "refused"} status `written` before it leaves, `sent` when the server acknowledged it
+ * @property {number | null} cohort the public cohort of a device that reports a Bloom filter
+ */
+
+/**
+ * One campaign of a device.
+ *
+ * @typedef {object} CampaignRecord
+ * @property {string} address
+ * @property {string} question
+ * @property {string} encoding
+ * @property {string} params
+ * @property {string} device the random pseudonym that the device has in this campaign, and in no other
+ * @property {string | null} key the secret of this campaign's path; null when it is over for this device
+ * @property {string} consent the largest epsilon that the person agreed to when joining
+ * @property {string} joined
+ * @property {any} answer
+ * @property {string | null} answered
+ * @property {string | null} invitation
+ * @property {Sent[]} sent
+ * @property {string | null} ended
+ */
+
+/**
+ * Everything that a device keeps. Every change is another state with a higher revision.
+ *
+ * @typedef {{ limit: string, revision: number, campaigns: CampaignRecord[] }} State
+ */
+
+/**
+ * What a campaign has cost: its largest level, from the moment when a report was written down.
+ *
+ * @param {CampaignRecord} record
+ */
+export function spentBy(record) {
+  return record.sent.map(({ epsilon }) => amount(epsilon)).reduce(most, ZERO);
+}
+
+/**
+ * What all campaigns together have cost: they are different paths, so they add up.
+ *
+ * @param {State} state
+ */
+export function spentIn(state) {
+  return state.campaigns.map(spentBy).reduce((total, part) => total.plus(part), ZERO);
+}
+
+/**
+ * What may still be spent.
+ *
+ * @param {State} state
+ */
+export function leftIn(state) {
+  return amount(state.limit).minus(spentIn(state));
+}
+
+/**
+ * @param {State} state
+ * @param {string} address
+ */
+export function recordOf(state, address) {
+  return state.campaigns.find((record) => record.address === address);
+}
+
+/**
+ * Return the state in which one campaign is as given.
+ *
+ * @param {State} state
+ * @param {CampaignRecord} record
+ * @returns {State}
+ */
+export function withRecord(state, record) {
+  const known = recordOf(state, record.address) !== undefined;
+  const campaigns = known
+    ? state.campaigns.map((each) => (each.address === record.address ? record : each))
+    : [...state.campaigns, record];
+  return { ...state, campaigns, revision: state.revision + 1 };
+}
+
+/**
+ * Return the record of a campaign that is over: answer and key are erased, what was sent stays.
+ *
+ * @param {CampaignRecord} record
+ * @param {string} ended
+ * @returns {CampaignRecord}
+ */
+export function over(record, ended) {
+  return { ...record, key: null, answer: null, invitation: null, ended };
+}
+
+/**
+ * Return a state as it is stored, with what tells an intact text from a damaged one.
+ *
+ * @param {State} state
+ */
+export async function dumps({ limit, revision, campaigns }) {
+  const content = { format: FORMAT, limit, revision, campaigns };
+  return JSON.stringify({ ...content, check: await checksum(content) });
+}
+
+/**
+ * Return the state, or null for what is none.
+ *
+ * @param {string} text
+ * @returns {Promise<State | null>}
+ */
+export async function loads(text) {
+  try {
+    const { check, ...content } = JSON.parse(text);
+    const { format, limit, revision, campaigns } = content;
+    if (format !== FORMAT || check !== (await checksum(content))) return null;
+    const state = { limit, revision, campaigns };
+    const addresses = new Set(campaigns.map(({ address }) => address));
+    // Whatever happened to it: a state that says more was spent than allowed must not be followed by a report.
+    leftIn(state);
+    const sound = Number.isSafeInteger(revision) && addresses.size === campaigns.length && campaigns.every(isSound);
+    return sound ? state : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @param {CampaignRecord} record */
+function isSound({ device, key, consent, sent, ended }) {
+  return (
+    /^[0-9a-f]{32}$/.test(device) &&
+    (key === null || /^[0-9a-f]{64}$/.test(key)) &&
+    Amount.fromText(consent) !== null &&
+    ENDINGS.includes(ended) &&
+    sent.every(({ status, threshold }) => STATUSES.includes(status) && /^[1-9]\d{0,19}$/.test(threshold))
+  );
+}
+
+/**
+ * An amount as this module wrote it down.
+ *
+ * @param {string} text
+ */
+export function amount(text) {
+  const read = Amount.fromText(text);
+  if (read === null) throw new TypeError("this is not an amount");
+  return read;
+}
+
+/** No protection against its owner. */
+async function checksum(content) {
+  return toHex(await digest("SHA-256", new TextEncoder().encode(JSON.stringify(content))));
+}

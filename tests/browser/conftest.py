@@ -1,0 +1,37 @@
+"""Shared by the tests of pages: one browser and one collector for a file of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+from tests.browser.survey_person import Collector, Person, chromium, collector
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+    with collector(tmp_path_factory.mktemp("collector")) as running:
+        yield running
+
+
+@pytest.fixture
+def person(browser: Browser, service: Collector) -> Iterator[Callable[..., Person]]:
+    """Return a new person, in a browser that has kept nothing, each time that it is called."""
+    people: list[Person] = []
+
+    def make(campaign: str | None = None, **options: Any) -> Person:
+        people.append(Person(browser.new_context(**options), service, campaign or service.create()))
+        return people[-1]
+
+    yield make
+    for each in people:
+        each.context.close()
+    assert [problem for each in people for problem in each.problems] == []

@@ -1,0 +1,274 @@
+"""The operator's dashboard in a real browser: signing in, creating, watching, relaxing, exporting; readable by all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from playwright.sync_api import Browser, expect
+from tests.browser.dashboard_operator import PHONE, VALUES, Operator, commute, report_all
+from tests.browser.survey_person import overflow, violations
+from tests.servers.collectors import Running, running
+
+from relaxdp.estimate.planning import half_width, objects_for
+
+New = Callable[..., Operator]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("dashboard")
+    with running(f"sqlite:///{folder / 'collector.db'}", folder) as started:
+        yield started
+
+
+@pytest.fixture
+def operator(browser: Browser, server: Running) -> Iterator[New]:
+    made: list[Operator] = []
+
+    def make(*, signed_in: bool = True, **options: Any) -> Operator:
+        made.append(Operator(browser, server, **options))
+        if signed_in:
+            made[-1].sign_in()
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.leave()
+
+
+def test_the_token_stays_in_its_tab(operator: New) -> None:
+    someone = operator(signed_in=False)
+    page = someone.page
+    someone.sign_in("wrong")
+    expect(page.get_by_role("alert")).to_contain_text("this needs the operator's token")
+    someone.sign_in("smørrebrød")
+    expect(page.get_by_role("alert")).to_contain_text("This is not a token")
+    someone.sign_in()
+    page.reload()
+    someone.heading("Campaigns")
+    kept = "() => [localStorage.length, document.cookie, location.href, document.documentElement.outerHTML].join()"
+    assert someone.server.token not in page.evaluate(kept)
+    assert page.evaluate("localStorage.length + document.cookie.length") == 0
+    other = someone.open()
+    expect(other.get_by_label("Operator’s token")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    assert page.evaluate("sessionStorage.length") == 0
+    page.reload()
+    expect(page.get_by_label("Operator’s token")).to_be_visible()
+
+
+def test_a_campaign_is_created_with_the_keyboard_alone(operator: New, server: Running) -> None:
+    someone = operator()
+    page, press = someone.page, someone.page.keyboard
+    page.get_by_role("link", name="New campaign").last.focus()
+    press.press("Enter")
+    someone.heading("New campaign")
+    for words in ("Which fruit?", None, "apple\npear\nfig\nother", "0.5, 1, 2", "100000", "1"):
+        press.press("Tab")
+        if words is not None:
+            press.press("Control+a")
+            press.type(words)
+    advice = page.get_by_role("complementary")
+    expect(advice).to_contain_text("Precise enough at ε 2")
+    for epsilon, row in zip(("0.5", "1", "2"), advice.locator("tbody tr").all(), strict=True):
+        width = half_width(objects=100_000, values=4, epsilon=epsilon)
+        needed = objects_for(0.01, epsilon=epsilon, values=4)
+        expect(row).to_contain_text(re.compile(rf"± {100 * width:.2g} %.*{needed:,}"))
+    press.press("Enter")
+    someone.heading("Which fruit?")
+    someone.fact("Open level", "ε 0.5 (1 of 3)")
+    (made,) = [each for each in _campaigns(server) if each["question"] == "Which fruit?"]
+    assert made["encoding"]["values"] == ["apple", "pear", "fig", "other"]
+    assert made["target"]["half_width"] == 0.01
+
+
+def test_mistakes_are_told(operator: New, server: Running) -> None:
+    someone = operator()
+    page = someone.page
+    page.goto(f"{server.base}/#new")
+    page.get_by_label("Levels").fill("1, 0.5")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("#question-wrong")).to_have_text("A campaign needs a question.")
+    expect(page.locator("#levels-wrong")).to_contain_text("larger than the one before")
+    expect(page.locator("#values-wrong")).to_contain_text("At least two")
+    expect(page.get_by_label("Question")).to_be_focused()
+    before = len(_campaigns(server))
+    taken = commute(server)
+    page.get_by_label("Question").fill("Again?")
+    page.get_by_label("Levels").fill("0.5, 1")
+    page.get_by_label("A number").check()
+    page.get_by_label("Smallest").fill("-5")
+    page.get_by_label("Largest").fill("5")
+    page.get_by_text("More").click()
+    page.get_by_label("Name in addresses").fill(taken)
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("alert")).to_contain_text("there is a campaign with the id")
+    assert len(_campaigns(server)) == before + 1
+    page.get_by_label("Name in addresses").fill("")
+    page.get_by_role("button", name="Create").click()
+    someone.heading("Again?")
+
+
+def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Path) -> None:
+    someone = operator()
+    page = someone.page
+    name = commute(server)
+    someone.campaign(name)
+    someone.fact("Devices", "0")
+    report_all(server, name)
+    someone.fact("Devices", "2,000")  # without a reload: the page listens
+    first = someone.widths()
+    assert len(first) == len(VALUES)
+
+    page.get_by_role("button", name="Relax to ε 1 …").click()
+    expect(page.get_by_role("button", name="Cancel")).to_be_focused()
+    expect(page.get_by_role("dialog")).to_contain_text("cannot be closed again")
+    page.keyboard.press("Escape")
+    someone.fact("Open level", "ε 0.5 (1 of 3)")
+    someone.step("Relax to ε 1", "Relax to ε 1")
+    someone.fact("Open level", "ε 1 (2 of 3)")
+    expect(page.get_by_role("status")).to_contain_text("ε 1 (2 of 3)")
+    report_all(server, name)
+    expect(page.locator(".levels tbody tr").nth(1)).to_contain_text(re.compile(r"1\s*2,000\s*2,000"))
+    expect(page.locator(".levels tbody tr").nth(0)).to_contain_text(re.compile(r"0\.5\s*0\s*2,000"))
+    second = someone.widths()
+    assert all(new < 0.7 * old for old, new in zip(first, second, strict=True))
+
+    panel = page.get_by_role("img", name="by car")
+    expect(panel).to_have_attribute("aria-label", re.compile("at epsilon 0.5 .* at epsilon 1 .* now "))
+    assert panel.locator("circle").count() == 2
+    page.get_by_text("The same as a table").click()
+    told = server.ask("GET", f"/v1/campaigns/{name}/history", operator=True).json
+    rows = page.locator("details tbody tr").all_text_contents()
+    assert len(rows) == 2 * len(VALUES)
+    assert rows[0].startswith(f"0.5by car{100 * told['levels'][0]['rows'][0]['estimate']:.1f} %")
+
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download estimates").click()
+    waiting.value.save_as(tmp_path / "estimates.parquet")
+    assert pq.read_table(tmp_path / "estimates.parquet").num_rows == 2 * len(VALUES)
+    page.get_by_label("Reports of level").select_option("ε 1")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download reports").click()
+    assert waiting.value.suggested_filename == f"{name}-1.parquet"
+    waiting.value.save_as(tmp_path / "reports.parquet")
+    assert pq.read_table(tmp_path / "reports.parquet").num_rows == 2000
+
+    someone.step("Pause")
+    someone.fact("State", "paused")
+    someone.step("Resume")
+    someone.fact("State", "open")
+    someone.step("Finish …", "Finish")
+    someone.fact("State", "finished")
+    someone.step("Delete the reports …", "Delete the reports")
+    expect(page.get_by_text("The reports are deleted.")).to_be_visible()
+    expect(page.locator(".panels")).to_be_visible()
+
+
+def test_what_was_agreed_to_is_what_happens(operator: New, server: Running) -> None:
+    """Another tab relaxes while this one asks: a second step would open a level that nobody agreed to here."""
+    someone = operator()
+    name = commute(server)
+    someone.campaign(name)
+    someone.page.get_by_role("button", name="Relax to ε 1 …").click()
+    server.ask("POST", f"/v1/campaigns/{name}/relax", operator=True)
+    someone.page.get_by_role("dialog").get_by_role("button", name="Relax to ε 1").click()
+    expect(someone.page.get_by_role("alert")).to_contain_text("moved on by itself meanwhile")
+    assert server.ask("GET", f"/v1/campaigns/{name}").json["open_level"] == 1
+
+
+def test_a_stream_that_breaks_off_comes_back(operator: New, server: Running) -> None:
+    someone = operator()
+    name = commute(server)
+    someone.page.route("**/stream*", lambda route: route.abort())
+    someone.page.goto(f"{server.base}/#campaign/{name}")
+    expect(someone.page.locator(".live")).to_have_text("connection lost, trying again")
+    someone.page.unroute("**/stream*")
+    expect(someone.page.locator(".live")).to_have_text("live")
+
+
+def test_a_question_with_a_script_is_text(operator: New, server: Running) -> None:
+    nasty = "<script>document.title='no'</script><img src=x onerror=\"document.title='no'\">"
+    values = [nasty, "</textarea><svg onload=alert(1)>"]
+    name = commute(server, question=nasty, encoding={"name": "categorical", "values": values})
+    report_all(server, name, devices=1000)
+    someone = operator()
+    expect(someone.page.get_by_role("link", name=nasty)).to_be_visible()
+    someone.campaign(name)
+    someone.heading(nasty)
+    expect(someone.page.get_by_role("img", name=nasty)).to_be_visible()
+    assert someone.page.locator("main script, main [onerror], main [onload], main img").count() == 0
+    assert someone.page.title() == f"{nasty} · relaxdp"
+
+
+def test_no_inline_script_runs(operator: New) -> None:
+    someone = operator(signed_in=False)
+    someone.page.evaluate(
+        "() => { const script = document.createElement('script'); script.textContent = 'window.ran = 1';"
+        "document.body.append(script); document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=ran=2>'); }"
+    )
+    someone.page.wait_for_timeout(300)
+    assert someone.page.evaluate("window.ran") is None
+    assert len(someone.problems) >= 2  # the browser said so
+    someone.problems.clear()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_readable_by_all(operator: New, server: Running, scheme: str, width: int) -> None:
+    name = commute(server, target={"half_width": 0.02}, invitations=False)
+    report_all(server, name)
+    someone = operator(signed_in=False, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = someone.page
+
+    def look() -> None:
+        assert violations(page) == []
+        assert overflow(page) == 0
+
+    look()
+    someone.sign_in()
+    look()
+    page.get_by_role("link", name="How did you get").first.click()
+    expect(page.get_by_role("img").first).to_be_visible()
+    page.get_by_text("The same as a table").click()
+    look()
+    page.get_by_role("button", name="Finish …").click()
+    look()
+    page.keyboard.press("Escape")
+    page.goto(f"{server.base}/#new")
+    page.get_by_label("Possible answers").fill("a\nb")
+    page.get_by_text("More").click()
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("complementary").locator("tbody tr")).to_have_count(4)
+    look()
+
+
+def test_means_and_invitations(operator: New, server: Running) -> None:
+    encoding = {"name": "numeric", "range": [0, 600]}
+    made = server.create(question="How long did you sleep?", encoding=encoding, invitations=True)
+    someone = operator(viewport=PHONE)
+    someone.campaign(made["id"])
+    someone.fact("Range", "0 to 600")
+    someone.page.get_by_label("How many").fill("3")
+    someone.page.get_by_role("button", name="Make invitations").click()
+    codes = someone.page.get_by_label("3 invitations").input_value().split("\n")
+    first = made["levels"][0]
+    reports = [
+        {"device": f"{number:032x}", "level": first, "report": 600 * (number % 2), "invitation": codes[number]}
+        for number in range(2)
+    ]
+    server.ask("POST", f"/v1/campaigns/{made['id']}/reports/batch", {"reports": reports})
+    someone.fact("Devices", "2")
+    someone.fact("Invitations", "2 used of 3")
+    expect(someone.page.locator(".answer tbody")).to_contain_text("mean")
+    expect(someone.page.get_by_role("img", name="mean")).to_be_visible()
+
+
+def _campaigns(server: Running) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = server.ask("GET", "/v1/campaigns", operator=True).json["campaigns"]
+    return found

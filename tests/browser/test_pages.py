@@ -1,0 +1,165 @@
+"""What pages rest on: their headers and files, the planner's advice over HTTP, what each level told, and the tour."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pyarrow.parquet as pq
+import pytest
+from tests.browser.dashboard_operator import commute, report_all
+from tests.servers.collectors import Running, running
+
+from relaxdp.errors import ServiceError
+from relaxdp.estimate.planning import half_width, objects_for
+from relaxdp.front import Categorical
+from relaxdp.service.pages import sites_of
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors "
+)
+WEB = Path(__file__).parents[2] / "src" / "relaxdp" / "web"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("pages")
+    sites = ("--embed", "https://shop.example", "--embed", "https://*.example.org:8443")
+    with running(f"sqlite:///{folder / 'collector.db'}", folder, *sites) as started:
+        yield started
+
+
+def test_policy(server: Running) -> None:
+    """Only the survey may be framed, and only by the sites that were named."""
+    framed = {
+        "/": "'none'",
+        "/survey/any": "https://shop.example https://*.example.org:8443",
+        "/static/dashboard.js": "'none'",
+    }
+    for path, ancestors in framed.items():
+        answer = server.ask("GET", path)
+        assert answer.status == 200
+        assert answer.headers["content-security-policy"] == POLICY + ancestors
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert server.ask("GET", path, if_none_match=answer.headers["etag"]).status == 304
+        assert server.ask("HEAD", path).status == 200
+
+
+def test_only_files_of_the_package_are_served(server: Running) -> None:
+    for path in (
+        "/static/", "/static/dashboard.html", "/static/package.json", "/static/../errors.py", "/static/..%2ferrors.py",
+        "/static//etc/passwd", "/static/%2e%2e/%2e%2e/errors.py", "/survey/", "/survey/a/b", "/index.html",
+    ):  # fmt: skip
+        answer = server.ask("GET", path)
+        assert (answer.status, answer.error) == (404, "unknown_route"), path
+    assert server.ask("POST", "/", {}).status == 405
+    kinds = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+    for file in WEB.rglob("*"):
+        if file.suffix in kinds:
+            answer = server.ask("GET", f"/static/{file.relative_to(WEB).as_posix()}")
+            assert answer.body == file.read_bytes()
+            assert answer.headers["content-type"].startswith(kinds[file.suffix])
+
+
+def test_pages_name_nobody_else() -> None:
+    """No page, script or style has an address of another site, an inline script or an inline style in it."""
+    for file in WEB.rglob("*"):
+        if file.suffix in (".html", ".css", ".js"):
+            text = file.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
+            assert not re.search(r"(src|href|import|url\()\W*(https?:)?//\w", text), file.name
+            assert "innerHTML" not in text, file.name
+        if file.suffix == ".html":
+            assert not re.search(r"<style|\son\w+=|\sstyle=|<script(?![^>]*\ssrc=)", text), file.name
+
+
+@pytest.mark.parametrize("site", ["example.org", "https://a.example/path", "https://a.example; script-src *", "*", ""])
+def test_a_site_cannot_change_the_policy(site: str) -> None:
+    with pytest.raises(ServiceError, match="Nothing was started"):
+        sites_of([site])
+
+
+def test_advice_is_the_planner_s(server: Running) -> None:
+    before = server.ask("GET", "/v1/campaigns", operator=True).json
+    asked = {
+        "encoding": {"name": "auto", "values": ["a", "b", "c", "d"]},
+        "levels": [{"epsilon": "0.5"}, {"epsilon": "2"}],
+        "devices": 20_000,
+        "target": {"half_width": 0.012, "confidence_level": 0.99},
+    }
+    found = server.ask("POST", "/v1/advice", asked, operator=True).json
+    assert found["encoding"]["name"] == "categorical"
+    for level, epsilon in zip(found["levels"], ("0.5", "2"), strict=True):
+        width = half_width(objects=20_000, values=4, epsilon=epsilon, confidence_level=0.99)
+        assert level["half_width"] == pytest.approx(width)
+        assert level["met"] == (width <= 0.012)
+        assert level["devices_needed"] == objects_for(0.012, epsilon=epsilon, values=4, confidence_level=0.99)
+    assert server.ask("POST", "/v1/advice", asked).status == 401
+    impossible = {**asked, "levels": [{"epsilon": "0.0000001"}], "target": {"half_width": 0.0001}}
+    (level,) = server.ask("POST", "/v1/advice", impossible, operator=True).json["levels"]
+    assert (level["half_width"], level["met"], level["devices_needed"]) == (0.5, False, None)
+    falling = {**asked, "levels": [{"epsilon": "2"}, {"epsilon": "1"}]}
+    assert server.ask("POST", "/v1/advice", falling, operator=True).error == "campaign"
+    assert server.ask("GET", "/v1/campaigns", operator=True).json == before
+
+
+def test_history_is_what_each_level_told(server: Running, tmp_path: Path) -> None:
+    """The estimate of a level is that of its exported reports, also after all devices went further."""
+    name = commute(server, target={"half_width": 0.001, "confidence_level": 0.9})
+    for _ in range(3):
+        report_all(server, name, devices=1500)
+        server.ask("POST", f"/v1/campaigns/{name}/relax", operator=True)
+    found = server.ask("GET", f"/v1/campaigns/{name}/history", operator=True).json
+    for place, level in enumerate(found["levels"]):
+        file = tmp_path / f"{place}.parquet"
+        file.write_bytes(server.ask("GET", f"/v1/campaigns/{name}/export?level={place}", operator=True).body)
+        answers = Categorical(["by car", "by bus", "on foot"])
+        expected = answers.estimate(pq.read_table(file)["answer"].to_pylist(), epsilon=level["epsilon"])
+        low, high = expected.interval(0.9)
+        assert level["devices"] == 1500
+        assert [row["estimate"] for row in level["rows"]] == pytest.approx(expected.value.tolist())
+        assert [row["low"] for row in level["rows"]] == pytest.approx(low.tolist())
+        assert [row["high"] for row in level["rows"]] == pytest.approx(high.tolist())
+    assert server.ask("GET", f"/v1/campaigns/{name}/history").status == 401
+    for step in ("finish", "reduce"):
+        server.ask("POST", f"/v1/campaigns/{name}/{step}", operator=True)
+    assert server.ask("GET", f"/v1/campaigns/{name}/history", operator=True).error == "campaign_reduced"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_tour(tmp_path: Path, number: signal.Signals) -> None:
+    """The tour shows where to look, its devices answer until it is precise enough, and it leaves nothing behind."""
+    words = ["tour", "--devices", "3000", "--pace", "0", "--half-width", "0.08"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "relaxdp", *words], stdout=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    with process:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if "Ctrl-C" in line:
+                break
+        shown = "".join(lines)
+        address = re.search(r"dashboard +(http://127\.0\.0\.1:\d+/)\n", shown)
+        token = re.search(r"operator token +(\S+)\n", shown)
+        assert address
+        assert token
+        assert "finished by itself" in shown
+        with urlopen(address[1]) as answer:
+            assert b"dashboard.js" in answer.read()
+        assert list(tmp_path.iterdir())
+        process.send_signal(number)
+        assert "everything removed" in process.stdout.read()
+        assert process.wait(30) == 0
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(OSError, match="refused"):
+        urlopen(address[1])
