@@ -22,11 +22,12 @@ ARGUMENTS = (
     "--no-sandbox --headless=new --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 )
-# Another machine on plain HTTP, and two sites that are as good as encrypted: they frame the survey.
+# Another machine on plain HTTP, and two sites that are as good as encrypted and as near: they frame the survey.
 ELSEWHERE, SITE, STRANGER = "survey.test", "http://host.test", "http://stranger.test"
 NAMES = (
     f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1",
     f"--unsafely-treat-insecure-origin-as-secure={SITE},{STRANGER}",
+    "--disable-features=LocalNetworkAccessChecks",
 )
 VALUES = ["crisps", "fruit", "none"]
 SERIOUS = ("serious", "critical")

@@ -24,7 +24,9 @@ PLACES = {
     "/tests/": HERE,
 }
 TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".json": "application/json"}
-POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-src 'self'; require-trusted-types-for 'script'"
+POLICY = (
+    "default-src 'none'; script-src 'self'; connect-src 'self'; frame-src 'self'; require-trusted-types-for 'script'"
+)
 PAGE = b'<!doctype html><title>device</title><script type="module" src="/tests/chromium.mjs"></script>'
 PATIENCE = 120
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.browser.dashboard_operator import PHONE, VALUES, Operator, commute, report_all
-from tests.browser.survey_person import overflow, violations
+from tests.browser.survey_person import Collector, Person, overflow, violations
 from tests.servers.collectors import Running, running
 
 from relaxdp.estimate.planning import half_width, objects_for
@@ -168,6 +168,26 @@ def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Pa
     someone.step("Delete the reports …", "Delete the reports")
     expect(page.get_by_text("The reports are deleted.")).to_be_visible()
     expect(page.locator(".panels")).to_be_visible()
+
+
+def test_from_question_to_answer(operator: New, server: Running, browser: Browser) -> None:
+    """A person answers among many devices, the operator relaxes, the person's page follows, the interval narrows."""
+    name = commute(server)
+    report_all(server, name)
+    someone = operator()
+    someone.campaign(name)
+    person = Person(browser.new_context(), Collector(server.folder, server.base, server.token), name)
+    person.answer("on foot")
+    someone.fact("Devices", "2,001")
+    first = someone.widths()
+    someone.step("Relax to ε 1", "Relax to ε 1")
+    person.look()
+    person.received(2)
+    report_all(server, name)
+    expect(someone.page.locator(".levels tbody tr").nth(1)).to_contain_text(re.compile(r"1\s*2,001\s*2,001"))
+    assert all(new < 0.7 * old for old, new in zip(first, someone.widths(), strict=True))
+    person.context.close()
+    assert person.problems == []
 
 
 def test_what_was_agreed_to_is_what_happens(operator: New, server: Running) -> None:

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import pyarrow.parquet as pq
 import pytest
 from tests.browser.dashboard_operator import commute, report_all
-from tests.servers.collectors import Running, running
+from tests.servers.collectors import STORES, Running, running
 
 from relaxdp.errors import ServiceError
 from relaxdp.estimate.planning import half_width, objects_for
@@ -110,8 +110,15 @@ def test_advice_is_the_planner_s(server: Running) -> None:
     assert server.ask("GET", "/v1/campaigns", operator=True).json == before
 
 
-def test_history_is_what_each_level_told(server: Running, tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", STORES)
+def test_history_is_what_each_level_told(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The estimate of a level is that of its exported reports, also after all devices went further."""
+    url = f"sqlite:///{tmp_path}/a.db" if store == "sqlite" else request.getfixturevalue("postgres_url")()
+    with running(url, tmp_path / "server") as started:
+        check_history(started, tmp_path)
+
+
+def check_history(server: Running, tmp_path: Path) -> None:
     name = commute(server, target={"half_width": 0.001, "confidence_level": 0.9})
     for _ in range(3):
         report_all(server, name, devices=1500)

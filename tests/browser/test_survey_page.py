@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 from tests.browser.survey_person import (
-    ELSEWHERE, SITE, STRANGER, Collector, Person, collector, overflow, violations,
+    ELSEWHERE,
+    SITE,
+    STRANGER,
+    Collector,
+    Person,
+    collector,
+    overflow,
+    violations,
 )
 
 MakePerson = Callable[..., Person]
@@ -149,20 +157,55 @@ def test_a_server_that_is_away_is_asked_again(person: MakePerson) -> None:
     someone.view("limit")
 
 
-def test_below_a_prefix(person: MakePerson) -> None:
-    """Behind a proxy that puts the service into a folder of another site, everything is still found."""
-    someone = person()
+def behind_proxy(someone: Person) -> str:
+    """Put the service into a folder of its own site, as a proxy would, and return the folder's address."""
     url = someone.collector.url
     someone.context.route(
         f"{url}/private/**",
         lambda route: route.fulfill(response=route.fetch(url=route.request.url.replace("/private/", "/"))),
     )
+    return f"{url}/private"
+
+
+def test_below_a_prefix(person: MakePerson) -> None:
+    """Behind a proxy that puts the service into a folder of another site, everything is still found."""
+    someone = person()
+    someone.view("limit")
+    folder = behind_proxy(someone)
     someone.requests.clear()
-    someone.page.goto(f"{url}/private/survey/{someone.campaign}")
+    someone.page.goto(f"{folder}/survey/{someone.campaign}")
     someone.limit()
     someone.choose("none")
     someone.received(1)
-    assert [request.url for request in someone.requests if not request.url.startswith(f"{url}/private/")] == []
+    assert [request.url for request in someone.requests if not request.url.startswith(f"{folder}/")] == []
+
+
+def test_the_module_on_a_page_of_ones_own(service: Collector, person: MakePerson) -> None:
+    """The script of docs/embedding.md runs as it is written."""
+    page = Path(__file__).parents[2] / "docs" / "embedding.md"
+    (script,) = re.findall(r"```js\n(.*?)```", page.read_text("utf-8"), flags=re.DOTALL)
+    someone = person(service.create(id="commute"))
+    someone.view("limit")
+    folder = behind_proxy(someone)
+    someone.context.route(f"{service.url}/own", lambda route: route.fulfill(body="<!doctype html><title>own</title>"))
+    someone.context.route(
+        f"{service.url}/own.js", lambda route: route.fulfill(body=script, content_type="text/javascript")
+    )
+    someone.page.goto(f"{service.url}/own")
+    follow = """async () => {
+      const { begin, answer, follow } = await import("/own.js");
+      const device = await begin(async () => "1.5");
+      const campaign = await answer(device, async (question, values) => values[1]);
+      return { sent: await follow(campaign), balance: await device.balance() };
+    }"""
+    first = someone.page.evaluate(follow)
+    assert [each["status"] for each in first["sent"]] == ["sent"]
+    service.act("commute", "relax")
+    service.act("commute", "relax")
+    second = someone.page.evaluate(follow)
+    assert [each["epsilon"] for each in second["sent"]] == ["0.5", "1"]
+    assert second["balance"] == {"limit": "1.5", "spent": "1", "left": "0.5"}
+    assert sum(request.method == "POST" and request.url.startswith(folder) for request in someone.requests) == 2
 
 
 def test_plain_http_from_another_machine(service: Collector, browser: Browser) -> None:

@@ -333,7 +333,8 @@ def test_definitions_that_make_no_sense(server: Running) -> None:
 def test_strangers(server: Running) -> None:
     made = server.create()
     path = f"/v1/campaigns/{made['id']}"
-    headers: list[dict[str, Any]] = [{}, {"authorization": "Bearer wrong"}, {"authorization": "Basic x"}, {"authorization": "Bearer é"}]
+    tokens = ("Bearer wrong", "Basic x", "Bearer é")
+    headers: list[dict[str, Any]] = [{}, *({"authorization": each} for each in tokens)]
     for header in headers:
         for method, address in [
             ("POST", "/v1/campaigns"), ("GET", "/v1/campaigns"), ("GET", f"{path}/status"), ("POST", f"{path}/relax"),

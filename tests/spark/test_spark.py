@@ -275,8 +275,9 @@ def test_the_front_door_takes_spark_frames(spark: Any, place: Path) -> None:
 
 def test_two_levels_side_by_side_are_not_mistaken_for_one_another(spark: Any, place: Path) -> None:
     key, answers = rx.Key.load(place / "key"), {"diagnosis": rx.Categorical(VALUES)}
-    source, where = frame_of(spark, request_of(place, "unused")), {"id": "person", "key": key, "release": "survey"}
-    low, high = (rx.release(source, answers, epsilon=epsilon, ledger=None, **where) for epsilon in (0.5, 3))
+    source = frame_of(spark, request_of(place, "unused"))
+    where: dict[str, Any] = {"id": "person", "key": key, "release": "survey", "ledger": None}
+    low, high = (rx.release(source, answers, epsilon=epsilon, **where) for epsilon in (0.5, 3))
     joined = low.join(high.withColumnRenamed("diagnosis", "later"), "person")
     joined.write.parquet(str(place / "joined"))
     for name, alone in (("diagnosis", low), ("later", high)):

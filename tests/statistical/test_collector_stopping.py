@@ -29,10 +29,10 @@ VALUES = ["a", "b", "c"]
 EVEN, UNEVEN = (400, 400, 400), (780, 300, 120)
 
 
-def campaign(devices: int) -> Campaign:
+def campaign(devices: int, target: float = TARGET) -> Campaign:
     asked = CampaignRequest(
         "q", EncodingRequest("categorical", list(VALUES)), [LevelRequest(level) for level in LEVELS],
-        devices=devices, target=Target(TARGET),
+        devices=devices, target=Target(target),
     )  # fmt: skip
     return Campaign(1, complete(asked))
 
@@ -102,7 +102,7 @@ def test_coverage_where_limits_depend_on_the_truth() -> None:
     """A quarter of the devices stay below, mostly those with the second value; the average stays honest."""
     truths = (700, 600, 300)
     limits = [4] * 700 + [1] * 350 + [4] * 250 + [1] * 50 + [4] * 250
-    where = campaign(devices=1000)
+    where = campaign(devices=1000, target=0.085)
     state = stop(where, limits)
     assert state.state == "finished"
     assert state.devices[1] >= 300

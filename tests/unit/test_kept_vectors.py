@@ -20,7 +20,11 @@ CASES: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
 
 
 def where(case: dict[str, Any]) -> dict[str, Any]:
-    return {"key": Key.from_bytes(bytes.fromhex(case["key"])), "release": case["release"], "attribute": case["attribute"]}
+    return {
+        "key": Key.from_bytes(bytes.fromhex(case["key"])),
+        "release": case["release"],
+        "attribute": case["attribute"],
+    }
 
 
 def test_scalar() -> None:

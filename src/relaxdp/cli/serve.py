@@ -58,7 +58,11 @@ def serve(
         embed=tuple(sites_of(embed or ())),
     )  # fmt: skip
     listening, address = listen(settings)
-    token = prepare(settings, token_file)
+    try:
+        token = prepare(settings, token_file)
+    except BaseException:
+        listening.close()
+        raise
     if token is not None:
         typer.echo(f"operator token: {token}")
         typer.echo("It is shown this once; only its digest is kept.")

@@ -11,7 +11,8 @@ import secrets
 from sqlalchemy import Connection, select
 
 from relaxdp.collector import campaigns
-from relaxdp.collector.rules import decided
+from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.rules import CampaignState, decided
 from relaxdp.collector.schema import CAMPAIGNS, REPORTS, STATES
 from relaxdp.collector.service import Collector
 from relaxdp.collector.states import look
@@ -53,8 +54,7 @@ class Duties:
         self.elected = await self._collector.writer.call(self._elect)
         if not self.elected:
             return
-        for name in await self._collector.read(self._due):
-            campaign = await self._collector.campaign_named(name)
+        for campaign in await self._due():
             now = self._collector.clock()
             await self._collector.writer.call(lambda connection: campaigns.tick(connection, campaign, now))  # noqa: B023
         for name in await self._collector.read(_unswept):
@@ -79,16 +79,13 @@ class Duties:
     def _elect(self, connection: Connection) -> bool:
         return take_lease(connection, DUTY, self._holder, now=self._collector.clock(), seconds=_LEASE_SECONDS)
 
-    def _due(self, connection: Connection) -> list[str]:
+    async def _due(self) -> list[Campaign]:
         """Return the campaigns whose state no longer is what the dates say."""
-        open_ones = select(CAMPAIGNS.c.id).join(STATES, STATES.c.campaign == CAMPAIGNS.c.number)
-        names = list(connection.execute(open_ones.where(STATES.c.state != "finished")).scalars())
         due = []
-        for name in names:
-            campaign = campaigns.find(connection, name)
-            state = look(connection, campaign.number)
+        for name, state in (await self._collector.read(_unfinished)).items():
+            campaign = await self._collector.campaign_named(name)
             if decided(campaign, state, self._collector.clock()) is not state:
-                due.append(name)
+                due.append(campaign)
         return due
 
     def _empty_log(self) -> None:
@@ -97,6 +94,13 @@ class Duties:
             driver = connection.connection.dbapi_connection
             if driver is not None:
                 driver.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _unfinished(connection: Connection) -> dict[str, CampaignState]:
+    """Return the states of all campaigns that go on, by their ids."""
+    query = select(CAMPAIGNS.c.id, CAMPAIGNS.c.number).join(STATES, STATES.c.campaign == CAMPAIGNS.c.number)
+    rows = connection.execute(query.where(STATES.c.state != "finished")).all()
+    return {name: look(connection, number) for name, number in rows}
 
 
 def _unswept(connection: Connection) -> list[str]:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from relaxdp.errors import ServiceError, StorageUnavailableError, StorageVersionError
+from relaxdp.errors import RelaxdpError, ServiceError, StorageUnavailableError, StorageVersionError
 from relaxdp.service.address import SqliteAddress, address_of
 from relaxdp.service.engines import READING, WRITING, engine_of
 from relaxdp.service.migrate import VERSIONS, hold_creation, migrate, version_of
@@ -72,6 +72,8 @@ class Database:
         """Turn the database's exceptions into a sentence; their own text would show statements and parameters."""
         try:
             yield
+        except RelaxdpError:  # a sentence already, though some of ours are of the system's kinds as well
+            raise
         except (DBAPIError, PoolTimeoutError, sqlite3.Error, OSError) as problem:
             lost = is_lost(problem)
         except Exception as problem:

@@ -46,7 +46,9 @@ export class StatusView {
     const { sent, ended, question } = details;
     say(part("status-question"), question);
     say(part("status-now"), nowSentence(details, offer, problem));
-    part("status-now").classList.toggle("bad", problem !== null);
+    const away = problem?.code === "unreachable_error";
+    part("status-now").classList.toggle("warn", away);
+    part("status-now").classList.toggle("bad", problem !== null && !away);
     this.#reports(details, offer);
     part("status-nothing").hidden = sent.length > 0;
     part("status-about").hidden = sent.length === 0 || offer === null;

@@ -18,6 +18,7 @@ import { readValue } from "./typed.js";
  * @property {number} share the bound itself, from 0 to 1
  */
 
+const MOST_NAMED = 20;
 // A blind guess at free text: somebody suspects one word and would be right one time in a hundred.
 const WORDS_SUSPECTED = 100;
 const NEARLY_CERTAIN = 0.9;
@@ -125,7 +126,20 @@ export function reportWords(encoding, { report, cohort }) {
   const beside = cohort === null ? null : `group ${cohort}, drawn at random`;
   if (encoding.name === "numeric") return { text: String(report), bytes: false, beside };
   if (encoding.name === "categorical") return { text: shown(readValue(report).value), bytes: false, beside };
-  return { text: String(report), bytes: true, beside };
+  return { text: String(report), bytes: true, beside: beside ?? namedBy(encoding, String(report)) };
+}
+
+/**
+ * The values whose bits are set in a row of bits, the lowest bit of each byte first; null where they would be too many.
+ *
+ * @param {Encoding} encoding
+ * @param {string} report
+ */
+function namedBy({ name, values }, report) {
+  if (!name.startsWith("unary-") || values === null || values.length > MOST_NAMED) return null;
+  const bytes = Uint8Array.from(atob(report), (letter) => letter.charCodeAt(0));
+  const named = values.filter((_, i) => (bytes[i >> 3] >> (i & 7)) & 1).map(shown);
+  return named.length === 0 ? "which names none of the answers" : `which names: ${named.join(", ")}`;
 }
 
 /**
@@ -151,8 +165,8 @@ export function meaningOf(encoding, { threshold }) {
     );
   }
   return (
-    "Each report is a row of bits, written here as letters. Chance has turned over many of them, so that no single " +
-    "bit tells what was answered. Added up over many people, the bits show how common each answer is."
+    "Each report is a row of bits, written here as letters. Chance has turned over many of them: they fit answers " +
+    "that are not yours, and may not fit yours. Added up over many people, the bits show how common each answer is."
   );
 }
 

@@ -12,7 +12,7 @@ import { Problem } from "./survey-problem.js";
 const PLACE = /^(.*)\/survey\/([^/]+)\/?$/;
 
 async function begin() {
-  part("loading").hidden = false;
+  part("loading").textContent = "Asking the server about this survey …";
   const missing = missingParts();
   if (missing.length > 0) return new Problem().missing(missing);
   const place = PLACE.exec(location.pathname);

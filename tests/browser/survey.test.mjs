@@ -1,0 +1,75 @@
+/** What the survey page says: bounds that are promises, sentences for every case, nothing that is not text. */
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { encodingOf } from "../../src/relaxdp/web/encodings/registry.js";
+import { RelaxdpError } from "../../src/relaxdp/web/errors.js";
+import { nowSentence } from "../../src/relaxdp/web/survey-status.js";
+import * as words from "../../src/relaxdp/web/survey-words.js";
+
+const SNACKS = encodingOf({ name: "categorical", values: ["crisps", "fruit", "none"] });
+const BITS = encodingOf({ name: "unary-optimised", values: ["a", "b", "c", "d"] });
+
+test("a bound is never below e^eps p / (e^eps p + 1 - p), and never above it by more than one in the scale", () => {
+  for (const answers of [2, 3, 4, 7, 10, 11, 52, 100, 1000, 54321]) {
+    for (const epsilon of ["0.0001", "0.1", "0.5", "1", "2.5", "8", "30", "800"]) {
+      const { scale, blind, bound, share } = words.guessAt(answers, epsilon);
+      const p = 1 / answers;
+      const odds = Math.exp(Math.min(700, Number(epsilon)));
+      const exact = (odds * p) / (odds * p + 1 - p);
+      assert.ok(Math.abs(share - exact) < 1e-9);
+      assert.ok(bound >= scale * exact - 1e-6 && bound < scale * exact + 1 && bound <= scale);
+      assert.ok(blind <= bound && Math.abs(blind - scale * p) <= 0.5);
+      assert.ok(scale * p >= 10 - 1e-9, "a blind guess is a number that says something");
+    }
+  }
+});
+
+test("odds are rounded up, and too many are not written out", () => {
+  assert.equal(words.oddsAt("1"), "2.72");
+  assert.equal(words.oddsAt("3"), "20.1");
+  assert.equal(words.oddsAt("5"), "149");
+  assert.equal(words.oddsAt("2000"), "more than a million");
+});
+
+test("what a blind guess is depends on the kind of question", () => {
+  const numeric = encodingOf({ name: "numeric", range: [0, 120] });
+  const bloom = encodingOf({ name: "bloom", options: { bits: 64, hashes: 2, cohorts: 8 } });
+  const said = (encoding) => words.blindSentence(encoding, words.guessAt(words.answersOf(encoding), "1"));
+  assert.match(said(SNACKS), /3 possible answers.* 33 times in 100/);
+  assert.match(said(numeric), /which half of the range.* 50 times in 100/);
+  assert.match(said(bloom), /suspects one particular answer.* 10 times in 1,000/);
+});
+
+test("a report is shown as it travelled", () => {
+  const shown = (encoding, report, cohort = null) => words.reportWords(encoding, { report, cohort });
+  assert.deepEqual(shown(SNACKS, "fruit"), { text: "fruit", bytes: false, beside: null });
+  assert.deepEqual(shown(BITS, "Cg=="), { text: "Cg==", bytes: true, beside: "which names: b, d" });
+  assert.equal(shown(BITS, "AA==").beside, "which names none of the answers");
+});
+
+test("what is going on is said in every state", () => {
+  const level = (epsilon) => ({ epsilon, threshold: 1n });
+  const levels = ["0.5", "1", "2"].map(level);
+  const offer = (open, state = "open") => ({ levels, open: levels.slice(0, open), state, encoding: SNACKS });
+  const details = (more) => ({ sent: [{ status: "sent" }], ended: null, spent: "0.5", consent: "2", ...more });
+  const away = new RelaxdpError("unreachable_error", "x cannot be reached.");
+  for (const [said, expected] of [
+    [nowSentence(details({}), offer(1), null), /up to step 3/],
+    [nowSentence(details({ consent: "0.7" }), offer(2), null), /gone on to step 2 without you/],
+    [nowSentence(details({ spent: "2" }), offer(3), null), /the last step/],
+    [nowSentence(details({}), offer(0, "paused"), null), /pauses\. Nothing is waiting/],
+    [nowSentence(details({ sent: [] }), offer(0, "waiting"), null), /has not begun\. Your answer is kept here/],
+    [nowSentence(details({ sent: [{ status: "written" }] }), offer(1), away), /waiting to be sent/],
+    [nowSentence(details({}), null, away), /has been received/],
+    [nowSentence(details({}), offer(1), new RelaxdpError("consent_error", "")), /more than your limit allows/],
+    [nowSentence(details({ ended: "withdrawn" }), offer(1), null), /does not come back/],
+    [nowSentence(details({ ended: "withdrawn", sent: [] }), offer(1), null), /Nothing had been sent/],
+    [nowSentence(details({ ended: "withdrawing" }), offer(1), away), /does not know yet/],
+    [nowSentence(details({ ended: "finished" }), offer(0, "finished"), null), /has finished/],
+    [nowSentence(details({}), offer(1), new RelaxdpError("level_error", "epsilon may only grow.")), /^Epsilon may/],
+  ]) {
+    assert.match(said, expected);
+  }
+});

@@ -1,0 +1,121 @@
+"""`relaxdp serve` and `relaxdp service`: start, TLS, tokens, backup and restore."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import ssl
+import urllib.request
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from tests.servers.collectors import running, until
+from typer.testing import CliRunner
+
+from relaxdp.cli.main import app
+from relaxdp.errors import RelaxdpError
+
+RUNNER = CliRunner()
+
+
+def report(campaign: dict[str, object], device: str) -> dict[str, object]:
+    return {"device": device * 32, "level": campaign["levels"][0], "report": "yes"}  # type: ignore[index]
+
+
+def test_backup_restore_and_a_new_token(tmp_path: Path) -> None:
+    url, copy = f"sqlite:///{tmp_path}/service.db", tmp_path / "copy.db"
+    with running(url, tmp_path / "a") as server:
+        campaign = server.create(id="kept")
+        assert server.ask("POST", "/v1/campaigns/kept/reports", report(campaign, "a")).status == 200
+        assert RUNNER.invoke(app, ["service", "backup", str(copy), "--db", url]).exit_code == 0
+        assert copy.stat().st_mode & 0o077 == 0
+        assert server.ask("POST", "/v1/campaigns/kept/reports", report(campaign, "b")).status == 200
+        renewed = RUNNER.invoke(app, ["service", "token", "--db", url]).output.strip()
+        old, server.token = server.token, renewed
+        assert until(lambda: server.ask("GET", "/v1/campaigns", operator=True).status == 200)
+        server.token = old
+        assert server.ask("GET", "/v1/campaigns", operator=True).status == 401
+    again = f"sqlite:///{tmp_path}/again.db"
+    assert RUNNER.invoke(app, ["service", "restore", str(copy), "--db", again]).exit_code == 0
+    refused = RUNNER.invoke(app, ["service", "restore", str(copy), "--db", again])
+    assert isinstance(refused.exception, RelaxdpError)
+    assert refused.exception.message.endswith("Nothing was restored.")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "token").write_text(old)  # the copy is older than the new token
+    with running(again, tmp_path / "b") as server:
+        seen = server.ask("GET", "/v1/campaigns/kept/status", operator=True).json
+        assert seen["devices"]["total"] == 1
+        assert server.ask("POST", "/v1/campaigns/kept/reports", report(campaign, "a")).json == {"status": "same"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["backup", "x", "--db", "postgresql://h/d"], "a PostgreSQL database is backed up with pg_dump"),
+        (["backup", "x", "--db", "nothing.db"], "there is no database"),
+        (["restore", "nothing.db", "--db", "new.db"], "there is no database"),
+        (["restore", __file__, "--db", "new.db"], "is damaged, or no database of a service"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    words: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = RUNNER.invoke(app, ["service", *words]).exception
+    assert isinstance(found, RelaxdpError)
+    assert sentence in found.message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_start_that_cannot_be(tmp_path: Path) -> None:
+    def start(*words: str) -> str:
+        place = str(tmp_path / "x.db")
+        found = RUNNER.invoke(app, ["serve", "--port", "0", "--db", place, *words]).exception
+        assert isinstance(found, RelaxdpError), found
+        assert found.message.endswith("Nothing was started.")
+        return found.message
+
+    assert "TLS needs both" in start("--certificate", "c.pem")
+    assert "there is no file" in start("--certificate", "c.pem", "--certificate-key", "k.pem")
+    assert "cannot be listened on" in start("--host", "203.0.113.1")
+    assert "trusted proxy" in start("--trusted-proxy", "somebody")
+    (tmp_path / "taken").touch()
+    assert "exists already" in start("--token-file", str(tmp_path / "taken"))
+    assert "the database is a SQLite file" in start("--db", "mysql://x/y")
+
+
+def test_tls(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    _self_signed(certificate, key)
+    options = ("--certificate", str(certificate), "--certificate-key", str(key))
+    with running(f"sqlite:///{tmp_path}/service.db", tmp_path, *options) as server:
+        assert server.base.startswith("https://")
+        context = ssl.create_default_context(cafile=str(certificate))
+        with urllib.request.urlopen(f"{server.base}/healthz", context=context, timeout=20) as answer:
+            assert json.loads(answer.read()) == {"status": "ok"}
+
+
+def _self_signed(certificate: Path, key: Path) -> None:
+    import ipaddress  # noqa: PLC0415
+
+    secret = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(secret.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(secret, hashes.SHA256())
+    )
+    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    form = serialization.PrivateFormat.PKCS8
+    key.write_bytes(secret.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))

@@ -1,0 +1,188 @@
+"""The parts of a service, one by one: addresses, limits, tokens, leases, metrics, errors, log."""
+
+from __future__ import annotations
+
+import inspect
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.servers.collectors import STORES
+
+from relaxdp import errors
+from relaxdp.collector.wire import Report
+from relaxdp.errors import MalformedRequestError, RelaxdpError, ServiceError, StorageVersionError
+from relaxdp.service.address import PostgresAddress, SqliteAddress, address_of
+from relaxdp.service.bodies import decode, decoder_of
+from relaxdp.service.buckets import MOST_CLIENTS, Buckets
+from relaxdp.service.clients import client_of, networks_of
+from relaxdp.service.database import Database
+from relaxdp.service.leases import give_back, take_lease
+from relaxdp.service.metrics import Metrics
+from relaxdp.service.problems import code_of, problem_response, status_of
+from relaxdp.service.request_log import RequestLog
+from relaxdp.service.tokens import bears, create_token, digest_for
+
+
+@pytest.fixture(params=STORES)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    url = str(tmp_path / "service.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")()
+    made = Database(url)
+    made.prepare()
+    yield made
+    made.close()
+
+
+def test_addresses() -> None:
+    plain = address_of("some/file.db")
+    assert isinstance(plain, SqliteAddress)
+    assert plain.path == Path("some/file.db").resolve()
+    assert address_of("sqlite:////abs/file.db").name == "/abs/file.db"
+    remote = address_of("postgresql://me:s3cret@db.example.org/reports")
+    assert isinstance(remote, PostgresAddress)
+    assert "s3cret" not in repr(remote) + remote.name
+    for wrong in ("sqlite://", "sqlite:///", "mysql://x/y", "postgresql://me:p@ss/word@host/db"):
+        with pytest.raises(ServiceError) as refused:
+            address_of(wrong)
+        assert refused.value.message.endswith("Nothing was started.")
+        assert "p@ss" not in refused.value.message
+
+
+def test_a_database_is_made_once_and_a_newer_one_is_refused(database: Database) -> None:
+    database.prepare()
+    with database.writing() as connection:
+        connection.exec_driver_sql("UPDATE service_version SET version_num = '9999'")
+    with pytest.raises(StorageVersionError, match="written by a newer one"):
+        database.prepare()
+
+
+def test_a_database_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("something else entirely, and long enough to be read as a header" * 20)
+    with pytest.raises(errors.StorageUnavailableError, match="cannot be used now"):
+        Database(str(tmp_path / "file")).prepare()
+    with pytest.raises(ServiceError, match="Nothing was started"):
+        Database(str(tmp_path / "no" / "folder")).prepare()
+
+
+def test_tokens_are_kept_as_digests(database: Database) -> None:
+    with database.writing() as connection:
+        token = create_token(connection, "operator")
+        assert token is not None
+        assert create_token(connection, "operator") is None
+        digest = digest_for(connection, "operator")
+        assert digest is not None
+        assert token.encode() not in digest
+        assert bears(f"Bearer {token}", digest)
+        assert bears(f"bearer {token}", digest)
+        for wrong in (None, "", token, f"Basic {token}", f"Bearer {token}x", "Bearer ", "Bearer \udc80"):
+            assert not bears(wrong, digest)
+        assert not bears("Bearer x", None)
+        renewed = create_token(connection, "operator", replace=True)
+        assert not bears(f"Bearer {token}", digest_for(connection, "operator"))
+        assert bears(f"Bearer {renewed}", digest_for(connection, "operator"))
+
+
+def test_one_worker_at_a_time_holds_a_lease(database: Database) -> None:
+    with database.writing() as connection:
+        assert take_lease(connection, "duty", "a", now=0.0, seconds=10)
+        assert not take_lease(connection, "duty", "b", now=5.0, seconds=10)
+        assert take_lease(connection, "duty", "a", now=9.0, seconds=10)
+        assert not take_lease(connection, "duty", "b", now=18.0, seconds=10)
+        assert take_lease(connection, "duty", "b", now=20.0, seconds=10)
+        assert not take_lease(connection, "duty", "a", now=21.0, seconds=10)
+        give_back(connection, "duty", "a")  # it is not a's any more
+        assert not take_lease(connection, "duty", "a", now=21.0, seconds=10)
+        give_back(connection, "duty", "b")
+        assert take_lease(connection, "duty", "a", now=21.0, seconds=10)
+
+
+def scope(client: str | None, *forwarded: str) -> dict[str, Any]:
+    headers = [(b"x-forwarded-for", each.encode()) for each in forwarded]
+    return {"client": None if client is None else (client, 1), "headers": headers}
+
+
+def test_only_trusted_proxies_are_believed() -> None:
+    proxies = networks_of(["127.0.0.1", "10.0.0.0/8"])
+    assert client_of(scope("192.0.2.1", "1.2.3.4"), ()) == "192.0.2.1"
+    assert client_of(scope("192.0.2.1", "1.2.3.4"), proxies) == "192.0.2.1"
+    assert client_of(scope("127.0.0.1", "1.2.3.4"), proxies) == "1.2.3.4"
+    assert client_of(scope("127.0.0.1", "6.6.6.6, 1.2.3.4, 10.1.1.1"), proxies) == "1.2.3.4"
+    assert client_of(scope("127.0.0.1", "6.6.6.6", "1.2.3.4"), proxies) == "1.2.3.4"
+    assert client_of(scope("127.0.0.1"), proxies) == "127.0.0.1"
+    assert client_of(scope("127.0.0.1", "nonsense"), proxies) == "unknown"
+    assert client_of(scope(None, "1.2.3.4"), proxies) == "1.2.3.4"  # a Unix socket is a proxy's
+    assert client_of(scope("2001:db8::1"), ()) == client_of(scope("2001:db8::2"), ())
+    assert client_of(scope("::ffff:192.0.2.1"), ()) == "192.0.2.1"
+    with pytest.raises(ServiceError):
+        networks_of(["everybody"])
+
+
+def test_buckets_refill_and_are_bounded() -> None:
+    buckets = Buckets(rate=10, burst=5)
+    assert [buckets.take("a", 0.0) for _ in range(6)] == [True] * 5 + [False]
+    assert [buckets.take("a", 0.3) for _ in range(4)] == [True] * 3 + [False]
+    for number in range(MOST_CLIENTS + 10):
+        buckets.take(str(number), 1.0)
+    assert len(buckets._known) == MOST_CLIENTS
+    assert all(Buckets(rate=0, burst=1).take("a", 0.0) for _ in range(100))
+
+
+def test_metrics_of_workers_add_up() -> None:
+    metrics = []
+    for amount in (1, 2):
+        made = Metrics()
+        made.counter("reports_total", "Reports.")
+        made.histogram("seconds", "Seconds.")
+        made.gauge("waiting", "Waiting.", lambda: 7)
+        made.gauge("commits_total", "Commits.", lambda: 3, kind="counter")
+        made.add("reports_total", (("outcome", 'a"b\n'),), amount)
+        made.observe("seconds", 0.002 * amount, (("route", "/x"),))
+        metrics.append(made)
+    text = metrics[0].text([metrics[1].snapshot()])
+    assert '# TYPE reports_total counter\nreports_total{outcome="a\\"b\\n"} 3\n' in text
+    assert 'seconds_bucket{route="/x",le="0.001"} 0\nseconds_bucket{route="/x",le="0.0025"} 1\n' in text
+    assert 'seconds_bucket{route="/x",le="+Inf"} 2\n' in text
+    assert 'seconds_count{route="/x"} 2' in text
+    assert "\nwaiting 7\n" in text
+    assert "\ncommits_total 6\n" in text
+
+
+def test_every_error_has_a_status_and_a_code() -> None:
+    kinds = [each for _, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, ServiceError)]
+    assert len(kinds) > 15
+    for kind in kinds:
+        assert 400 <= status_of(kind) < 500 or kind is errors.StorageUnavailableError
+        assert code_of(kind).isidentifier()
+    assert status_of(errors.EpsilonError) == 422
+    answer = problem_response(RelaxdpError("a sentence.", number=1, path=Path("x")))
+    assert msgspec.json.decode(answer.body) == {
+        "error": "relaxdp", "message": "a sentence.", "fields": {"number": 1, "path": "x"}
+    }  # fmt: skip
+
+
+def test_what_cannot_be_read_is_not_shown() -> None:
+    decoder = decoder_of(Report)
+    for body in (
+        b'{"device": "SECRET"}', b'{"SECRET": 1}', b"SECRET", b'{"device": 1, "level": "SECRET"}', b'"\xff"',
+        b'{"device":"' + b"0" * 32 + b'","level":{"epsilon":"1","threshold":"1","SECRET":1},"report":1}',
+    ):  # fmt: skip
+        with pytest.raises(MalformedRequestError) as refused:
+            decode(body, decoder)
+        assert "SECRET" not in refused.value.message
+        assert refused.value.message.startswith("the request cannot be understood: ")
+        assert refused.value.__cause__ is None
+
+
+def test_the_request_log_can_be_silent() -> None:
+    file = io.StringIO()
+    silent = RequestLog(enabled=False, file=file)
+    silent.add("GET", "/", 200, 0.1)
+    silent.flush()
+    assert file.getvalue() == ""
+    log = RequestLog(file=file)
+    log.add("GET", "/v1/campaigns/{id}", 200, 0.0012)
+    log.flush()
+    assert file.getvalue().endswith(" GET /v1/campaigns/{id} 200 1.2ms\n")
