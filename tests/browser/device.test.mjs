@@ -12,6 +12,8 @@ if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 const { Amount, Client, Device, MemoryStorage, RelaxdpError, threshold } =
   await import("../../src/relaxdp/web/relaxdp.js");
 
+const { Book } = await import("../../src/relaxdp/web/book.js");
+
 const refusal =
   (code, sentence = /\.$/) =>
   (error) => {
@@ -57,6 +59,38 @@ test("a report is durable before it leaves, and marked when it has arrived", asy
   assert.deepEqual({ ...before[0][0], status: "sent" }, sent);
   assert.equal(before[0][0].status, "written");
   assert.deepEqual(await joined.sent(), [sent]);
+});
+
+test("a report that has arrived is neither written nor sent again", async () => {
+  const [server, storage] = [new FakeServer(), new MemoryStorage()];
+  const joined = await answered(await open(server, storage), server.open());
+  const sent = await joined.report();
+  const text = await storage.read();
+  assert.deepEqual(await joined.report(), sent);
+  assert.equal(await storage.read(), text);
+  assert.equal(server.reports.length, 1);
+});
+
+test("the first answer is kept, and the same one again is fine", async () => {
+  const [server, storage] = [new FakeServer(), new MemoryStorage()];
+  const joined = await answered(await open(server, storage), server.open());
+  const text = await storage.read();
+  await joined.answer("fruit");
+  await assert.rejects(joined.answer("none"), refusal("answer_changed_error"));
+  assert.equal(await storage.read(), text);
+});
+
+test("a state beyond the limit is not written, whatever the rules say", async () => {
+  const book = new Book(new MemoryStorage());
+  const state = await book.begin("1", false);
+  const sent = [{ epsilon: "1.1", threshold: "5", report: "x", time: "", status: "written", cohort: null }];
+  const record = { address: "a", device: "0".repeat(32), key: null, consent: "2", sent, ended: null };
+  const over = { ...state, revision: 2, campaigns: [record] };
+  await assert.rejects(
+    book.change(() => over),
+    refusal("device_file_error", /more than its limit/),
+  );
+  assert.deepEqual(await book.state(), state);
 });
 
 test("what cannot be written is not sent", async () => {
@@ -311,7 +345,8 @@ test("a hostile server: the limit holds and no level gets two reports", async ()
       seen.set(key, text);
       const epsilon = Amount.parse(body.level.epsilon);
       assert.ok(BigInt(body.level.threshold) <= threshold(body.level.epsilon, 3), "no threshold tells too much");
-      if (!spent.has(url) || spent.get(url).compare(epsilon) < 0) spent.set(url, epsilon);
+      assert.ok(!spent.has(url) || spent.get(url).compare(epsilon) <= 0, "levels never fall");
+      spent.set(url, epsilon);
     }
     const total = [...spent.values()].reduce((sum, part) => sum.plus(part), new Amount(0n, 0));
     assert.ok(total.compare(Amount.parse(limit)) <= 0, `${total} of ${limit}`);

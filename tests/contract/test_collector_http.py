@@ -10,6 +10,7 @@ import re
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,12 @@ import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.bloom_release import release_bloom
+from relaxdp.estimate.rappor_classic import Responses
+from relaxdp.estimate.rappor_decode import decode
+from relaxdp.estimate.rappor_map import CandidateMap
 from relaxdp.law.epsilon import as_epsilon
+from relaxdp.table.rappor_files import Parameters
+from relaxdp.table.rappor_reports import count_files
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 
@@ -234,6 +240,11 @@ def test_words_are_found_by_rappor(server: Running, tmp_path: Path) -> None:
     table = pa_parquet.read_table(tmp_path / "reports.parquet")
     assert table.column_names == ["client", "cohort", "report"]
     assert table.num_rows == found["devices"]
+    parameters = Parameters(shape, Responses(Fraction(1, 2)))
+    counts, notes = count_files([tmp_path / "reports.parquet"], parameters)
+    assert notes == ["reports at epsilon 4"]
+    again = decode(counts, CandidateMap.of_words(words, shape))
+    assert again.value.tolist() == pytest.approx([row["estimate"] for row in found["pooled"]])
 
 
 def test_invitations_are_used_once(server: Running) -> None:

@@ -106,7 +106,7 @@ def test_no_interval_is_wider_than_said(encoding: str, method: Any, about: Any, 
     options = EstimateOptions(method, 0.95, about, simultaneous)
     rng = np.random.default_rng(11)
     labels = len(where.encoding.labels)
-    widest = {}
+    widest: dict[tuple[int, ...], float] = {}
     for devices in [(1000, 0, 0), (0, 0, 3000), (1000, 1500, 2000)]:
         said = where.precision.half_width(devices)
         assert said is not None

@@ -35,6 +35,8 @@ def estimate(campaign: Campaign, state: CampaignState, levels: Levels, options: 
     """Return all estimates of a campaign."""
     pooled = _result(campaign, levels, options) if sum(state.devices) else None
     unlisted = pooled.unlisted if isinstance(pooled, Decoded) else None
+    pooled_rows = None if pooled is None else _rows(pooled, options)
+    only = sum(map(bool, state.devices)) == 1  # then that level is the pool
     return Estimate(
         campaign=campaign.id,
         version=state.version,
@@ -49,10 +51,15 @@ def estimate(campaign: Campaign, state: CampaignState, levels: Levels, options: 
         about=options.about,
         simultaneous=options.simultaneous,
         levels=[
-            LevelEstimate(level.epsilon, level.threshold, devices, level_rows(campaign, levels, place, options))
+            LevelEstimate(
+                level.epsilon,
+                level.threshold,
+                devices,
+                pooled_rows if devices and only and pooled_rows else level_rows(campaign, levels, place, options),
+            )
             for place, (level, devices) in enumerate(zip(campaign.levels, state.devices, strict=True))
         ],
-        pooled=None if pooled is None else _rows(pooled, options),
+        pooled=pooled_rows,
         unlisted=None if unlisted is None else Unlisted(float(unlisted[0]), float(unlisted[1])),
     )
 
