@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -139,5 +140,5 @@ class BrowserClient:
             process.communicate()
 
 
-CLIENTS = {"python": PythonClient, "browser": BrowserClient}
+CLIENTS: dict[str, Callable[[], DeviceClient]] = {"python": PythonClient, "browser": BrowserClient}
 """Every kind of device; the suite runs over all of them."""

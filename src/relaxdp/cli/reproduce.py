@@ -76,7 +76,8 @@ def _show(run: Run, out: Path) -> None:
                 console.print(f"{each.claim.name}: {check.name}: {check.detail}", markup=False)
     console.print(
         f"{run.random_checks} checks that chance enters, together a false alarm at most once in "
-        f"{1 / max(run.false_alarm, 1e-12):,.0f} runs.\nThe report: {out / 'report.html'}",
+        f"{1 / max(run.false_alarm, 1e-12):,.0f} runs.",
         markup=False,
         highlight=False,
     )
+    console.print(f"The report: {out / 'report.html'}", markup=False, highlight=False, soft_wrap=True)

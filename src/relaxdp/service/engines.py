@@ -14,7 +14,7 @@ from relaxdp.service.address import PostgresAddress, SqliteAddress
 # `secure_delete` overwrites what is deleted: a report that was withdrawn is not left in a free page.
 _PRAGMAS = (
     "journal_mode = WAL", "synchronous = FULL", "fullfsync = ON", "secure_delete = ON", "temp_store = MEMORY",
-    "cache_size = -65536",
+    "cache_size = -65536", "wal_autocheckpoint = 4000",
 )  # fmt: skip
 
 # Whatever the server, the database or the user have as defaults: a commit is on disk, and on synchronous replicas if

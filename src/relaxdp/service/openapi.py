@@ -12,10 +12,12 @@ from relaxdp import __version__
 from relaxdp.errors import (
     BodyTooLargeError,
     MalformedRequestError,
+    MethodNotAllowedError,
     RelaxdpError,
     RequestTimeoutError,
     StorageUnavailableError,
     TooManyRequestsError,
+    UnknownRouteError,
     WrongMediaTypeError,
     WrongTokenError,
 )
@@ -68,6 +70,8 @@ def _operation(operation: Operation, parameters: dict[str, dict[str, Any]]) -> d
 
 def _responses(operation: Operation) -> dict[str, Any]:
     problems: list[type[RelaxdpError]] = [TooManyRequestsError, StorageUnavailableError, *operation.problems]
+    if "{" in operation.path:  # a name with a slash or a question mark in it leads to another address
+        problems += [UnknownRouteError, MethodNotAllowedError]
     if operation.body is not None:
         problems += [MalformedRequestError, RequestTimeoutError, BodyTooLargeError, WrongMediaTypeError]
     if operation.queries:
