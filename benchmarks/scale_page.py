@@ -89,7 +89,7 @@ are ten. What is stored does not grow either: the ledger has one row for each pa
 ## Values
 
 The number of declared values m enters through the retention (e - 1)/(e - 1 + m) at epsilon 1, that is through the number
-of jumps: 2.4 draws an object at m = 2, 10.3 at m = 10,000, like ln m. The time grows faster than that, because few objects
+of jumps: 2.4 draws an object at m = 2, 10.3 at m = 10,000, like ln m. The time grows a little faster, because few objects
 are left in the late rounds and each round costs something of its own. ([Other encodings](encodings.md) do better there.)
 Nanoseconds an object:
 
@@ -110,7 +110,7 @@ From the rates above; {in_row:.1f} bytes a row come in and {out_row:.1f} go out,
 | | one machine, two cores | Spark, {CORES} cores (4 machines) |
 |---|---:|---:|
 | sorted by id | {BILLION / rate / 1.7 / 60:.0f} minutes | not needed |
-| shuffled | {BILLION / (largest["rows"] / largest["shuffled"]) / 60:.0f} minutes | {BILLION / spark_rate / CORES / 60:.0f} minutes |
+| shuffled | {BILLION / (largest["rows"] / largest["shuffled"]) / 60:.0f} minutes | {BILLION / spark_rate / CORES / 60:.1f} minutes |
 | bytes read | {in_row * gigabytes:.1f} GB | {in_row * gigabytes:.1f} GB |
 | bytes shuffled over the network | none | about {(16 + 8) * gigabytes * 3 / 4:.0f} GB before compression |
 | bytes written | {out_row * gigabytes:.1f} GB | {out_row * gigabytes:.1f} GB |
