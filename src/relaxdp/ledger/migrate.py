@@ -15,26 +15,28 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = Lock()  # alembic keeps what it works on in a global name
 
 
-def version_of(connection: Connection) -> str | None:
-    """Return which version a database has; None where there is no ledger in it."""
-    if not inspect(connection).has_table(VERSION_TABLE):
+def version_of(connection: Connection, *, table: str = VERSION_TABLE) -> str | None:
+    """Return which version a database has; None where there is no ledger in it, or what else `table` stands for."""
+    if not inspect(connection).has_table(table):
         return None
-    return connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608
+    return connection.execute(text(f"SELECT version_num FROM {table}")).scalar()  # noqa: S608
 
 
-def migrate(connection: Connection) -> None:
+def migrate(
+    connection: Connection, *, folder: Path = MIGRATIONS, table: str = VERSION_TABLE, last: str = VERSIONS[-1]
+) -> None:
     """Bring a database to the last version, within the transaction of the caller, who also holds it."""
     # Most calls find the schema as it should be; only those that do not wait for alembic.
     from alembic.config import Config  # noqa: PLC0415
     from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415
 
-    script = ScriptDirectory(MIGRATIONS)
+    script = ScriptDirectory(folder)
 
     def steps(revision: Any, context: object) -> Any:
-        return script._upgrade_revs(VERSIONS[-1], revision)
+        return script._upgrade_revs(last, revision)
 
     with _LOCK, EnvironmentContext(Config(), script, fn=steps) as environment:
-        environment.configure(connection=connection, transactional_ddl=True, version_table=VERSION_TABLE)
+        environment.configure(connection=connection, transactional_ddl=True, version_table=table)
         with environment.begin_transaction():
             environment.run_migrations()

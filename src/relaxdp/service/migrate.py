@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from threading import Lock
-from typing import Any
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection
+
+from relaxdp.ledger import migrate as ledger
 
 VERSION_TABLE = "service_version"
 VERSIONS = ("0001",)
 MIGRATIONS = Path(__file__).parent / "migrations"
 
-_LOCK = Lock()  # alembic keeps what it works on in a global name
 _CREATION = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxsrv')})"
 
 
@@ -24,23 +23,9 @@ def hold_creation(connection: Connection) -> None:
 
 def version_of(connection: Connection) -> str | None:
     """Return which version a database has; None where there is no service in it."""
-    if not inspect(connection).has_table(VERSION_TABLE):
-        return None
-    return connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608
+    return ledger.version_of(connection, table=VERSION_TABLE)
 
 
 def migrate(connection: Connection) -> None:
     """Bring a database to the last version, within the transaction of the caller, who also holds it."""
-    from alembic.config import Config  # noqa: PLC0415
-    from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
-    from alembic.script import ScriptDirectory  # noqa: PLC0415
-
-    script = ScriptDirectory(MIGRATIONS)
-
-    def steps(revision: Any, context: object) -> Any:
-        return script._upgrade_revs(VERSIONS[-1], revision)
-
-    with _LOCK, EnvironmentContext(Config(), script, fn=steps) as environment:
-        environment.configure(connection=connection, transactional_ddl=True, version_table=VERSION_TABLE)
-        with environment.begin_transaction():
-            environment.run_migrations()
+    ledger.migrate(connection, folder=MIGRATIONS, table=VERSION_TABLE, last=VERSIONS[-1])
