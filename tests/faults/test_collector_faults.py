@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import missing
 from tests.faults.collector_load import Load, check_nothing_lost
 from tests.servers.collectors import STORES, Running, running, until
 
@@ -97,7 +98,7 @@ def _requests(server: Running) -> int:
 
 def test_the_database_goes_away_and_comes_back(postgres: Any, tmp_path: Path) -> None:
     if not hasattr(postgres, "stop"):
-        pytest.skip("the server of DATABASE_URL is not ours to stop")
+        missing("the server of DATABASE_URL is not ours to stop")
     name = postgres.database()
     with running(postgres.url(name), tmp_path, "--no-request-log") as server:
         campaign = server.create()

@@ -6,7 +6,6 @@ A short campaign runs with the tests; `make faults` sets RELAXDP_FAULTS=500.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import signal
@@ -16,9 +15,9 @@ import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.faults.forking import Zygote
 from tests.servers.fake_collector import FakeCollector, fake_collector
 
 from relaxdp.collector import Device
@@ -29,34 +28,9 @@ LEVELS = tuple(f"{Decimal(n) / 1000}" for n in range(1, KILLS + 10))
 CAMPAIGNS = "abc"
 
 
-class Zygote:
-    """Talks to the forking process."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.device_zygote"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def start(self, *orders: dict[str, Any]) -> list[int]:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(orders) + "\n")
-        self._process.stdin.flush()
-        return self.line()
-
-    def line(self) -> list[int]:
-        assert self._process.stdout is not None
-        found: list[int] = json.loads(self._process.stdout.readline())
-        return found
-
-    def close(self) -> None:
-        with self._process:  # closes its pipes and waits for it
-            pass
-
-
 @pytest.fixture
 def zygote() -> Iterator[Zygote]:
-    one = Zygote()
+    one = Zygote("tests.faults.device_zygote")
     yield one
     one.close()
 

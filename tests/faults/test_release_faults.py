@@ -6,7 +6,6 @@ The short campaign runs with the tests; `make faults` sets RELAXDP_FAULTS=500.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import signal
@@ -16,55 +15,28 @@ import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
+from tests.faults.forking import Zygote
 from tests.faults.zygote import VALUES
 
 from relaxdp import Categorical, Key
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
 
-KILLS = int(os.environ.get("RELAXDP_FAULTS", "16"))
+KILLS = int(os.environ.get("RELAXDP_FAULTS", "40"))
 ROWS = 30_000
 TRUTH = np.random.default_rng(1).choice(VALUES, ROWS)
 KEY = Key.from_bytes(bytes(range(32)))
 EVERYONE = Subject.population("everyone")
 
 
-class Zygote:
-    """Talks to the forking process."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.zygote"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def start(self, *orders: dict[str, Any]) -> list[int]:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(orders) + "\n")
-        self._process.stdin.flush()
-        return self._line()
-
-    def statuses(self) -> list[int]:
-        return self._line()
-
-    def _line(self) -> list[int]:
-        assert self._process.stdout is not None
-        found: list[int] = json.loads(self._process.stdout.readline())
-        return found
-
-    def close(self) -> None:
-        with self._process:  # closes its pipes and waits for it
-            pass
-
-
 @pytest.fixture
 def zygote() -> Iterator[Zygote]:
-    one = Zygote()
+    one = Zygote("tests.faults.zygote")
     yield one
     one.close()
 
@@ -98,7 +70,7 @@ def test_killed_at_random_instants(zygote: Zygote, folder: Path) -> None:
     order = {"folder": str(folder), "budget": "1000"}
     began = time.perf_counter()
     zygote.start({**order, "target": "warm.parquet", "epsilon": "0.001"})
-    assert zygote.statuses() == [0]
+    assert zygote.line() == [0]
     usual = time.perf_counter() - began
     died = appeared = charged = 0
     for number in range(1, KILLS + 1):
@@ -108,7 +80,7 @@ def test_killed_at_random_instants(zygote: Zygote, folder: Path) -> None:
         time.sleep(rng.random() * usual * 1.1)
         with contextlib.suppress(ProcessLookupError):  # it may have been faster
             os.kill(child, signal.SIGKILL)
-        died += zygote.statuses() == [-signal.SIGKILL]
+        died += zygote.line() == [-signal.SIGKILL]
         expected = reports(epsilon)
         if target.exists():
             appeared += 1
@@ -117,13 +89,13 @@ def test_killed_at_random_instants(zygote: Zygote, folder: Path) -> None:
         assert spent(folder) in (before, Decimal(epsilon))
         charged += spent(folder) == Decimal(epsilon)
         zygote.start({**order, "target": f"again-{number}.parquet", "epsilon": epsilon})
-        assert zygote.statuses() == [0]
+        assert zygote.line() == [0]
         assert pa_parquet.read_table(folder / f"again-{number}.parquet")["answer"].to_pylist() == expected
         assert spent(folder) == Decimal(epsilon)
         for file in folder.glob("*.parquet"):
             if file.name != "in.parquet":
                 file.unlink()
-    assert died > KILLS / 16, "too few releases were killed while they ran"
+    assert died > KILLS / 3, "too few releases were killed while they ran"
     print(f"{KILLS} kills, {died} while it ran; {charged} had charged, {appeared} of them had appeared")
 
 
@@ -135,13 +107,13 @@ def test_what_a_kill_leaves_is_swept_away(zygote: Zygote, folder: Path) -> None:
             time.sleep(0.0005)
         with contextlib.suppress(ProcessLookupError):  # it may have been faster
             os.kill(child, signal.SIGKILL)
-        zygote.statuses()
+        zygote.line()
         if list(folder.glob(".out.parquet.*")) and not (folder / "out.parquet").exists():
             break
         (folder / "out.parquet").unlink(missing_ok=True)
     assert list(folder.glob(".out.parquet.*"))
     zygote.start(order)
-    assert zygote.statuses() == [0]
+    assert zygote.line() == [0]
     assert not list(folder.glob(".out.parquet.*"))
     assert pa_parquet.read_table(folder / "out.parquet")["answer"].to_pylist() == reports("0.5")
 
@@ -153,7 +125,7 @@ def test_sixteen_releases_race_for_the_last_of_a_budget(zygote: Zygote, folder: 
         for n in range(16)
     ]
     zygote.start(*orders)
-    assert sorted(zygote.statuses()) == [0] * 5 + [2] * 11
+    assert sorted(zygote.line()) == [0] * 5 + [2] * 11
     assert len(list(folder.glob("r*.parquet"))) == 5
     assert spent(folder) == Decimal("0.5")
 
