@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from relaxdp.draw.bridge import keyed_bridge
-from relaxdp.draw.bridge_arrays import FRESH_CHUNK, KeyedBridges, _Chance, _FreshBridge, fresh_bridges
+from relaxdp.draw.bridge_arrays import FRESH_CHUNK, KeyedBridges, _Chance, _Cut, _FreshBridge, fresh_bridges
 from relaxdp.draw.columns import id_blocks
 from relaxdp.draw.entropy import Keystream, SystemEntropy
 from relaxdp.draw.key import Key
@@ -122,7 +122,7 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
     bridges = KeyedBridges(bytes(32), 3, level, level, level)
     ((_, blocks),) = id_blocks(np.arange(4), 0)[1]
     with pytest.raises(ValueError, match="no bridge between different reports"):
-        bridges.reports(blocks, codes.astype(np.uint64), codes.astype(np.uint64) + np.uint64(1))
+        bridges.reports(blocks, codes[:, None], codes[:, None] + np.uint8(1))
 
 
 def test_fresh_is_fresh_and_every_system_stream_has_its_own_seed() -> None:
@@ -145,25 +145,27 @@ def test_keystream_is_aes_ctr() -> None:
     assert bytes(buffer) == bytes(a ^ b for a, b in zip(plain, cipher, strict=True))
 
 
+@pytest.mark.parametrize("symbols", [1, 4])
 @pytest.mark.parametrize("values", [2, 3, 10, 300, 2**63 + 1])
-def test_keyed_arrays_equal_one_at_a_time(values: int) -> None:
+def test_keyed_arrays_equal_one_at_a_time(values: int, symbols: int) -> None:
     """At 2^63 + 1 values about half of the value words are rejected, so that branch is met too."""
     key, name = Key.from_bytes(bytes(range(32))), PathName("r", "a", "categorical", values, b"p")
     rng = np.random.default_rng(values % 1000)
-    lower, upper = rng.integers(0, min(values, 2**63), (2, 300)).astype(np.uint64)
+    lower, upper = rng.integers(0, min(values, 2**63), (2, 300, symbols)).astype(np.uint64)
     lower[::2] = upper[::2]
     ids = rng.integers(-(2**63), 2**63, 300)
     _, groups = id_blocks(ids, 0)
     ((_, blocks),) = groups
     for levels in [(F(1, 9), F(1, 3), F(1)), (NOISE, F(1, 3), F(4, 7)), (F(1, 3), F(1, 3), F(4, 7))]:
         below = lower if levels[0] else np.zeros_like(lower)
-        together = KeyedBridges(bridge_key(key, name, *levels), values, *levels, symbol=3).reports(blocks, below, upper)
-        for row in range(300):
+        bridges = KeyedBridges(bridge_key(key, name, *levels), values, *levels)
+        together = bridges.reports(blocks, below, upper, first=3)
+        for row, symbol in np.ndindex(300, symbols):
             alone = keyed_bridge(
                 key, name, int(ids[row]), *levels,
-                lower_report=int(below[row]), upper_report=int(upper[row]), symbol=3,
+                lower_report=int(below[row, symbol]), upper_report=int(upper[row, symbol]), symbol=3 + symbol,
             )  # fmt: skip
-            assert alone == together[row]
+            assert alone == together[row, symbol]
 
 
 def test_keyed_arrays_resolve_a_tie_alone() -> None:
@@ -173,7 +175,7 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
     bridges = KeyedBridges(bridge_key(key, name, *levels), 3, *levels)
     _, groups = id_blocks(np.arange(1), 0)
     ((_, blocks),) = groups
-    lower, upper = np.zeros(1, np.uint64), np.full(1, 2, np.uint64)
+    lower, upper = np.zeros((1, 1), np.uint64), np.full((1, 1), 2, np.uint64)
     ends = np.array([[[2, 0]]], np.uint64)
     state = bridges._cipher.absorb(np.concatenate([blocks, ends]))
     stream = bridges._cipher.words_of(bridges._cipher.last_block(state, np.uint64(0), 0)[0])
@@ -181,7 +183,26 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
     for rest, expected in [(F(second + 1, ONE), 2), (F(second, ONE), 0)]:
         cut = (first + rest) / ONE
         bridges._mixtures = (Mixture(cut, 1 - cut, F(0)), Mixture(cut, 1 - cut, F(0)))
-        assert bridges.reports(blocks, lower, upper).tolist() == [expected]
+        bridges._cuts = (_Cut(cut, cut), _Cut(F(1), F(1)))
+        assert bridges.reports(blocks, lower, upper).tolist() == [[expected]]
+
+
+def test_a_cut_is_exact_at_its_word() -> None:
+    """Below, at and above a boundary: with digits left the word cannot tell, without it can; certainty is never met."""
+    words = np.array([6, 7, 8, ONE - 1], np.uint64)
+    agree = np.zeros(4, np.uint8)
+    for cut, reached, unclear in [
+        (F(7, ONE), [False, True, True, True], [False] * 4),
+        (F(7, ONE) + F(1, 3 * ONE), [False, True, True, True], [False, True, False, False]),
+        (F(0), [True] * 4, [False] * 4),
+        (F(1), [False] * 4, [False] * 4),
+    ]:
+        for kinds in (agree, agree + np.uint8(1)):
+            noted = np.zeros(4, np.bool_)
+            other = F(1, 2)
+            made = _Cut(cut, other) if kinds is agree else _Cut(other, cut)
+            assert made.reached(words, kinds, noted).tolist() == reached
+            assert noted.tolist() == unclear
 
 
 def test_mixture_of_algorithm_1_is_what_arrays_draw() -> None:

@@ -162,48 +162,53 @@ def _digit(chance: Fraction, base: int) -> tuple[int, Fraction]:
 
 
 class KeyedBridges:
-    """Keyed bridges of one symbol of many objects: the same reports as `keyed_bridge` one at a time."""
+    """Keyed bridges of all symbols of many objects: the same reports as `keyed_bridge` one at a time."""
 
-    def __init__(
-        self, derived: bytes, values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, symbol: int = 0
-    ) -> None:
+    def __init__(self, derived: bytes, values: int, lower: Fraction, middle: Fraction, upper: Fraction) -> None:
         self._cipher = RowCipher(derived)
         self._values = values
-        self._symbol = symbol
         agree = bridge_mixture(values, lower, middle, upper, agree=True)
-        self._mixtures = (agree, bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else agree)
+        differ = bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
+        self._one_level = differ is None
+        self._mixtures = (agree, differ or agree)
+        self._cuts = tuple(_Cut(*cuts) for cuts in zip(*map(_cuts, self._mixtures), strict=True))
 
-    def reports(self, blocks: Words, lower_reports: Words, upper_reports: Words) -> Words:
-        """Return the report of each object, at most CHUNK of them; zeros as lower reports where that is noise."""
-        ends = np.stack([upper_reports, lower_reports], axis=1)[None]
-        rows = self._cipher.last_block(self._cipher.absorb(np.concatenate([blocks, ends])), np.uint64(0), self._symbol)
-        words = self._cipher.encrypt(rows).copy()
-        report = upper_reports.copy()
-        agree = lower_reports == upper_reports
-        if self._mixtures[0] is self._mixtures[1] and not agree.all():
+    def reports(self, blocks: Words, lower_reports: Codes, upper_reports: Codes, *, first: int = 0) -> Codes:
+        """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK symbols in all.
+
+        Where the lower level is noise, zeros stand in the place of its reports. `first` is the first symbol's number.
+        """
+        rows = self._last_blocks(self._cipher.absorb(blocks).copy(), lower_reports, upper_reports, first)
+        words = self._cipher.encrypt(rows)
+        lower, upper = lower_reports.reshape(-1), upper_reports.reshape(-1)
+        differ = lower != upper
+        if self._one_level and differ.any():
             raise ValueError("there is no bridge between different reports at equal levels")
-        for mixture, which in zip(self._mixtures, (agree, ~agree), strict=True):
-            self._draw(mixture, report, lower_reports, rows, words, np.flatnonzero(which))
-        return report
+        position, value = np.ascontiguousarray(words.T)
+        kinds, unclear = differ.view(np.uint8), value > np.uint64(ONE - 1 - ONE % self._values)
+        above, at_least = (cut.reached(position, kinds, unclear) for cut in self._cuts)
+        # From the first cut on it is the lower report, from the second on any value.
+        report = np.where(above, lower, upper)
+        np.copyto(report, (value % np.uint64(self._values)).astype(report.dtype), where=at_least)
+        for row in np.flatnonzero(unclear):  # one in 2^64 or fewer: drawn alone, by the rule for one object
+            report[row] = self._draw_alone(self._mixtures[kinds[row]], rows[row], int(lower[row]), int(upper[row]))
+        return report.reshape(upper_reports.shape)
 
-    def _draw(
-        self, mixture: Mixture, report: Words, lower: Words, rows: Words, words: Words, chosen: NDArray[np.intp]
-    ) -> None:
-        """Draw the chosen objects; `report` holds their upper reports and is overwritten."""
-        position, value = words[chosen, 0], words[chosen, 1]
-        parts = np.zeros(len(chosen), dtype=np.uint8)
-        unclear = np.zeros(len(chosen), dtype=np.bool_)
-        for cut in (mixture.to_upper, mixture.to_upper + mixture.to_lower):
-            digit, rest = divmod(cut * ONE, 1)
-            if digit < ONE:
-                parts += position >= np.uint64(digit)
-                unclear |= (position == np.uint64(digit)) & bool(rest)
-        unclear |= value > np.uint64(ONE - 1 - ONE % self._values)
-        for row in chosen[unclear]:  # one in 2^64 or fewer: drawn alone, by the rule for one object
-            report[row] = self._draw_alone(mixture, rows[row], int(lower[row]), int(report[row]))
-        to_lower, redraw = (np.flatnonzero((parts == part) & ~unclear) for part in (1, 2))
-        report[chosen[to_lower]] = lower[chosen[to_lower]]
-        report[chosen[redraw]] = value[redraw] % np.uint64(self._values)
+    def _last_blocks(self, state: Words, lower: Codes, upper: Codes, first: int) -> Words:
+        """Return the input of the last AES pass of every symbol of every object, in rows."""
+        objects, symbols = upper.shape
+        numbers = np.arange(first, first + symbols, dtype=np.uint64)
+        if symbols == 1 or self._values > 2:
+            ends = np.empty((objects * symbols, 2), dtype=np.uint64)
+            ends[:, 0], ends[:, 1] = upper.reshape(-1), lower.reshape(-1)
+            after = self._cipher.encrypt(np.bitwise_xor(ends, np.repeat(state, symbols, axis=0)))
+            return self._cipher.last_block(after, np.uint64(0), np.tile(numbers, objects))
+        # A bit has four pairs of ends, so many bits of an object share four chaining states.
+        pairs = [np.array([high, low], dtype=np.uint64) for high in (0, 1) for low in (0, 1)]
+        after = np.stack([self._cipher.encrypt(np.bitwise_xor(state, pair)).copy() for pair in pairs], axis=1)
+        which = (upper << np.uint8(1) | lower).astype(np.intp) + 4 * np.arange(objects)[:, None]
+        chosen = after.reshape(-1, 2).take(which.reshape(-1), axis=0)
+        return self._cipher.last_block(chosen, np.uint64(0), np.tile(numbers, objects))
 
     def _draw_alone(self, mixture: Mixture, row: Words, lower: int, upper: int) -> int:
         first, second = tee(self._cipher.words_of(row))
@@ -215,3 +220,27 @@ class KeyedBridges:
             position_words=(position for position, _ in first),
             value_words=(value for _, value in second),
         )
+
+
+class _Cut:
+    """A boundary for objects whose ends agree and one for others, as a first word and whether more follows."""
+
+    def __init__(self, agree: Fraction, differ: Fraction) -> None:
+        cuts = [_digit(cut, ONE) for cut in (agree, differ)]
+        self._digits = np.array([digit for digit, _ in cuts], dtype=np.uint64)
+        # A boundary of 1 is never reached; one whose digits end is reached by the word that equals it.
+        self._never = np.array([rest == 1 for _, rest in cuts])
+        self._open = np.array([0 < rest < 1 for _, rest in cuts])
+
+    def reached(self, position: Words, kinds: Bytes, unclear: Flags) -> Flags:
+        """Return which positions lie at or above the boundary of their kind; what a word cannot tell is noted."""
+        digits = self._digits.take(kinds)
+        reached: Flags = position >= digits
+        ties = np.flatnonzero(position == digits)
+        unclear[ties] |= self._open.take(kinds.take(ties))
+        reached[ties] &= ~self._never.take(kinds.take(ties))
+        return reached
+
+
+def _cuts(mixture: Mixture) -> tuple[Fraction, Fraction]:
+    return mixture.to_upper, mixture.to_upper + mixture.to_lower

@@ -102,28 +102,26 @@ def keyed_column(
     if len(object_ids) != len(upper):
         raise LengthError(f"there are {len(upper):,} reports and {len(object_ids):,} ids. Nothing was released.")
     derived = bridge_key(key, name, lower_level, middle, upper_level)
-    levels = (lower_level, middle, upper_level)
-    draws = [KeyedBridges(derived, encoding.alphabet, *levels, symbol=symbol) for symbol in range(encoding.symbols)]
+    draw = KeyedBridges(derived, encoding.alphabet, lower_level, middle, upper_level)
     parts = []
-    for start, (low, high), seeds in _ends(encoding, lower, upper):
+    for start, (low, high), seeds in _ends(encoding, lower, upper, CHUNK):
         assert high is not None  # noqa: S101
-        codes = np.empty_like(high)
+        codes, below = np.empty_like(high), np.zeros_like(high) if low is None else low
         for chosen, blocks in id_blocks(column_slice(object_ids, start, start + len(high)), start)[1]:
-            for symbol, draw in enumerate(draws):
-                above = high[chosen, symbol].astype(np.uint64)
-                below = np.zeros_like(above) if low is None else low[chosen, symbol].astype(np.uint64)
-                codes[chosen, symbol] = draw.reports(blocks, below, above)
+            for first in range(0, encoding.symbols, CHUNK):
+                part = slice(first, first + CHUNK)
+                codes[chosen, part] = draw.reports(blocks, below[chosen, part], high[chosen, part], first=first)
         parts.append(encoding.column(codes, seeds))
     return _joined(encoding, parts)
 
 
 def _ends(
-    encoding: Encoding, lower: Any | None, upper: Any
+    encoding: Encoding, lower: Any | None, upper: Any, most: int = BATCH
 ) -> Iterator[tuple[int, tuple[Codes | None, Codes | None], Words | None]]:
-    """Return the codes of both columns a piece at a time, and their common seeds."""
+    """Return the codes of both columns a piece of at most so many symbols at a time, and their common seeds."""
     if lower is not None and len(lower) != len(upper):
         raise LengthError(f"there are {len(lower):,} lower and {len(upper):,} upper reports. Nothing was released.")
-    for start, stop in _pieces(encoding, len(upper)):
+    for start, stop in _pieces(encoding, len(upper), most):
         codes, seeds = encoding.read(column_slice(upper, start, stop))
         below = None
         if lower is not None:
@@ -133,8 +131,8 @@ def _ends(
         yield start, (below, codes), seeds
 
 
-def _pieces(encoding: Encoding, objects: int) -> Iterator[tuple[int, int]]:
-    step = min(CHUNK, max(1, BATCH // encoding.symbols))
+def _pieces(encoding: Encoding, objects: int, most: int = BATCH) -> Iterator[tuple[int, int]]:
+    step = min(CHUNK, max(1, most // encoding.symbols))
     for start in range(0, objects, step):
         yield start, min(start + step, objects)
 
