@@ -348,3 +348,78 @@ class InvitationRefusedError(ServiceError):
 
 class DeviceWithdrawnError(ServiceError):
     """A device has withdrawn from a campaign, which is final."""
+
+
+# The market.
+
+
+class MarketError(ServiceError, ValueError):
+    """Something that a seller, a buyer or the operator asked of the market makes no sense."""
+
+
+class MarketClosedError(ServiceError):
+    """The service was started without a key for the market."""
+
+
+class MarketKeyError(ServiceError):
+    """The market of this database was opened with another key."""
+
+
+class WrongRoleError(ServiceError):
+    """A token is known, but its account has another role than what was asked for needs."""
+
+
+class UnknownAccountError(ServiceError):
+    """There is no account with this name."""
+
+
+class AccountExistsError(ServiceError):
+    """There is another account with this name."""
+
+
+class UnknownListingError(ServiceError):
+    """There is no listing with this id."""
+
+
+class ListingExistsError(ServiceError):
+    """There is another listing with this id, or of this very release: one path is sold in one place."""
+
+
+class ListingStateError(ServiceError):
+    """What was asked for makes no sense in the state that a listing is in."""
+
+
+class UnknownPurchaseError(ServiceError):
+    """There is no purchase with this number, or it is somebody else's."""
+
+
+class DeliveryError(MarketError):
+    """A delivery does not fit what was delivered before: other ids, other values, another key, a smaller level."""
+
+
+class PriceError(MarketError):
+    """Prices fall, cannot be read, do not reach the level on sale, or change what is on sale already."""
+
+
+class NotAuthorisedError(ServiceError):
+    """An epsilon is above the largest one that the seller has delivered."""
+
+
+class NotOwnedError(ServiceError):
+    """An upgrade of what the buyer does not own."""
+
+
+class OwnedAlreadyError(ServiceError):
+    """The buyer owns a level of this listing already, which decides what can be bought."""
+
+
+class CreditsError(ServiceError):
+    """An account has fewer credits than what is due."""
+
+
+class PriceChangedError(ServiceError):
+    """What is asked for costs more than the buyer is ready to pay."""
+
+
+class ReceiptForgedError(MarketError):
+    """A receipt was not signed by this market, or was changed after it was signed."""

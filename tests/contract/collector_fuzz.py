@@ -8,6 +8,7 @@ description allows, or one that it must refuse.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -34,6 +35,12 @@ STEPS = "fuzz-steps"  # only this one is paused and finished, so that the others
 CONFIGURATION = """
 [checks.negative_data_rejection]
 expected-statuses = [400, 401, 403, 404, 405, 409, 413, 415, 422]
+"""
+# Of a file the fuzzer needs to know that it is bytes.
+HOOKS = """
+import schemathesis
+
+schemathesis.serializer.alias("application/vnd.apache.parquet", "application/octet-stream")
 """
 REPORTS = ["no", "yes", 0, 1, 2, "AA==", "BQ==", "AAAAAAAAAAAB", "AAAAAAAAAAAC"]
 
@@ -75,6 +82,7 @@ def fuzz(server: Running, folder: Path, *, examples: int, seed: int = 1) -> tupl
     """Run the fuzzer with so many examples for each operation; return how many cases it were, and what it printed."""
     (folder / "openapi.json").write_text(json.dumps(prepare(server)), "utf-8")
     (folder / "schemathesis.toml").write_text(CONFIGURATION, "utf-8")
+    (folder / "fuzz_hooks.py").write_text(HOOKS, "utf-8")
     command = [
         str(Path(sys.executable).with_name("st")), "run", str(folder / "openapi.json"), "--url", server.base,
         "-H", f"Authorization: Bearer {server.token}", "--checks", ",".join(CHECKS), "--max-examples", str(examples),
@@ -82,7 +90,10 @@ def fuzz(server: Running, folder: Path, *, examples: int, seed: int = 1) -> tupl
         "--generation-database", "none", "--request-timeout", "30", "--continue-on-failure", "--no-color",
         "--suppress-health-check", "all", "--warnings", "off",
     ]  # fmt: skip
-    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, timeout=3000)
+    shown = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=folder, timeout=3000,
+        env={**os.environ, "SCHEMATHESIS_HOOKS": "fuzz_hooks", "PYTHONPATH": str(folder)},
+    )  # fmt: skip
     text = shown.stdout + shown.stderr
     found = re.search(r"([\d,]+) generated", text)
     assert found, text[-5000:]

@@ -12,7 +12,8 @@ from tests.servers.collectors import STORES, running
 @pytest.mark.parametrize("store", STORES)
 def test_no_undocumented_answer(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/service.db" if store == "sqlite" else request.getfixturevalue("postgres_url")()
-    with running(url, tmp_path, "--no-request-log") as server:
+    market_key = ("--market-key", str(tmp_path / "market-key"))  # without one, PostgreSQL has no market
+    with running(url, tmp_path, "--no-request-log", *market_key) as server:
         cases, _ = fuzz(server, tmp_path, examples=5, seed=7)
         assert cases >= 500
         assert server.ask("GET", "/healthz").status == 200

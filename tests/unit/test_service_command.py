@@ -17,7 +17,7 @@ from tests.servers.collectors import running, until
 from typer.testing import CliRunner
 
 from relaxdp.cli.main import app
-from relaxdp.errors import RelaxdpError
+from relaxdp.errors import MarketKeyError, RelaxdpError
 
 RUNNER = CliRunner()
 
@@ -46,7 +46,12 @@ def test_backup_restore_and_a_new_token(tmp_path: Path) -> None:
     assert refused.exception.message.endswith("Nothing was restored.")
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "token").write_text(old)  # the copy is older than the new token
-    with running(again, tmp_path / "b") as server:
+    lost = RUNNER.invoke(app, ["serve", "--port", "0", "--db", again])
+    assert isinstance(lost.exception, MarketKeyError)  # a copy has no key in it
+    assert lost.exception.message.endswith("Nothing was started.")
+    market_key = tmp_path / "service.db.market-key"
+    assert market_key.stat().st_mode & 0o077 == 0
+    with running(again, tmp_path / "b", "--market-key", str(market_key)) as server:
         seen = server.ask("GET", "/v1/campaigns/kept/status", operator=True).json
         assert seen["devices"]["total"] == 1
         assert server.ask("POST", "/v1/campaigns/kept/reports", report(campaign, "a")).json == {"status": "same"}

@@ -154,7 +154,8 @@ def test_every_error_has_a_status_and_a_code() -> None:
     kinds = [each for _, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, ServiceError)]
     assert len(kinds) > 15
     for kind in kinds:
-        assert 400 <= status_of(kind) < 500 or kind is errors.StorageUnavailableError
+        closed = kind in (errors.StorageUnavailableError, errors.MarketClosedError)
+        assert status_of(kind) == 503 if closed else 400 <= status_of(kind) < 500
         assert code_of(kind).isidentifier()
     assert status_of(errors.EpsilonError) == 422
     answer = problem_response(RelaxdpError("a sentence.", number=1, path=Path("x")))

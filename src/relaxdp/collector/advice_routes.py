@@ -69,7 +69,7 @@ class AdviceRoutes:
         """Return what the routes are."""
         return [
             Operation("POST", "/v1/advice", self.advise, "Tell how precise a campaign would be.", AdviceRequest, Advice,
-                      operator=True, problems=(errors.CampaignError,)),
+                      security="operator", problems=(errors.CampaignError,)),
         ]  # fmt: skip
 
 

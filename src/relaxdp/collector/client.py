@@ -8,17 +8,20 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import random
 import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from threading import Event, Timer
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from relaxdp.collector.client_address import Server
-from relaxdp.errors import RefusedByServerError, RelaxdpError, ServerAnswerError, UnreachableError
+from relaxdp.errors import RefusedByServerError, RelaxdpError, ServerAnswerError, TableFileError, UnreachableError
 
 MOST_BYTES = 4 << 20
 """No answer that a device needs is longer than this."""
@@ -27,6 +30,7 @@ LONGEST = 60.0
 Receive = Callable[[http.client.HTTPResponse], None]
 _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 _SHOWN = 200
+_PART = 1 << 18
 _CHANCE = random.SystemRandom()
 
 
@@ -36,6 +40,17 @@ class Answer(NamedTuple):
     status: int
     body: bytes
     retry_after: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileBody:
+    """A file as the body of a request: read while it is sent, and never as a whole in memory."""
+
+    path: Path
+    kind: str
+    """The content type."""
+    moved: Callable[[int], None] | None = None
+    """Is told how many bytes went out, for a progress bar."""
 
 
 class _NotReachedError(OSError):
@@ -77,17 +92,21 @@ class Client:
         again: bool = True,
         receive: Receive | None = None,
         longest: float = LONGEST,
+        patience: float | None = None,
     ) -> Answer:
         """Return a server's answer of any status below 500, or raise. `again` is for what may be asked twice.
 
-        `receive` takes what a success brings where it is too much for memory; it is called anew with every attempt.
+        The body is JSON, or a `FileBody`. `receive` takes what a success brings where it is too much for memory; it is
+        called anew with every attempt. `patience` is how long a server that has work to do may stay silent.
         """
-        content = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        content = body
+        if body is not None and not isinstance(body, FileBody):
+            content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         for attempt in range(1, self.attempts + 1):
             last = attempt == self.attempts or not again
             wait = None
             try:
-                answer = self._once(server, method, path, content, headers or {}, receive, longest)
+                answer = self._once(server, method, path, content, headers or {}, receive, longest, patience)
             except RelaxdpError:
                 raise
             except ssl.SSLCertVerificationError as problem:  # asking again would not make it another server
@@ -122,25 +141,31 @@ class Client:
         server: Server,
         method: str,
         path: str,
-        content: bytes | None,
+        content: bytes | FileBody | None,
         headers: dict[str, str],
         receive: Receive | None,
         longest: float,
+        patience: float | None,
     ) -> Answer:
         connection = self._connection(server)
         try:
-            _connect(connection)
-            with _deadline(connection, longest):
-                sent = {"Accept": "application/json", "User-Agent": "relaxdp", "Connection": "close", **headers}
-                if content is not None:
-                    sent["Content-Type"] = "application/json"
-                connection.request(method, f"{server.prefix}{path}", content, sent)
-                with connection.getresponse() as response:
-                    if receive is None or response.status != 200:
-                        body = _read(response)
-                    else:
-                        body = b""
-                        receive(response)
+            with _opened(content) as (outgoing, described):
+                _connect(connection)
+                connection.sock.settimeout(patience or self.timeout)
+                with _deadline(connection, longest):
+                    sent = {"Accept": "application/json", "User-Agent": "relaxdp", "Connection": "close"}
+                    try:
+                        connection.request(method, f"{server.prefix}{path}", outgoing, {**sent, **headers, **described})
+                    except (BrokenPipeError, ConnectionResetError):
+                        # A server that refuses a file before it has all of it may have said why.
+                        if not isinstance(content, FileBody):
+                            raise
+                    with connection.getresponse() as response:
+                        if receive is None or response.status != 200:
+                            body = _read(response)
+                        else:
+                            body = b""
+                            receive(response)
             return Answer(response.status, body, _seconds(response.getheader("Retry-After")))
         finally:
             connection.close()
@@ -163,7 +188,7 @@ def parsed(body: bytes) -> Any:
         raise ServerAnswerError("the server's answer is no JSON that can be read. Nothing was sent after it.") from None
 
 
-def refusal(answer: Answer) -> tuple[str, str]:
+def refusal(answer: Answer, most: int = _SHOWN) -> tuple[str, str]:
     """Return the code and the sentence of an error answer, as short text that no terminal obeys."""
     try:
         content = json.loads(answer.body)
@@ -172,16 +197,16 @@ def refusal(answer: Answer) -> tuple[str, str]:
         return "", ""
     if not isinstance(code, str) or not isinstance(message, str):
         return "", ""
-    return tidy(code), tidy(message)
+    return tidy(code), tidy(message, most)
 
 
-def tidy(text: str) -> str:
+def tidy(text: str, most: int = _SHOWN) -> str:
     """Return a stranger's text as one short, printable line.
 
     >>> tidy(f"two{chr(10)}lines{chr(27)}[31m")
     'two lines [31m'
     """
-    return "".join(letter if letter.isprintable() else " " for letter in text[:_SHOWN])
+    return "".join(letter if letter.isprintable() else " " for letter in text[:most])
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:
@@ -194,6 +219,36 @@ def _read(response: http.client.HTTPResponse) -> bytes:
             )
         parts.append(part)
     return b"".join(parts)
+
+
+@contextmanager
+def _opened(content: bytes | FileBody | None) -> Iterator[tuple[Any, dict[str, str]]]:
+    """Give a body as it is sent, and the headers that describe it."""
+    if not isinstance(content, FileBody):
+        yield content, {} if content is None else {"Content-Type": "application/json"}
+        return
+    try:
+        file = content.path.open("rb")
+    except OSError as problem:
+        raise TableFileError(
+            f"{str(content.path)!r} cannot be read: {problem.strerror}. Nothing was sent.", path=str(content.path)
+        ) from None
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        yield _parts(content, file, size), {"Content-Type": content.kind, "Content-Length": str(size)}
+
+
+def _parts(content: FileBody, file: BinaryIO, size: int) -> Iterator[bytes]:
+    """Read as many bytes of a file as were announced."""
+    left = size
+    while left:
+        part = file.read(min(left, _PART))
+        if not part:
+            raise TableFileError(f"{str(content.path)!r} became shorter while it was sent.", path=str(content.path))
+        left -= len(part)
+        yield part
+        if content.moved is not None:
+            content.moved(len(part))
 
 
 def _connect(connection: http.client.HTTPConnection) -> None:
@@ -265,4 +320,5 @@ def _unreachable(server: Server, problem: Exception) -> NoReturn:
         what = "broke off, or does not speak HTTP"
     else:
         what = f"cannot be reached ({(getattr(problem, 'strerror', None) or 'connection lost').lower()})"
-    raise UnreachableError(f"{server.host_and_port} {what}.", host=server.host) from None
+    asked = not isinstance(problem, _NotReachedError | ssl.SSLError)
+    raise UnreachableError(f"{server.host_and_port} {what}.", host=server.host, asked=asked) from None

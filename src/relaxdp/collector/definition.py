@@ -49,7 +49,7 @@ def complete(request: CampaignRequest) -> CampaignRequest:
     completed = replace(
         request,
         id=request.id or secrets.token_hex(8),
-        encoding=_resolved(request.encoding, epsilon_text(epsilons[-1])),
+        encoding=resolved(request.encoding, epsilon_text(epsilons[-1])),
         levels=levels,
         opens=_time_text(request.opens),
         closes=_time_text(request.closes),
@@ -77,8 +77,8 @@ def seconds(text: str | None) -> float | None:
     return None if text is None else datetime.fromisoformat(text).timestamp()
 
 
-def _resolved(asked: EncodingRequest, last: str) -> EncodingRequest:
-    """Return the encoding with every option named, or refuse it."""
+def resolved(asked: EncodingRequest, last: str) -> EncodingRequest:
+    """Return the encoding with every option named, or refuse it; `last` is the last epsilon that is planned."""
     strange = set(asked.options) - _OPTIONS.get(asked.name, set())
     built_in = {"auto", "categorical", "numeric", "unary-optimised", "unary-symmetric", *_OPTIONS}
     if strange and asked.name in built_in:

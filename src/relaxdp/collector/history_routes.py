@@ -58,7 +58,7 @@ class HistoryRoutes:
         """Return what the routes are."""
         return [
             Operation("GET", "/v1/campaigns/{id}/history", self.show_history, "Estimate each level alone.",
-                      answer=History, operator=True,
+                      answer=History, security="operator",
                       problems=(errors.UnknownCampaignError, CampaignReducedError, errors.MissingPartError)),
         ]  # fmt: skip
 

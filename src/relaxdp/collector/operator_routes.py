@@ -164,31 +164,33 @@ class OperatorRoutes:
 
     def operations(self) -> list[Operation]:
         """Return what the routes are."""
-        known: Any = {"operator": True, "problems": (errors.UnknownCampaignError,)}
+        known: Any = {"security": "operator", "problems": (errors.UnknownCampaignError,)}
         path = "/v1/campaigns/{id}"
         steps = [
-            Operation("POST", f"{path}/{what}", self._stepper(what), summary, answer=OperatorCampaign, operator=True,
-                      problems=(errors.UnknownCampaignError, errors.CampaignStateError))
+            Operation("POST", f"{path}/{what}", self._stepper(what), summary, answer=OperatorCampaign,
+                      security="operator", problems=(errors.UnknownCampaignError, errors.CampaignStateError))
             for what, summary in _SUMMARIES.items()
         ]  # fmt: skip
         return [
             Operation("POST", "/v1/campaigns", self.create_campaign, "Create a campaign.", CampaignRequest,
-                      OperatorCampaign, status=201, operator=True,
+                      OperatorCampaign, status=201, security="operator",
                       problems=(CampaignError, errors.CampaignExistsError)),
-            Operation("GET", "/v1/campaigns", self.list_campaigns, "List campaigns.", answer=Campaigns, operator=True),
+            Operation("GET", "/v1/campaigns", self.list_campaigns, "List campaigns.", answer=Campaigns,
+                      security="operator"),
             Operation("GET", f"{path}/status", self.show_status, "Show a campaign as its operator sees it.",
                       answer=OperatorCampaign, **known),
             *steps,
             Operation("POST", f"{path}/invitations", self.make_invitations, "Make invitations, shown this once.",
-                      InvitationRequest, Invitations, operator=True,
+                      InvitationRequest, Invitations, security="operator",
                       problems=(errors.UnknownCampaignError, CampaignError)),
             Operation("GET", f"{path}/estimate", self.show_estimate, "Estimate, per level and pooled.", answer=Estimate,
-                      queries=_OPTIONS, operator=True, problems=(errors.UnknownCampaignError, errors.MissingPartError)),
+                      queries=_OPTIONS, security="operator",
+                      problems=(errors.UnknownCampaignError, errors.MissingPartError)),
             Operation("GET", f"{path}/estimate.parquet", self.show_estimate_parquet, "Estimate, as a Parquet file.",
-                      media_type=_PARQUET, queries=_OPTIONS, operator=True,
+                      media_type=_PARQUET, queries=_OPTIONS, security="operator",
                       problems=(errors.UnknownCampaignError, errors.MissingPartError)),
             Operation("GET", f"{path}/export", self.export_reports, "Export the reports of one level as Parquet.",
-                      media_type=_PARQUET, queries=_LEVEL, operator=True,
+                      media_type=_PARQUET, queries=_LEVEL, security="operator",
                       problems=(errors.UnknownCampaignError, CampaignReducedError, CampaignError)),
             Operation("GET", f"{path}/stream", self.stream_estimates, "Stream estimates (server-sent events).",
                       media_type="text/event-stream", queries=_OPTIONS, **known),

@@ -264,9 +264,3 @@ class ExportOptions(Struct, frozen=True):
     """Which level is exported."""
 
     level: Annotated[int, Meta(ge=0, le=99)]
-
-
-class Health(Struct, frozen=True):
-    """Whether the service can do its work."""
-
-    status: Literal["ok"]

@@ -16,7 +16,7 @@ MOST_BYTES = 1 << 20
 _JSON = b"application/json"
 
 # A client that is still sending does not read: so what is too large is thrown away before it is refused, up to here.
-_MOST_DRAINED = 32 << 20
+MOST_DRAINED = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,29 +28,46 @@ class Limits:
 
 async def read_body(request: Request, limits: Limits) -> bytes:
     """Return the whole body, which must be JSON if it says what it is."""
-    length = 0
-    for name, value in request.scope["headers"]:
-        if name == b"content-type" and value != _JSON:
-            _check_media_type(value)
-        elif name == b"content-length" and value.isdigit():
-            length = int(value)
-    if length > _MOST_DRAINED:
-        raise _too_large(limits.most)
+    most = limits.most
+    length = announced(request, _JSON)
+    if length > most and length > MOST_DRAINED:
+        raise too_large(most)
     parts: list[bytes] = []
     size = 0
     more = True
-    while more and size <= _MOST_DRAINED:
+    while more and (size <= most or size <= MOST_DRAINED):
         message = await request.receive()
         if message["type"] == "http.disconnect":
-            raise RequestTimeoutError("the connection ended before the request did. Nothing was stored.")
+            raise broken_off()
         part = message.get("body", b"")
         size += len(part)
-        if size <= limits.most:
+        if size <= most:
             parts.append(part)
         more = message.get("more_body", False)
-    if size > limits.most:
-        raise _too_large(limits.most)
+    if size > most:
+        raise too_large(most)
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def announced(request: Request, media_type: bytes) -> int:
+    """Return how long a body says it is, or 0; refuse one that says it is of another type."""
+    length = 0
+    for name, value in request.scope["headers"]:
+        if name == b"content-type" and value != media_type:
+            _check_media_type(value, media_type)
+        elif name == b"content-length" and value.isdigit():
+            length = int(value)
+    return length
+
+
+def broken_off() -> RequestTimeoutError:
+    """Return the error for a body whose end will not come."""
+    return RequestTimeoutError("the connection ended before the request did. Nothing was stored.")
+
+
+def too_large(most: int) -> BodyTooLargeError:
+    """Return the error for a body above its limit."""
+    return BodyTooLargeError(f"the body of a request has at most {most:,} bytes. Nothing was stored.", most=most)
 
 
 def decode(body: bytes, decoder: msgspec.json.Decoder[Wanted]) -> Wanted:
@@ -64,10 +81,10 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[Wanted]) -> Wanted:
     raise MalformedRequestError(f"the request cannot be understood: {found}. Nothing was stored.")
 
 
-def _check_media_type(kind: bytes) -> None:
-    """Refuse a body that says it is something else than JSON."""
-    if kind.partition(b";")[0].strip().lower() != _JSON:
-        raise WrongMediaTypeError("the body of a request must be application/json. Nothing was stored.")
+def _check_media_type(kind: bytes, media_type: bytes) -> None:
+    """Refuse a body of another type, whatever parameters its type has."""
+    if kind.partition(b";")[0].strip().lower() != media_type:
+        raise WrongMediaTypeError(f"the body of this request must be {media_type.decode()}. Nothing was stored.")
 
 
 def _safe(sentence: str) -> str:
@@ -78,10 +95,6 @@ def _safe(sentence: str) -> str:
     elif "Invalid enum value" in head:
         head = "it has a value that is not one of those allowed"
     return f"{head[:1].lower()}{head[1:]} at {place.strip('`')}" if place else head[:1].lower() + head[1:]
-
-
-def _too_large(most: int) -> BodyTooLargeError:
-    return BodyTooLargeError(f"the body of a request has at most {most:,} bytes. Nothing was stored.", most=most)
 
 
 def decoder_of(kind: Any) -> msgspec.json.Decoder[Any]:

@@ -11,6 +11,7 @@ from uvicorn.server import ServerState
 
 from relaxdp.errors import MalformedRequestError, RelaxdpError, RequestTimeoutError, TooManyRequestsError
 from relaxdp.service.problems import problem_response
+from relaxdp.service.uploads import CONNECTION
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -18,7 +19,8 @@ class PatientProtocol(HttpToolsProtocol):
 
     Uvicorn closes a connection that waits for its next request; one that never sends the whole of one it keeps. A
     timer for each request would cost more than reading it does, so a connection notes since when it waits, and all of
-    them are looked through now and then.
+    them are looked through now and then. A request must be here as a whole in time, but for files (`uploads.py`), of
+    which some more must be.
     """
 
     def __init__(
@@ -44,11 +46,17 @@ class PatientProtocol(HttpToolsProtocol):
         """Wait for the rest of a request that began."""
         self.waiting_since = self.loop.time()
         super().on_message_begin()
+        self.scope[CONNECTION] = self  # type: ignore[literal-required]
 
     def on_message_complete(self) -> None:
         """Stop waiting: the whole request is here."""
         self.waiting_since = None
         super().on_message_complete()
+
+    def still_arriving(self) -> None:
+        """Start to wait anew, for a request that may take long as long as it does not stand still."""
+        if self.waiting_since is not None:
+            self.waiting_since = self.loop.time()
 
     def _look_through(self) -> None:
         """Close all connections that wait too long, and come back later while there are any."""

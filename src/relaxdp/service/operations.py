@@ -18,6 +18,8 @@ from relaxdp.service.problems import problem_response
 
 Handler = Callable[[Request], Awaitable[Response]]
 Problems = tuple[type[RelaxdpError], ...]
+Security = Literal["operator", "seller", "buyer", "account"]
+"""Whose token a route asks for; an account is any of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,13 @@ class Operation:
     body: Any = None
     answer: Any = None
     media_type: str = "application/json"
+    body_media_type: str | None = None
+    """What the body is where it is a file, and not JSON of the type `body`."""
     status: int = 200
     also: tuple[int, ...] = ()
-    """Further statuses without a body, like 304."""
+    """Further statuses where nothing is new: 304 without a body, any other with the same answer."""
     problems: Problems = ()
-    operator: bool = False
+    security: Security | None = None
     queries: tuple[Query, ...] = field(default=())
 
 

@@ -52,6 +52,7 @@ class Pages:
         """Return the routes. They are for browsers, so the description for programs does not list them."""
         return [
             Operation("GET", "/", self._page("dashboard.html", f"{_POLICY}'none'"), "The operator's dashboard."),
+            Operation("GET", "/market", self._page("market.html", f"{_POLICY}'none'"), "The market."),
             Operation("GET", "/survey/{campaign}", self._page("survey.html", self._embedded), "A campaign's survey."),
             Operation("GET", "/static/{name:path}", self.show_file, "Scripts and styles of the pages."),
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from relaxdp.errors import ServiceError
@@ -14,8 +15,13 @@ from relaxdp.service.tokens import create_token
 OPERATOR = "operator"
 
 
-def prepare(settings: Settings, token_file: Path | None = None) -> str | None:
-    """Return the operator's token where it is new and no file was named for it."""
+def prepare(
+    settings: Settings, token_file: Path | None = None, *, opened: Callable[[Settings], object] | None = None
+) -> str | None:
+    """Return the operator's token where it is new and no file was named for it.
+
+    What else has to be `opened` before the workers start comes first: a token that nobody gets to see is not made.
+    """
     networks_of(settings.trusted_proxies)
     for path in (settings.certificate, settings.certificate_key):
         if path is not None and not path.is_file():
@@ -23,6 +29,8 @@ def prepare(settings: Settings, token_file: Path | None = None) -> str | None:
     database = Database(settings.database)
     try:
         database.prepare()
+        if opened is not None:
+            opened(settings)
         with database.writing() as connection:
             token = create_token(connection, OPERATOR)
             if token is not None and token_file is not None:

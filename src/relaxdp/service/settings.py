@@ -18,6 +18,10 @@ class Settings:
     """Requests a second of one client, over all workers; 0 for no limit."""
     burst: float = 1000.0
     body_limit: int = 1 << 20
+    upload_limit: int = 256 << 20
+    """How large a file may be that a seller delivers."""
+    market_key: Path | None = None
+    """The file of the market's key; None for the one beside a SQLite database."""
     trusted_proxies: tuple[str, ...] = ()
     request_log: bool = True
     certificate: Path | None = None

@@ -1,0 +1,84 @@
+"""What the parts of one worker share: the database, threads, metrics, limits, and who the operator is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from sqlalchemy import Connection
+from starlette.requests import Request
+
+from relaxdp.errors import WrongTokenError
+from relaxdp.service.bodies import Limits
+from relaxdp.service.database import Database
+from relaxdp.service.metrics import Metrics
+from relaxdp.service.prepare import OPERATOR
+from relaxdp.service.settings import Settings
+from relaxdp.service.tokens import bears, digest_for
+
+_THREADS = 4
+_RELOAD_SECONDS = 5.0
+Result = TypeVar("Result")
+
+
+class Worker:
+    """One process of the service. Its database is prepared already."""
+
+    def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
+        self.settings, self.clock = settings, clock
+        self.database = Database(settings.database)
+        self.metrics = Metrics()
+        self.limits = Limits(settings.body_limit)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="relaxdp-read")
+        # A write may wait long for others that write: nobody who only reads waits behind it.
+        self._writers = ThreadPoolExecutor(_THREADS, thread_name_prefix="relaxdp-write")
+        self._digest: bytes | None = None
+        self._reload_at = 0.0
+
+    async def read(self, work: Callable[[Connection], Result]) -> Result:
+        """Look at one snapshot of the database, in a thread."""
+
+        def run() -> Result:
+            with self.database.reading() as connection:
+                return work(connection)
+
+        return await self.compute(run)
+
+    async def write(self, work: Callable[[Connection], Result]) -> Result:
+        """Write in a transaction of its own, in a thread; what it did is durable when this returns."""
+
+        def run() -> Result:
+            with self.database.writing() as connection:
+                return work(connection)
+
+        return await self.perform(run)
+
+    async def perform(self, work: Callable[[], Result]) -> Result:
+        """Do something that writes in transactions of its own, in a thread; nobody who only reads waits behind it."""
+        return await asyncio.get_running_loop().run_in_executor(self._writers, work)
+
+    async def compute(self, work: Callable[[], Result]) -> Result:
+        """Do something that takes a while, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def is_operator(self, request: Request) -> bool:
+        """Tell whether a request bears the operator's token. One that was renewed counts after seconds."""
+        now = time.monotonic()
+        if self._digest is None or now >= self._reload_at:
+            self._reload_at = now + _RELOAD_SECONDS
+            self._digest = await self.read(lambda connection: digest_for(connection, OPERATOR))
+        return bears(request.headers.get("authorization"), self._digest)
+
+    async def check_operator(self, request: Request) -> None:
+        """Refuse whoever does not bear the operator's token."""
+        if not await self.is_operator(request):
+            raise WrongTokenError("this needs the operator's token (Authorization: Bearer ...). Nothing was done.")
+
+    def close(self) -> None:
+        """Wait for the threads, and close the database."""
+        for threads in (self._writers, self._threads):
+            threads.shutdown(wait=True, cancel_futures=True)
+        self.database.close()
