@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from relaxdp.audit.laws import Law, NoisySamples, Relaxed
+from relaxdp.audit.market import FIVE_BUYERS, BlurredSource, DrawnAgainSource, PooledSource, pooled_levels
 from relaxdp.audit.others import NoisySampleSource, OneAtATime, SaleSource
 from relaxdp.audit.peers import peers
 from relaxdp.audit.planted import ChangedTruthSource, IndependentSource, RaisedThreshold, SecondKeySource
@@ -112,6 +113,8 @@ def others() -> Iterator[Case]:
         name = f"a sale at 1 between deliveries at 0.5 and 2, {how}"
         source = SaleSource(CategoricalEncoding(range(3)), LEVELS, keyed=keyed)
         yield Case("other", name, "2", source, range(3), Relaxed.at(LEVELS, values=3))
+    pooled, law = PooledSource(CategoricalEncoding(range(3))), Relaxed.at(pooled_levels(FIVE_BUYERS), values=3)
+    yield Case("other", "market, five buyers pool what they bought", "0.7", pooled, range(3), law)
     for name, keyed, most in (("Path", True, 20_000), ("Relaxation", False, 10_000)):
         one = OneAtATime(2, list(LEVELS), keyed=keyed)
         law = Relaxed.at(LEVELS, values=2)
@@ -134,12 +137,23 @@ def planted() -> Iterator[Case]:
     yield Case("planted", "truth changed, stream without the truth, 0.5 + 1", "1.5", forgets, range(4))
     goes_on = ChangedTruthSource(("0.5", "0.5"), new_epoch=False)
     yield Case("planted", "truth changed, release went on, 0.5 + 0.5", "1", goes_on, range(4))
+    yield from planted_markets()
     for epsilon in RELAXED_TO[1:]:
         raised = RaisedThreshold(range(2), Fraction(1, 100))
         # At 0.5 one percent is 8 standard errors of 10 million trials, and more at larger levels.
         name = f"threshold 1 % too high at {epsilon}"
         law = Relaxed.at([epsilon], values=2)
         yield Case("planted", name, epsilon, AlgorithmSource(raised, [epsilon]), law=law, least=20_000_000)
+
+
+def planted_markets() -> Iterator[Case]:
+    """Return markets that give buyers who pool what they bought more than the best of them has."""
+    bit, sold = CategoricalEncoding(range(2)), pooled_levels(FIVE_BUYERS)
+    naive, again, blurred = IndependentSource(bit, sold), DrawnAgainSource(bit), BlurredSource(bit)
+    yield Case("planted", "market, an independent report for each buyer", "0.7", naive)
+    # The transcripts that tell most are rare, so this takes some learning.
+    yield Case("planted", "market, a level drawn again for a buyer", "0.7", again, least=1_000_000)
+    yield Case("planted", "market, levels blurred from the last delivery", "0.7", blurred)
 
 
 def peer_cases() -> Iterator[Case]:

@@ -11,12 +11,14 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from relaxdp.draw.canonical import kind_of
 from relaxdp.errors import DescriptionError, EncodingError
 from relaxdp.front import Categorical, Mechanism, Numeric, mechanism
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.law.threshold import ONE
 from relaxdp.ledger.step import stepped
 
 METADATA_KEY = b"relaxdp"
@@ -39,6 +41,8 @@ class ColumnDescription:
     function: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     """What an encoding needs to know beside the values, such as the number of buckets."""
+    retention: Fraction | None = None
+    """Where a level was sold in a market: the exact retention of a symbol. It is that of the threshold."""
 
     def mechanism(self) -> Mechanism:
         """Return the mechanism that counts and estimates this column. A function need not be known for that."""
@@ -83,6 +87,8 @@ class ColumnDescription:
         if self.range is not None:
             content["range"] = list(self.range)
             content["function"] = self.function
+        if self.retention is not None:
+            content["retention"] = str(self.retention)
         return content
 
     @classmethod
@@ -95,7 +101,9 @@ class ColumnDescription:
                     f"the file's description is of version {content['version']!r}, and this relaxdp reads {VERSION}."
                 )
             else:
-                values, ends = content.get("values"), content.get("range")
+                values, ends, keep = (content.get(name) for name in ("values", "range", "retention"))
+                if keep is not None and Fraction(keep) != Fraction(int(content["threshold"]), ONE):
+                    raise ValueError("retention and threshold are two levels")
                 return cls(
                     release=content["release"],
                     attribute=content["attribute"],
@@ -108,8 +116,9 @@ class ColumnDescription:
                     range=None if ends is None else (float(ends[0]), float(ends[1])),
                     function=content.get("function"),
                     options=dict(content.get("options", {})),
+                    retention=None if keep is None else Fraction(keep),
                 )
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError):
             pass
         raise problem or DescriptionError("the file's relaxdp description is damaged.")
 

@@ -1,0 +1,194 @@
+"""One release, many buyers: the data market of the paper, and what buyers gain who put together what they bought.
+
+A clinic sells the diagnoses of 20,000 people at any epsilon from 0.1 to 1.0 in steps of 0.01. It delivers the level 0.5
+first, and relaxes to 1.0 later. Buyers buy and upgrade in between. Whatever was not delivered, the market draws from
+what is out already, without the people, and keeps it for the next buyer of the same level.
+
+Then buyers pool everything that they bought and guess each person's diagnosis. They are right exactly as often as the
+best informed of them alone, even if all 91 levels were sold. Were each buyer given an answer of their own instead, the
+answers would add up.
+
+Run it: python examples/market.py (it needs no service: the market is a temporary SQLite file)
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import parquet
+from rich.console import Console
+from rich.table import Table
+
+import relaxdp as rx
+from relaxdp.audit.attacks import Independent, Relaxed, error_rate, maximum_likelihood, minimum_error_rate
+from relaxdp.audit.laws import Law
+from relaxdp.market.files import write_file
+from relaxdp.market.listings import find, levels_of
+from relaxdp.market.market import Market
+from relaxdp.market.prices import prices_of
+from relaxdp.market.purchases import Purchase
+from relaxdp.service.database import Database
+
+ANSWERS = rx.Categorical(["flu", "covid", "none"])
+CLINIC_KEY = rx.Key.from_bytes(bytes(range(32)))  # so that this example can be repeated; yours come from
+MARKET_KEY = rx.Key.from_bytes(bytes(range(32, 64)))  # rx.Key.generate(), and only their owners know them
+PEOPLE = 20_000
+PRICES = prices_of(None, "10 + 90*epsilon")
+LEVELS = [Decimal(step) / 100 for step in range(10, 101)]
+EVENTS = [
+    ("clinic", "delivers", "0.50"),
+    ("ada", "buys", "0.20"),
+    ("ben", "buys", "0.35"),
+    ("ada", "upgrades to", "0.35"),
+    ("cem", "buys", "0.50"),
+    ("clinic", "delivers", "1.00"),
+    ("dan", "buys", "0.80"),
+    ("eve", "buys", "0.42"),
+    ("ben", "upgrades to", "0.66"),
+    ("ada", "upgrades to", "0.80"),
+]
+Codes = NDArray[np.int64]
+
+
+class Example:
+    """A market with one listing, its truth (which only the clinic knows), and everything that was bought."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.database = Database(f"sqlite:///{folder / 'market.db'}")
+        self.database.prepare()
+        self.market = Market(self.database, MARKET_KEY)
+        self.market.open()
+        self.truth = np.random.default_rng(1).permutation(np.arange(PEOPLE) % 3)
+        self.market.create_account("clinic", "seller")
+        self.market.list_release("clinic", "Diagnoses", PRICES, listing_id="diagnoses", budget="1")
+        self.bought: dict[str, list[Purchase]] = {}
+
+    def deliver(self, epsilon: str) -> None:
+        """Release the diagnoses at a level, with the clinic's key, and deliver that file."""
+        table = pa.table({"person": np.arange(PEOPLE), "diagnosis": np.array(ANSWERS.values)[self.truth]})
+        released = rx.release(
+            table, {"diagnosis": ANSWERS}, id="person", epsilon=epsilon, key=CLINIC_KEY, release="clinic", ledger=None
+        )
+        parquet.write_table(released, self.folder / "delivery.parquet")
+        self.market.deliver("clinic", "diagnoses", self.folder / "delivery.parquet")
+
+    def buy(self, buyer: str, epsilon: str | Decimal) -> Purchase:
+        """Buy a level, or upgrade to it, and return the purchase."""
+        if buyer not in self.bought:
+            self.market.create_account(buyer, "buyer")
+            self.market.issue(buyer, 1000, "to begin with")
+        owned = self.bought.setdefault(buyer, [])
+        purchase, _ = self.market.buy(buyer, "diagnoses", epsilon, upgrade=bool(owned))
+        owned.append(purchase)
+        return purchase
+
+    def origin(self, purchase: Purchase) -> str:
+        """Say what a level was drawn from."""
+        with self.market.reading() as connection:
+            levels = levels_of(connection, find(connection, "diagnoses"))
+        level = levels[purchase.threshold]
+        earlier = [each for purchases in self.bought.values() for each in purchases if each.number < purchase.number]
+        if level.delivered:
+            return "as delivered"
+        if purchase.digest in {each.digest for each in earlier}:
+            return "the file that was kept"
+        assert level.upper is not None
+        upper = f"{levels[level.upper].epsilon:.2f}"
+        return f"blurred from {upper}" if level.lower is None else f"between {levels[level.lower].epsilon:.2f}, {upper}"
+
+    def right(self, purchases: Sequence[Purchase]) -> float:
+        """Return how often whoever has these purchases guesses right; no attack does better (maximum likelihood)."""
+        distinct = {purchase.epsilon: purchase for purchase in purchases}
+        epsilons = sorted(distinct)
+        reports = np.stack([self._reports(distinct[epsilon]) for epsilon in epsilons], axis=1)
+        return self._guessed(reports, Relaxed.at(epsilons, values=3))
+
+    def right_if_independent(self, epsilons: Sequence[Decimal]) -> float:
+        """Return the same for a market that gives every buyer an answer of their own: a release for each sale."""
+        people, diagnoses = np.arange(PEOPLE), np.array(ANSWERS.values)[self.truth]
+        sales = [
+            ANSWERS.release(
+                diagnoses, people, key=CLINIC_KEY, epsilon=epsilon, release=f"sale {number}", attribute="diagnosis"
+            )
+            for number, epsilon in enumerate(epsilons)
+        ]
+        reports = np.stack([_codes(sale) for sale in sales], axis=1)
+        return self._guessed(reports, Independent.at(epsilons, values=3))
+
+    def _reports(self, purchase: Purchase) -> Codes:
+        with self.market.reading() as connection:
+            path = write_file(connection, purchase.digest, self.folder / "bought.parquet")
+        return _codes(parquet.read_table(path).column("diagnosis"))
+
+    def _guessed(self, reports: Codes, law: Law) -> float:
+        return 1 - error_rate(maximum_likelihood(reports, law), self.truth)
+
+
+def _codes(reports: Any) -> Codes:
+    return ANSWERS.encoding.codes(reports)[:, 0].astype(np.int64)
+
+
+def trade(example: Example, console: Console) -> None:
+    """Let the events happen, and print who paid what for a level that came from where."""
+    table = Table("what happens", "epsilon", "credits", "where the level comes from", title="One release, five buyers")
+    for who, does, epsilon in EVENTS:
+        if who == "clinic":
+            example.deliver(epsilon)
+            table.add_row(f"{who} {does}", epsilon, "", "the clinic's path")
+        else:
+            purchase = example.buy(who, epsilon)
+            table.add_row(f"{who} {does}", epsilon, str(purchase.paid), example.origin(purchase))
+    console.print(table)
+
+
+def collude(example: Example, console: Console) -> None:
+    """Let buyers pool what they bought, before and after all levels were sold, and print what they can guess."""
+    table = Table(
+        "who guesses", "best epsilon", "right", "if answers were independent",
+        title=f"Diagnoses of {PEOPLE:,} people guessed from what was bought (a blind guess: 33.3 %)",
+    )  # fmt: skip
+
+    def add(name: str, purchases: Sequence[Purchase]) -> None:
+        epsilons = [purchase.epsilon for purchase in purchases]
+        independent = example.right_if_independent(epsilons)
+        table.add_row(name, f"{max(epsilons):.2f}", f"{example.right(purchases):.1%}", f"{independent:.1%}")
+
+    for buyer, purchases in example.bought.items():
+        add(f"{buyer}, alone", purchases)
+    table.add_section()
+    five = [purchase for purchases in example.bought.values() for purchase in purchases]
+    add("all five, pooled", five)
+    table.add_section()
+    order = random.Random(1).sample(LEVELS, len(LEVELS))  # anybody may come at any time
+    everyone = [example.buy(f"buyer-{number}", epsilon) for number, epsilon in enumerate(order)]
+    add("the buyer of 1.00, alone", [purchase for purchase in everyone if purchase.epsilon == 1])
+    add(f"{len(everyone)} buyers of all levels, pooled", everyone)
+    console.print(table)
+    most = [1 - minimum_error_rate(3, epsilon) for epsilon in ("0.8", "1")]
+    console.print(f"On average no guess can be right more often than {most[0]:.1%} at 0.80, and {most[1]:.1%} at 1.00.")
+    console.print(f"All 91 levels together cost a person epsilon 1.00. Independent answers would cost {sum(LEVELS)}.")
+
+
+def main() -> None:
+    """Run the market, and then the collusion."""
+    console = Console()
+    with TemporaryDirectory() as folder:
+        example = Example(Path(folder))
+        try:
+            trade(example, console)
+            collude(example, console)
+        finally:
+            example.database.close()
+
+
+if __name__ == "__main__":
+    main()

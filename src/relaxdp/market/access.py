@@ -1,0 +1,49 @@
+"""Who asks: the bearer of a token, with the role that a route needs."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+
+from relaxdp.errors import WrongTokenError
+from relaxdp.market import accounts
+from relaxdp.market.accounts import OPERATOR, Account, Role
+from relaxdp.service.worker import Worker
+
+
+class Access:
+    """Finds out whose token a request bears. Accounts are looked up each time: a renewed token ends at once."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    async def anybody(self, request: Request) -> Account | None:
+        """Return who asks; None for somebody without a token. A token that nobody has is refused."""
+        header = request.headers.get("authorization")
+        if header is None:
+            return None
+        if await self._worker.is_operator(request):
+            return OPERATOR
+        scheme, _, token = header.partition(" ")
+        found = None
+        if scheme.lower() == "bearer":
+            found = await self._worker.read(lambda connection: accounts.bearer(connection, token.strip()))
+        if found is None:
+            raise WrongTokenError("nobody has this token (Authorization: Bearer ...). Nothing was done.")
+        return found
+
+    async def somebody(self, request: Request) -> Account:
+        """Return who asks, with a token."""
+        found = await self.anybody(request)
+        if found is None:
+            raise WrongTokenError("this needs a token (Authorization: Bearer ...). Nothing was done.")
+        return found
+
+    async def role(self, request: Request, role: Role) -> Account:
+        """Return who asks, or refuse who has another role."""
+        found = await self.somebody(request)
+        found.check(role)
+        return found
+
+    async def operator(self, request: Request) -> None:
+        """Refuse who is not the operator: somebody with a role of their own, or nobody at all."""
+        (await self.somebody(request)).check("operator")

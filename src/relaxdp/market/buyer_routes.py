@@ -1,0 +1,142 @@
+"""Routes of buyers: buy, upgrade, what one owns, its file and its receipt; and refunds by whoever sold it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from sqlalchemy import Connection
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from relaxdp import errors
+from relaxdp.errors import ListingStateError, UnknownPurchaseError
+from relaxdp.market import purchases, views, wire
+from relaxdp.market.accounts import Account
+from relaxdp.market.files import write_file
+from relaxdp.market.purchases import Purchase
+from relaxdp.market.room import PARQUET, Room, answer
+from relaxdp.service.bodies import decode, decoder_of, read_body
+from relaxdp.service.operations import Operation
+
+_ORDER, _REFUND = decoder_of(wire.OrderRequest), decoder_of(wire.RefundRequest)
+_MOST_DIGITS = 9
+
+
+class HandedOut(FileResponse):
+    """A file that is handed out whole, whatever part of it was asked for, and is gone afterwards, however that ends."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it. A range that makes no sense would be refused in words that are not ours."""
+        headers = [(name, value) for name, value in scope["headers"] if name not in (b"range", b"if-range")]
+        try:
+            await super().__call__({**scope, "headers": headers}, receive, send)
+        finally:
+            Path(self.path).unlink(missing_ok=True)
+
+
+class BuyerRoutes:
+    """What buyers ask for."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+
+    async def buy(self, request: Request) -> Response:
+        """Buy a level; one that is owned already is not charged again."""
+        return await self._sold(request, upgrade=False)
+
+    async def upgrade(self, request: Request) -> Response:
+        """Buy a higher level of what is owned, for the difference."""
+        return await self._sold(request, upgrade=True)
+
+    async def list_purchases(self, request: Request) -> Response:
+        """List what one bought."""
+        buyer = await self._room.access.role(request, "buyer")
+
+        def work(connection: Connection) -> list[wire.Purchase]:
+            found = purchases.of_buyer(connection, buyer.number)
+            return [views.purchase_view(connection, each) for each in found]
+
+        return answer(wire.Purchases(await self._room.worker.read(work), buyer.balance))
+
+    async def show_receipt(self, request: Request) -> Response:
+        """Show the signed receipt of a purchase."""
+        buyer, number = await self._room.access.role(request, "buyer"), _number(request)
+        signed = await self._room.worker.compute(lambda: self._room.market.receipt(buyer, number))
+        return answer(signed.to_json())
+
+    async def download(self, request: Request) -> Response:
+        """Hand out the file of a purchase: the very bytes that its receipt names."""
+        buyer, number = await self._room.access.role(request, "buyer"), _number(request)
+        path = await self._room.worker.read(lambda connection: self._file(connection, buyer, number))
+        return HandedOut(
+            path, media_type=PARQUET, filename=f"purchase-{number}.parquet",
+            headers={"cache-control": "no-store", "accept-ranges": "none"},
+        )  # fmt: skip
+
+    async def refund(self, request: Request) -> Response:
+        """Give back what was paid; the privacy does not come back."""
+        who, number = await self._room.access.somebody(request), _number(request)
+        if who.role == "buyer":
+            who.check("seller")
+        asked = decode(await read_body(request, self._room.worker.limits), _REFUND)
+        done = await self._room.worker.perform(lambda: self._room.market.refund(who, number, asked.reason))
+        return await self._shown(done, new=False, status=200)
+
+    async def _sold(self, request: Request, *, upgrade: bool) -> Response:
+        buyer = await self._room.access.role(request, "buyer")
+        asked = decode(await read_body(request, self._room.worker.limits), _ORDER)
+        name = request.path_params["id"]
+        purchase, new = await self._room.worker.perform(
+            lambda: self._room.market.buy(buyer.name, name, asked.epsilon, most=asked.most, upgrade=upgrade)
+        )
+        return await self._shown(purchase, new=new, status=201 if new else 200)
+
+    async def _shown(self, purchase: Purchase, *, new: bool, status: int) -> Response:
+        view = await self._room.worker.read(lambda connection: views.purchase_view(connection, purchase, new=new))
+        return answer(view, status)
+
+    def _file(self, connection: Connection, buyer: Account, number: int) -> Path:
+        purchase = self._room.market.purchase_of(connection, buyer, number)
+        if purchase.state == purchases.REFUNDED:
+            raise ListingStateError("this purchase was refunded, and is not handed out again. Nothing was done.")
+        descriptor, name = tempfile.mkstemp(prefix="relaxdp-market-", suffix=".parquet")
+        os.close(descriptor)
+        try:
+            return write_file(connection, purchase.digest, Path(name))
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def operations(self) -> list[Operation]:
+        """Return what the routes are."""
+        path, own = "/v1/market/listings/{id}", "/v1/market/purchases/{number}"
+        refusals = (
+            errors.UnknownListingError, errors.ListingStateError, errors.NotAuthorisedError, errors.NotOwnedError,
+            errors.OwnedAlreadyError, errors.CreditsError, errors.PriceChangedError, errors.EpsilonError,
+        )  # fmt: skip
+        return [
+            Operation("POST", f"{path}/buy", self.buy, "Buy a level; one that is owned is not charged again.",
+                      wire.OrderRequest, wire.Purchase, status=201, also=(200,), security="buyer", problems=refusals),
+            Operation("POST", f"{path}/upgrade", self.upgrade, "Buy a higher level, for the difference.",
+                      wire.OrderRequest, wire.Purchase, status=201, also=(200,), security="buyer", problems=refusals),
+            Operation("GET", "/v1/market/purchases", self.list_purchases, "List what one bought.",
+                      answer=wire.Purchases, security="buyer"),
+            Operation("GET", f"{own}/receipt", self.show_receipt, "Show the signed receipt of a purchase.",
+                      answer=wire.SignedReceipt, security="buyer", problems=(errors.UnknownPurchaseError,)),
+            Operation("GET", f"{own}/data", self.download, "Hand out the file of a purchase.", media_type=PARQUET,
+                      security="buyer", problems=(errors.UnknownPurchaseError, errors.ListingStateError)),
+            Operation("POST", f"{own}/refund", self.refund, "Give back what was paid for a purchase.",
+                      wire.RefundRequest, wire.Purchase, security="account",
+                      problems=(errors.UnknownPurchaseError, errors.ListingStateError, errors.CreditsError,
+                                errors.WrongRoleError)),
+        ]  # fmt: skip
+
+
+def _number(request: Request) -> int:
+    text = request.path_params["number"]
+    if not text.isascii() or not text.isdigit() or len(text) > _MOST_DIGITS:
+        raise UnknownPurchaseError("there is no purchase with this number for you. Nothing was done.")
+    return int(text)

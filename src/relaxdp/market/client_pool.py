@@ -1,0 +1,154 @@
+"""A single seller: an answer and a key become one report of a pool, on this machine. Only the report leaves.
+
+All reports of a member are one path, and the path protects one answer. So what was answered is remembered beside the
+key (as a tag, which tells nothing without the key), and another answer under the same key is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+from relaxdp.collector.device_offer import encoding_of
+from relaxdp.collector.device_report import written_report
+from relaxdp.draw.canonical import canonical, length_prefixed
+from relaxdp.draw.key import Key
+from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, write_private
+from relaxdp.encode.declared import DeclaredEncoding
+from relaxdp.encode.numeric import NumericEncoding
+from relaxdp.encode.path import Path as ReportPath
+from relaxdp.encode.protocol import Encoding
+from relaxdp.errors import (
+    AnswerChangedError,
+    DeviceFileError,
+    OfferError,
+    RelaxdpError,
+    UndeclaredValueError,
+    ValuesChangedError,
+)
+from relaxdp.law.epsilon import epsilon_text
+
+ATTRIBUTE = "answer"
+_NOTHING = "Nothing was sent."
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A pool, as its market describes it: the name, what it is about, and how an answer becomes a report."""
+
+    id: str
+    title: str
+    encoding: Encoding
+
+    @classmethod
+    def of(cls, listing: dict[str, Any], asked: str) -> Pool:
+        """Read a listing with suspicion: it must be the open pool that was asked for, of an encoding that is known."""
+        if listing.get("id") != asked or listing.get("kind") != "pool":
+            raise OfferError(f"{asked!r} is no pool: only pools are joined with a single answer. {_NOTHING}")
+        if listing.get("state") != "open":
+            raise OfferError(f"the pool {asked!r} is closed. {_NOTHING}")
+        try:
+            encoding = encoding_of(listing.get("encoding"))
+        except OfferError:
+            encoding = None
+        if not isinstance(encoding, DeclaredEncoding | NumericEncoding):
+            raise OfferError(f"the pool's encoding or its values cannot be used by this version. {_NOTHING}")
+        return cls(asked, str(listing.get("title")), encoding)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values to choose from, as they are written; none where the answer is a number."""
+        return tuple(map(str, self.encoding.values)) if isinstance(self.encoding, DeclaredEncoding) else ()
+
+    def answer(self, text: str) -> Any:
+        """Return the answer that a text stands for. The message of a refusal shows nothing of it."""
+        found = None
+        if isinstance(self.encoding, DeclaredEncoding):
+            wanted = normalize("NFC", text.strip())
+            same = [value for value in self.encoding.values if str(value).strip() == wanted]
+            found = same[0] if len(same) == 1 else None
+            rule = f"one of the {len(self.encoding.values):,} values of this pool"
+        else:
+            rule = f"a number from {self.encoding.labels[0]:g} to {self.encoding.labels[-1]:g}"
+            found = _number(self.encoding, text)
+        if found is None:
+            raise UndeclaredValueError(f"the answer is not {rule}. Nothing was kept, and nothing was sent.")
+        return found
+
+    def report(self, answer: Any, *, key: Key, epsilon: Decimal) -> dict[str, Any]:
+        """Return level and report as they travel: a pure function of key, answer and level, the same at every call."""
+        path = ReportPath(self.encoding, answer, key=key, object_id=self.id, release=self.id, attribute=ATTRIBUTE)
+        level = {"epsilon": epsilon_text(epsilon), "threshold": str(self.encoding.threshold(epsilon))}
+        return {"level": level, "report": written_report(path.at(epsilon))}
+
+
+def remember(pool: Pool, answer: Any, *, key: Key, beside: Path) -> None:
+    """Write down, before anything leaves, what a key was used for; refuse what does not fit what it was used for.
+
+    A second answer, or other values, would be a second path: what both tell adds up, and a changed answer shows. Levels
+    need not be remembered: on one path they may be read in any order, and cost the largest one.
+    """
+    place = beside.with_name(f"{beside.name}.pools")
+    now = {
+        "encoding": pool.encoding.name,
+        "params": pool.encoding.params.hex(),
+        "tag": _tag(pool, answer, key),
+    }
+    try:
+        with locked_folder(place.absolute().parent):
+            known = _read(place)
+            _check(pool, known.get(pool.id), now)
+            known[pool.id] = now
+            write_private(place, json.dumps({"version": _VERSION, "pools": known}).encode(), replace=True)
+    except PrivateFileError as problem:
+        raise DeviceFileError(f"{str(place)!r} {problem}. {_NOTHING}", path=str(place)) from None
+
+
+def _check(pool: Pool, before: Any, now: dict[str, str]) -> None:
+    if before is None:
+        return
+    if (before["encoding"], before["params"]) != (now["encoding"], now["params"]):
+        raise ValuesChangedError(
+            f"the values of the pool {pool.id!r} (or their order) are not those that this key was used with. {_NOTHING}"
+        )
+    if before["tag"] != now["tag"]:
+        raise AnswerChangedError(
+            f"this is another answer than the one that this key was used with for the pool {pool.id!r}: that it "
+            f"changed would show. {_NOTHING}"
+        )
+
+
+def _read(place: Path) -> dict[str, Any]:
+    content = read_private(place)
+    if content is None:
+        return {}
+    try:
+        found = json.loads(content)
+        pools = found["pools"]
+        whole = found["version"] == _VERSION and all(
+            isinstance(each[name], str) for each in pools.values() for name in ("encoding", "params", "tag")
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        whole = False
+    if not whole:
+        raise PrivateFileError("is damaged: what this key was used for is not known any more")
+    return dict(pools)
+
+
+def _tag(pool: Pool, answer: Any, key: Key) -> str:
+    info = length_prefixed(b"market pool answer") + length_prefixed(pool.id.encode()) + canonical(answer)
+    return key.derive(info)[:16].hex()
+
+
+def _number(encoding: Encoding, text: str) -> float | None:
+    try:
+        number = float(text.strip()) + 0.0
+        encoding.truths([number])
+    except (RelaxdpError, ValueError, OverflowError):
+        return None
+    return number

@@ -1,0 +1,119 @@
+"""Deliveries: a seller lists a release with its first level, and raises the authorised epsilon with relaxed ones."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from relaxdp.errors import DeliveryError, ListingStateError, MarketError, PriceError, UnknownListingError
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.market import listings
+from relaxdp.market.accounts import Account
+from relaxdp.market.files import digest_of, keep_file, write_file
+from relaxdp.market.goods import Goods, check_fits, read_level, write_level
+from relaxdp.market.levels import check_delivery
+from relaxdp.market.listings import Level, Listing
+from relaxdp.market.prices import PriceCurve
+from relaxdp.market.sales import authorised
+
+
+def own(connection: Connection, listing_id: str, seller: Account) -> Listing:
+    """Return a listing of a seller; somebody else's is as unknown as one that is not there."""
+    listing = listings.find(connection, listing_id)
+    if listing.seller != seller.number:
+        raise UnknownListingError(f"{seller.name} has no listing with this id. Nothing was done.")
+    return listing
+
+
+def deliver(connection: Connection, listing: Listing, goods: Goods, path: Path, folder: Path) -> Listing:
+    """Take a delivery, whose file as it is kept lies at `path`. The market is held.
+
+    What is sold was drawn below the levels that were delivered before. So a delivery lies above all of them, and is a
+    relaxed release of the very same path; that the seller's key and truths are the same cannot be seen here.
+    """
+    described = goods.described
+    if listing.kind != "release":
+        raise ListingStateError("a pool takes single reports, not releases. Nothing was delivered.")
+    if listing.state == "closed":
+        raise ListingStateError("this listing is closed. Nothing was delivered.")
+    levels = listings.levels_of(connection, listing)
+    delivered = [level for level in levels.values() if level.delivered]
+    _check_level(listing, described.epsilon, authorised(levels))
+    if delivered:
+        first = read_level(write_file(connection, delivered[0].digest, folder / "first.parquet"))
+        check_fits(goods, first)
+    check_delivery(described.threshold, (level.threshold for level in delivered))
+    columns = {
+        "path": listings.claim_path(connection, listing, described),
+        "described": json.dumps(described.to_json()),
+        "id_column": goods.id_column,
+        "objects": len(goods.ids),
+        "state": "open",
+    }
+    digest = digest_of(path)
+    keep_file(connection, path, digest)
+    level = Level(described.threshold, described.epsilon, True, None, None, digest)
+    listings.keep_level(connection, listing, level)
+    return listings.change(connection, listing, **columns)
+
+
+def _check_level(listing: Listing, epsilon: Decimal, before: Decimal | None) -> None:
+    shown = epsilon_text(epsilon)
+    if before is not None and epsilon <= before:
+        raise DeliveryError(
+            f"a delivery must lie above every delivered level: {epsilon_text(before)} was delivered, and this one is "
+            f"at {shown}. Nothing was delivered.",
+            delivered=epsilon_text(before),
+            epsilon=shown,
+        )
+    if listing.budget is not None and epsilon > listing.budget:
+        raise DeliveryError(
+            f"the delivery is at epsilon {shown}, and the budget of this listing is {epsilon_text(listing.budget)}. "
+            "Nothing was delivered.",
+            budget=epsilon_text(listing.budget),
+            epsilon=shown,
+        )
+    if not listing.prices.reaches(epsilon):
+        raise PriceError(
+            f"the prices do not reach epsilon {shown}: extend them first. Nothing was delivered.", epsilon=shown
+        )
+
+
+def extend_prices(connection: Connection, listing: Listing, newer: PriceCurve) -> Listing:
+    """Let prices reach further up; those of levels on sale stay."""
+    most = authorised(listings.levels_of(connection, listing))
+    extended = listing.prices.extended_by(newer, most)
+    return listings.change(connection, listing, prices=json.dumps(extended.to_json()))
+
+
+def raise_budget(connection: Connection, listing: Listing, budget: Decimal) -> Listing:
+    """Raise the budget; what was promised to its people is not taken back by lowering it."""
+    if listing.budget is not None and budget <= listing.budget:
+        raise MarketError(
+            f"a budget may only be raised: it is {epsilon_text(listing.budget)}, and {epsilon_text(budget)} was asked "
+            "for. Nothing was changed."
+        )
+    most = authorised(listings.levels_of(connection, listing))
+    if most is not None and budget < most:
+        raise MarketError(
+            f"epsilon {epsilon_text(most)} was delivered already, which is more than a budget of "
+            f"{epsilon_text(budget)}. Nothing was changed."
+        )
+    return listings.change(connection, listing, budget=epsilon_text(budget))
+
+
+def close(connection: Connection, listing: Listing) -> Listing:
+    """Sell no more. What was bought stays bought, and the path stays taken."""
+    if listing.state == "closed":
+        raise ListingStateError("this listing is closed already. Nothing was changed.")
+    return listings.change(connection, listing, state="closed")
+
+
+def kept_form(goods: Goods, folder: Path) -> Path:
+    """Write a delivery as it is kept: ids and reports alone, described as everything that is sold."""
+    path = folder / "delivered.parquet"
+    write_level(goods, path)
+    return path

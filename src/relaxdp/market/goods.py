@@ -1,0 +1,239 @@
+"""The goods: a level of a release in memory, read from a delivery, drawn from its neighbours, written to a file."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from relaxdp.draw.blocks import CHUNK
+from relaxdp.draw.columns import column_slice
+from relaxdp.draw.key import Key
+from relaxdp.draw.stream import PathName
+from relaxdp.encode.bridges import keyed_column
+from relaxdp.encode.protocol import Encoding
+from relaxdp.errors import DeliveryError, RelaxdpError
+from relaxdp.law.bridge import NOISE
+from relaxdp.law.threshold import ONE
+from relaxdp.table.description import ColumnDescription, FileDescription
+from relaxdp.table.formats import BATCH_ROWS, Format, Input, Output
+from relaxdp.table.order import IdOrder, NotAscendingError
+from relaxdp.table.request import id_type_of, plain
+
+MOST_OBJECTS = 50_000_000
+MOST_LETTERS = 1000
+_MOST_BYTES = 2 << 30
+_NOTHING = "Nothing was delivered."
+
+
+@dataclass(frozen=True, slots=True)
+class Goods:
+    """All reports of a release at one level, in the order of their ids."""
+
+    id_column: str
+    described: ColumnDescription
+    ids: Any
+    reports: Any
+
+    @property
+    def level(self) -> Fraction:
+        """The exact retention of every symbol."""
+        return Fraction(self.described.threshold, ONE)
+
+
+def read_delivery(path: Path, column: str | None = None) -> Goods:
+    """Read what a seller delivers: a released Parquet file. Of other columns than ids and reports nothing is kept."""
+    try:
+        table = Input(path)
+        file = table.description()
+    except RelaxdpError:
+        raise DeliveryError(f"the delivery is damaged, or no Parquet file. {_NOTHING}") from None
+    if table.format is not Format.PARQUET or file is None:
+        raise DeliveryError(
+            f"the delivery does not say what it holds: a release is delivered as the Parquet file that `relaxdp "
+            f"release` writes. {_NOTHING}"
+        )
+    name = _column(file, column)
+    described = file.columns[name]
+    _check_names(file.id_column, described)
+    encoding = encoding_of(described)
+    if encoding.threshold(described.epsilon) != described.threshold:
+        raise DeliveryError(f"the delivery says an epsilon and a threshold that are not one level. {_NOTHING}")
+    ids, reports = _read(table, file.id_column, name)
+    _check_ids(ids, described)
+    return Goods(file.id_column, described, ids, _checked(encoding, reports))
+
+
+def read_level(path: Path) -> Goods:
+    """Read a level that the market wrote."""
+    table = Input(path)
+    file = table.description()
+    assert file is not None  # noqa: S101 (we wrote it)
+    (name, described) = next(iter(file.columns.items()))
+    return Goods(file.id_column, described, *_read(table, file.id_column, name))
+
+
+def write_level(goods: Goods, path: Path) -> None:
+    """Write a level as every released file is written, with its retention in the description."""
+    described = replace(goods.described, retention=goods.level)
+    file = FileDescription(goods.id_column, {described.attribute: described})
+    schema = pa.schema([(goods.id_column, goods.ids.type), (described.attribute, goods.reports.type)])
+    output = Output(path, Format.PARQUET, schema, file)
+    try:
+        for start in range(0, len(goods.ids), BATCH_ROWS):
+            columns = [column[start : start + BATCH_ROWS] for column in (goods.ids, goods.reports)]
+            output.write(pa.RecordBatch.from_arrays(columns, schema=output.schema))
+        output.close()
+    finally:
+        output.abandon()
+
+
+def draw_level(key: Key, listing: str, epsilon: Decimal, threshold: int, *, lower: Goods | None, upper: Goods) -> Goods:
+    """Draw a level between two others, as a pure function of the market's key, the listing and what is out.
+
+    Nothing of this has left when it returns, and the same call gives the same reports: a sale that was interrupted
+    before it was kept may be begun again.
+
+    Claim: every report is the scalar `keyed_bridge` of its neighbours; tests/unit/test_market_goods.py.
+    """
+    encoding = encoding_of(upper.described)
+    reports = keyed_column(
+        encoding,
+        NOISE if lower is None else lower.level,
+        Fraction(threshold, ONE),
+        upper.level,
+        lower=None if lower is None else lower.reports,
+        upper=upper.reports,
+        object_ids=upper.ids,
+        key=key,
+        name=bridge_name(listing, upper.described, encoding),
+    )
+    described = replace(upper.described, epsilon=epsilon, threshold=threshold, retention=None)
+    return Goods(upper.id_column, described, upper.ids, reports)
+
+
+def bridge_name(listing: str, described: ColumnDescription, encoding: Encoding) -> PathName:
+    """Return what is bound into every bridge of a listing.
+
+    Two listings may hold the same ids, and two sellers may give their releases the same name: with shared noise their
+    reports would betray each other.
+    """
+    path = "/".join((listing, described.key_fingerprint, described.release))
+    return encoding.path_name(path, described.attribute)
+
+
+def encoding_of(described: ColumnDescription) -> Encoding:
+    """Return the encoding that a description names, or refuse what is not sold here."""
+    try:
+        return described.mechanism().encoding
+    except RelaxdpError as problem:
+        raise DeliveryError(f"the delivery cannot be sold here: {problem.message} {_NOTHING}") from None
+
+
+def check_fits(new: Goods, first: Goods) -> None:
+    """Refuse a delivery that does not go on with the path of the first one."""
+    one, two = first.described, new.described
+    if (one.release, one.attribute, one.key_fingerprint) != (two.release, two.attribute, two.key_fingerprint):
+        raise DeliveryError(
+            f"the delivery is of another release, attribute or key than the first one: only a relaxed release of the "
+            f"same path raises the authorised epsilon. {_NOTHING}"
+        )
+    encoding = encoding_of(one)
+    if encoding.params != encoding_of(two).params or one.encoding != two.encoding:
+        raise DeliveryError(f"the delivery has other values, or in another encoding, than the first one. {_NOTHING}")
+    if (one.function or "identity") != (two.function or "identity"):
+        raise DeliveryError(f"the delivery is of another function of the numbers than the first one. {_NOTHING}")
+    if one.id_type != two.id_type or first.id_column != new.id_column or not first.ids.equals(new.ids):
+        raise DeliveryError(f"the delivery has other ids than the first one. {_NOTHING}")
+    if not _same_seeds(encoding, first.reports, new.reports):
+        raise DeliveryError(f"the delivery has other seeds than the first one: it is not of one path. {_NOTHING}")
+
+
+def _same_seeds(encoding: Encoding, first: Any, new: Any) -> bool:
+    """Tell whether every object has the public word that it had, where an encoding has any: the bridge needs it."""
+    if not encoding.seeded:
+        return True
+    for start in range(0, len(new), CHUNK):
+        one, two = (encoding.read(column_slice(each, start, start + CHUNK))[1] for each in (first, new))
+        if one is None or two is None or not np.array_equal(one, two):
+            return False
+    return True
+
+
+def _check_names(id_column: str, described: ColumnDescription) -> None:
+    """Refuse names that are no text, or that both columns would have: they name what is written and bound."""
+    names = (id_column, described.release, described.attribute, described.key_fingerprint)
+    if not all(isinstance(name, str) and _is_text(name) for name in names):
+        raise DeliveryError(f"the delivery names its release, attribute, key or ids by something odd. {_NOTHING}")
+    if described.attribute == id_column:
+        raise DeliveryError(f"the delivery's attribute has the name of its ids. {_NOTHING}")
+
+
+def _is_text(name: str) -> bool:
+    """Tell whether a name is text that can be written everywhere: half a letter, or a null character, cannot."""
+    try:
+        return "\0" not in name and len(name.encode()) <= MOST_LETTERS
+    except UnicodeEncodeError:
+        return False
+
+
+def _column(file: FileDescription, wanted: str | None) -> str:
+    names = list(file.columns)
+    if wanted is None and len(names) != 1:
+        raise DeliveryError(f"the delivery has several released columns: say which one is for sale. {_NOTHING}")
+    if wanted is not None and wanted not in names:
+        raise DeliveryError(f"the delivery has no released column of that name. {_NOTHING}")
+    return names[0] if wanted is None else wanted
+
+
+def _read(table: Input, id_column: str, column: str) -> tuple[Any, Any]:
+    """Return both columns, whole. What unfolds to more than the market takes is not read to its end."""
+    if any(table.schema.names.count(name) != 1 for name in (id_column, column)):
+        raise DeliveryError(f"the delivery speaks of other columns than it has. {_NOTHING}")
+    if not 0 < (table.rows or 0) <= MOST_OBJECTS:
+        raise DeliveryError(f"a delivery has between 1 and {MOST_OBJECTS:,} rows. {_NOTHING}")
+    parts: list[tuple[Any, Any]] = []
+    size = 0
+    try:
+        with closing(table.batches([id_column, column])) as batches:
+            for batch in batches:
+                parts.append((plain(batch.column(id_column)), plain(batch.column(column))))
+                size += sum(part.nbytes for part in parts[-1])
+                if size > _MOST_BYTES:
+                    break
+    except (RelaxdpError, pa.ArrowException):
+        raise DeliveryError(f"the delivery is damaged, or no Parquet file. {_NOTHING}") from None
+    if size > _MOST_BYTES:
+        raise DeliveryError(f"the delivery is larger than the market takes. {_NOTHING}")
+    if sum(len(ids) for ids, _ in parts) != table.rows:
+        raise DeliveryError(f"the delivery has not as many rows as it says. {_NOTHING}")
+    return pa.concat_arrays([ids for ids, _ in parts]), pa.concat_arrays([reports for _, reports in parts])
+
+
+def _check_ids(ids: Any, described: ColumnDescription) -> None:
+    try:
+        IdOrder().check(ids)
+        kind = id_type_of(ids.type)
+    except NotAscendingError:
+        raise DeliveryError(f"the rows are not in the order of their ids, or an id occurs twice. {_NOTHING}") from None
+    except RelaxdpError as problem:
+        raise DeliveryError(f"{problem.message.removesuffix('Nothing was released.').strip()} {_NOTHING}") from None
+    if kind != described.id_type:
+        raise DeliveryError(f"the ids are of another type than the delivery says. {_NOTHING}")
+
+
+def _checked(encoding: Encoding, reports: Any) -> Any:
+    """Return reports in the encoding's own type, or refuse what is no report."""
+    parts = []
+    try:
+        for start in range(0, len(reports), CHUNK):
+            parts.append(encoding.column(*encoding.read(column_slice(reports, start, start + CHUNK))))
+    except (RelaxdpError, pa.ArrowException, ValueError, TypeError):
+        raise DeliveryError(f"the delivery holds something that is no report of its encoding. {_NOTHING}") from None
+    return pa.concat_arrays(parts)

@@ -1,0 +1,192 @@
+"""Listings in the database: what is for sale, at which levels, and what it is drawn from."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from relaxdp.collector.precision import DEFAULT, Precision
+from relaxdp.encode.protocol import Encoding
+from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.market.goods import encoding_of
+from relaxdp.market.prices import PriceCurve, prices_from_json
+from relaxdp.market.schema import LEVELS, LISTINGS
+from relaxdp.market.store import level_text, next_number
+from relaxdp.table.description import ColumnDescription
+
+Kind = Literal["release", "pool"]
+ID_PATTERN = "^[a-z0-9][a-z0-9-]{0,63}$"
+_ID = re.compile(ID_PATTERN)
+MOST_TITLE = 200
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One listing. What it holds is known from the first delivery on; of a pool, from the beginning."""
+
+    number: int
+    id: str
+    kind: Kind
+    seller: int | None
+    title: str
+    state: str
+    prices: PriceCurve
+    budget: Decimal | None
+    described: ColumnDescription | None
+    id_column: str | None
+    objects: int
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        """The encoding of what is sold."""
+        assert self.described is not None  # noqa: S101 (nobody asks before the first delivery)
+        return encoding_of(self.described)
+
+    def half_width(self, epsilon: Decimal, objects: int) -> float | None:
+        """Return how precise shares (or a mean) from so many objects will be, at worst; 95 % intervals."""
+        if not objects:
+            return None
+        return Precision(self.encoding, [epsilon_text(epsilon)], DEFAULT).half_width([objects])
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of a release that is out: delivered, or drawn between two others."""
+
+    threshold: int
+    epsilon: Decimal
+    delivered: bool
+    lower: int | None
+    upper: int | None
+    digest: str
+
+
+def create(
+    connection: Connection,
+    listing_id: str | None,
+    *,
+    kind: Kind,
+    title: str,
+    prices: PriceCurve,
+    seller: int | None = None,
+    budget: Decimal | None = None,
+    described: ColumnDescription | None = None,
+) -> str:
+    """Make a listing and return its id. A release is a draft until its first delivery."""
+    chosen = secrets.token_hex(8) if listing_id is None else listing_id
+    if _ID.fullmatch(chosen) is None:
+        raise MarketError("the id of a listing has 1 to 64 small letters, digits and hyphens. Nothing was listed.")
+    if not title.strip() or len(title) > MOST_TITLE:
+        raise MarketError(f"a listing needs a title, of at most {MOST_TITLE} letters. Nothing was listed.")
+    if connection.execute(select(LISTINGS.c.number).where(LISTINGS.c.id == chosen)).first() is not None:
+        raise ListingExistsError(f"there is a listing {chosen!r} already. Nothing was listed.", listing=chosen)
+    row = {
+        "id": chosen,
+        "kind": kind,
+        "seller": seller,
+        "title": title.strip(),
+        "state": "draft" if described is None else "open",
+        "prices": json.dumps(prices.to_json()),
+        "budget": None if budget is None else epsilon_text(budget),
+        "described": None if described is None else json.dumps(described.to_json()),
+        "objects": 0,
+    }
+    connection.execute(insert(LISTINGS).values(number=next_number(connection, LISTINGS), **row))
+    return chosen
+
+
+def find(connection: Connection, listing_id: str) -> Listing:
+    """Return a listing by its id."""
+    row = None
+    if _ID.fullmatch(listing_id):
+        row = connection.execute(select(LISTINGS).where(LISTINGS.c.id == listing_id)).first()
+    if row is None:
+        raise UnknownListingError("there is no listing with this id. Nothing was done.")
+    return _listing(row)
+
+
+def numbered(connection: Connection, number: int) -> Listing:
+    """Return a listing by its number."""
+    return _listing(connection.execute(select(LISTINGS).where(LISTINGS.c.number == number)).one())
+
+
+def everything(connection: Connection) -> list[Listing]:
+    """Return all listings, in the order in which they were made."""
+    return [_listing(row) for row in connection.execute(select(LISTINGS).order_by(LISTINGS.c.number))]
+
+
+def change(connection: Connection, listing: Listing, **columns: Any) -> Listing:
+    """Change columns of a listing, and return it as it is now."""
+    connection.execute(update(LISTINGS).where(LISTINGS.c.number == listing.number).values(**columns))
+    return numbered(connection, listing.number)
+
+
+def describe(connection: Connection, listing: Listing, described: ColumnDescription) -> Listing:
+    """Say what a listing holds."""
+    return change(connection, listing, described=json.dumps(described.to_json()))
+
+
+def claim_path(connection: Connection, listing: Listing, described: ColumnDescription) -> str:
+    """Return the name under which a path is sold, once and for good, or refuse one that is sold elsewhere.
+
+    Two listings of one path would draw their levels independently of each other, and together they would tell more
+    than the larger one.
+    """
+    named = json.dumps([described.key_fingerprint, described.release, described.attribute])
+    path = sha256(named.encode()).hexdigest()  # names may be longer than what an index takes
+    known = select(LISTINGS.c.number).where(LISTINGS.c.path == path, LISTINGS.c.number != listing.number)
+    if connection.execute(known).first() is not None:
+        raise ListingExistsError(
+            "this release is listed already, and one path is sold in one place only. Nothing was delivered."
+        )
+    return path
+
+
+def levels_of(connection: Connection, listing: Listing) -> dict[int, Level]:
+    """Return all levels of a release that are out, ascending, by threshold."""
+    rows = connection.execute(select(LEVELS).where(LEVELS.c.listing == listing.number).order_by(LEVELS.c.threshold))
+    found = [_level(row) for row in rows]
+    return {level.threshold: level for level in found}
+
+
+def keep_level(connection: Connection, listing: Listing, level: Level) -> None:
+    """Keep a level, once and for good."""
+    row = {
+        "threshold": level_text(level.threshold),
+        "epsilon": epsilon_text(level.epsilon),
+        "delivered": level.delivered,
+        "lower": None if level.lower is None else level_text(level.lower),
+        "upper": None if level.upper is None else level_text(level.upper),
+        "digest": level.digest,
+    }
+    connection.execute(insert(LEVELS).values(listing=listing.number, **row))
+
+
+def _level(row: Row[Any]) -> Level:
+    lower, upper = (None if end is None else int(end) for end in (row.lower, row.upper))
+    return Level(int(row.threshold), Decimal(row.epsilon), bool(row.delivered), lower, upper, row.digest)
+
+
+def _listing(row: Row[Any]) -> Listing:
+    return Listing(
+        number=row.number,
+        id=row.id,
+        kind=row.kind,
+        seller=row.seller,
+        title=row.title,
+        state=row.state,
+        prices=prices_from_json(json.loads(row.prices)),
+        budget=None if row.budget is None else Decimal(row.budget),
+        described=None if row.described is None else ColumnDescription.from_json(json.loads(row.described)),
+        id_column=row.id_column,
+        objects=int(row.objects),
+    )

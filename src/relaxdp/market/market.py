@@ -1,0 +1,313 @@
+"""The market: sellers deliver, buyers buy and upgrade; every method is one transaction, or the sentence why not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+
+from relaxdp.collector.definition import encoding_of as campaign_encoding
+from relaxdp.collector.wire import EncodingRequest
+from relaxdp.collector.wire import Level as WireLevel
+from relaxdp.draw.key import Key
+from relaxdp.encode.bloom import BloomEncoding
+from relaxdp.errors import ListingStateError, MarketError, MarketKeyError, UnknownListingError
+from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.market import accounts, books, deliveries, listings, pools, purchases, sales
+from relaxdp.market.accounts import OPERATOR, Account, Role
+from relaxdp.market.deals import Deal, check
+from relaxdp.market.goods import read_delivery
+from relaxdp.market.listings import Listing
+from relaxdp.market.prices import PriceCurve
+from relaxdp.market.purchases import Purchase, receipt_of
+from relaxdp.market.receipts import Receipt, SignedReceipt, Signer, verify
+from relaxdp.market.schema import SETUP
+from relaxdp.market.store import hold, time_text
+from relaxdp.service.database import Database
+from relaxdp.table.description import ColumnDescription
+
+_ATTEMPTS = 4
+NOBODY = Account(-2, "nobody", "buyer", 0)
+
+
+class Market:
+    """A market in a database that was prepared. Its key draws the levels that are sold, and signs receipts.
+
+    The market's key is as secret as what was delivered: with it, a buyer could undo the blur of what was bought.
+    """
+
+    def __init__(self, database: Database, key: Key, *, clock: Callable[[], float] = time.time) -> None:
+        self._database, self._key, self._clock = database, key, clock
+        self.signer = Signer(key)
+
+    def open(self) -> None:
+        """Open the books, or refuse a key that is not the one that this market was opened with."""
+        with self.writing() as connection:
+            known = connection.execute(select(SETUP.c.key_fingerprint)).scalar()
+            if known is None:
+                row = {"key_fingerprint": self._key.fingerprint, "public_key": self.signer.public_key}
+                connection.execute(insert(SETUP).values(**row))
+                accounts.open_books(connection)
+            elif known != self._key.fingerprint:
+                raise MarketKeyError(
+                    f"the market of this database was opened with the key {known}, and this key is "
+                    f"{self._key.fingerprint}. Nothing was started."
+                )
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Look at one snapshot."""
+        with self._database.reading() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Change the market, alone."""
+        with self._database.writing() as connection:
+            hold(connection)
+            yield connection
+
+    # Accounts and credits.
+
+    def create_account(self, name: str, role: Role) -> str:
+        """Make an account and return its token, which is not kept."""
+        with self.writing() as connection:
+            return accounts.create(connection, name, role)
+
+    def renew_token(self, name: str) -> str:
+        """Replace the token of an account; the old one ends."""
+        with self.writing() as connection:
+            return accounts.renew_token(connection, accounts.named(connection, name))
+
+    def issue(self, name: str, amount: int, reason: str) -> Account:
+        """Give an account new credits."""
+        with self.writing() as connection:
+            account = accounts.named(connection, name)
+            books.issue(connection, account.number, amount, reason=reason, issued=self._now())
+            return accounts.named(connection, name)
+
+    def account(self, name: str) -> Account:
+        """Return an account."""
+        with self.reading() as connection:
+            return accounts.named(connection, name)
+
+    # Sellers.
+
+    def list_release(
+        self,
+        seller: str,
+        title: str,
+        prices: PriceCurve,
+        *,
+        listing_id: str | None = None,
+        budget: Epsilon | None = None,
+    ) -> Listing:
+        """Make a listing, which is a draft until its first delivery."""
+        limit = None if budget is None else as_epsilon(budget)
+        with self.writing() as connection:
+            account = self._seller(connection, seller)
+            made = listings.create(
+                connection, listing_id, kind="release", title=title, prices=prices, seller=account.number, budget=limit
+            )
+            return listings.find(connection, made)
+
+    def deliver(self, seller: str, listing_id: str, path: Path, column: str | None = None) -> Listing:
+        """Take a released file as the next level of a listing: above every level that was delivered before."""
+        goods = read_delivery(path, column)
+        with ExitStack() as stack:
+            folder = sales.workplace(stack)
+            kept = deliveries.kept_form(goods, folder)
+            with self.writing() as connection:
+                listing = deliveries.own(connection, listing_id, self._seller(connection, seller))
+                return deliveries.deliver(connection, listing, goods, kept, folder)
+
+    def change_listing(self, seller: str, listing_id: str, step: Callable[[Connection, Listing], Listing]) -> Listing:
+        """Extend prices, raise the budget or close: a step of `deliveries` on one's own listing."""
+        with self.writing() as connection:
+            return step(connection, deliveries.own(connection, listing_id, self._seller(connection, seller)))
+
+    def extend_prices(self, seller: str, listing_id: str, prices: PriceCurve) -> Listing:
+        """Let prices reach further up; those of levels on sale stay."""
+        return self.change_listing(
+            seller, listing_id, lambda connection, listing: deliveries.extend_prices(connection, listing, prices)
+        )
+
+    def raise_budget(self, seller: str, listing_id: str, budget: Epsilon) -> Listing:
+        """Raise the largest epsilon that may ever be delivered."""
+        limit = as_epsilon(budget)
+        return self.change_listing(
+            seller, listing_id, lambda connection, listing: deliveries.raise_budget(connection, listing, limit)
+        )
+
+    def close_listing(self, seller: str, listing_id: str) -> Listing:
+        """Sell no more of a listing."""
+        return self.change_listing(seller, listing_id, deliveries.close)
+
+    def create_pool(
+        self, title: str, encoding: EncodingRequest, prices: PriceCurve, *, listing_id: str | None = None
+    ) -> Listing:
+        """Make a pool, in which single sellers offer one report each; prices are for each of them."""
+        made = campaign_encoding(encoding)
+        if isinstance(made, BloomEncoding):
+            raise MarketError("a pool is of declared values or of numbers. Nothing was listed.")
+        template = ColumnDescription(  # each sale puts its own level in the place of this one
+            release="",
+            attribute=pools.ATTRIBUTE,
+            encoding=made.name,
+            epsilon=Decimal(1),
+            threshold=made.threshold(Decimal(1)),
+            id_type="text",
+            key_fingerprint="",  # every member has a key of their own
+            values=None if encoding.values is None else tuple(encoding.values),
+            range=encoding.range,
+            options=made.options,
+        )
+        with self.writing() as connection:
+            chosen = listings.create(
+                connection, listing_id, kind="pool", title=title, prices=prices, described=template
+            )
+            named = replace(template, release=chosen)
+            return listings.describe(connection, listings.find(connection, chosen), named)
+
+    def close_pool(self, listing_id: str) -> Listing:
+        """Sell no more from a pool, which is the operator's to close."""
+        with self.writing() as connection:
+            listing = listings.find(connection, listing_id)
+            if listing.kind != "pool":
+                raise UnknownListingError("there is no pool with this id. Nothing was done.")
+            return deliveries.close(connection, listing)
+
+    def join_pool(
+        self, seller: str, listing_id: str, level: WireLevel, report: str | int | float, minimum: int
+    ) -> Listing:
+        """Take one report of a single seller, with the least price for it."""
+        with self.writing() as connection:
+            listing = listings.find(connection, listing_id)
+            account = self._seller(connection, seller)
+            return pools.join(connection, listing, account, level, report, minimum, self._key)
+
+    # Buyers.
+
+    def quote(self, listing_id: str, epsilon: Epsilon, buyer: str | None = None) -> Deal:
+        """Return what a level costs, and what is due for whoever asks."""
+        exact = as_epsilon(epsilon)
+        with self.reading() as connection:
+            account = NOBODY if buyer is None else accounts.named(connection, buyer)
+            return self._deal(connection, self.visible(connection, listing_id, None), account, exact)
+
+    def buy(
+        self, buyer: str, listing_id: str, epsilon: Epsilon, *, most: int | None = None, upgrade: bool = False
+    ) -> tuple[Purchase, bool]:
+        """Sell a level, and say whether that is new: a level that is owned already is not charged again.
+
+        The level is drawn before the market is held. If another one was kept meanwhile that is nearer, the draw is
+        thrown away and made again; after a few times while the market is held, so that it comes to an end.
+        """
+        order = sales.Order(buyer, listing_id, as_epsilon(epsilon), upgrade, most)
+        with self.reading() as connection:
+            accounts.named(connection, buyer).check("buyer")
+            is_pool = self.visible(connection, listing_id, None).kind == "pool"
+        if is_pool:
+            return self._buy_from_pool(order)
+        for attempt in range(_ATTEMPTS):
+            with ExitStack() as stack:
+                folder = sales.workplace(stack)
+                drawn = None
+                if attempt < _ATTEMPTS - 1:
+                    with self.reading() as connection:
+                        drawn = sales.prepare(connection, order, self._key, folder)
+                with self.writing() as connection:
+                    if attempt == _ATTEMPTS - 1:
+                        drawn = sales.prepare(connection, order, self._key, folder)
+                    owned = self._owned(connection, order)
+                    purchase = sales.sell(connection, order, drawn, self.signer, self._clock())
+                if purchase is not None:
+                    return purchase, purchase != owned
+        raise AssertionError("whoever holds the market sells")  # pragma: no cover
+
+    def upgrade(
+        self, buyer: str, listing_id: str, epsilon: Epsilon, *, most: int | None = None
+    ) -> tuple[Purchase, bool]:
+        """Sell a higher level of what is owned, for the difference."""
+        return self.buy(buyer, listing_id, epsilon, most=most, upgrade=True)
+
+    def refund(self, who: Account, number: int, reason: str) -> Purchase:
+        """Give back what was paid for a purchase and what it upgraded. The privacy does not come back."""
+        with self.writing() as connection:
+            purchase = purchases.find(connection, number)
+            listing = listings.numbered(connection, purchase.listing)
+            if who.role != "operator" and (listing.seller is None or who.number != listing.seller):
+                raise purchases.unknown()
+            if purchase.state != purchases.OWNED:
+                raise ListingStateError(f"this purchase is {purchase.state} already. Nothing was refunded.")
+            for each in purchases.chain(connection, purchase):
+                back = {account: -amount for account, amount in books.paid_in(connection, [each.number]).items()}
+                words = f"refund of {number}: {reason}"
+                books.post(connection, back, reason=words, issued=self._now(), purchase=each.number)
+                purchases.set_state(connection, each.number, purchases.REFUNDED)
+            return purchases.find(connection, number)
+
+    def purchase_of(self, connection: Connection, buyer: Account, number: int) -> Purchase:
+        """Return a purchase of one's own."""
+        purchase = purchases.find(connection, number)
+        if purchase.buyer != buyer.number:
+            raise purchases.unknown()
+        return purchase
+
+    def receipt(self, buyer: Account, number: int) -> SignedReceipt:
+        """Return the receipt of a purchase, as it was signed."""
+        with self.reading() as connection:
+            purchase = self.purchase_of(connection, buyer, number)
+            listing = listings.numbered(connection, purchase.listing)
+            receipt = receipt_of(purchase, listing, buyer, self.signer.fingerprint)
+        return SignedReceipt(receipt, purchase.signature, self.signer.public_key.hex())
+
+    def verified(self, signed: SignedReceipt) -> tuple[Receipt, Purchase]:
+        """Return a receipt that this market signed, and what became of its purchase; refuse any other."""
+        receipt = verify(signed, self.signer.public_key)
+        with self.reading() as connection:
+            return receipt, purchases.find(connection, receipt.number)
+
+    # What several of them need.
+
+    def visible(self, connection: Connection, listing_id: str, who: Account | None) -> Listing:
+        """Return a listing; a draft is there for its seller only."""
+        listing = listings.find(connection, listing_id)
+        if listing.state == "draft" and (who is None or who.number != listing.seller) and who is not OPERATOR:
+            raise UnknownListingError("there is no listing with this id. Nothing was done.")
+        return listing
+
+    def _buy_from_pool(self, order: sales.Order) -> tuple[Purchase, bool]:
+        with ExitStack() as stack:
+            folder = sales.workplace(stack)
+            with self.writing() as connection:
+                buyer, listing = accounts.named(connection, order.buyer), listings.find(connection, order.listing)
+                deal, shares, willing = pools.pool_deal(connection, listing, buyer, order.epsilon)
+                check(deal, buyer, upgrade=order.upgrade, most=order.most)
+                if deal.is_owned and deal.owned is not None:
+                    return deal.owned, False
+                options: Any = {"key": self._key, "signer": self.signer, "now": self._clock(), "folder": folder}
+                return pools.sell(connection, order, deal, shares, willing, buyer, **options), True
+
+    def _deal(self, connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal) -> Deal:
+        if listing.kind == "pool":
+            return pools.pool_deal(connection, listing, buyer, epsilon)[0]
+        return sales.release_deal(connection, listing, buyer, epsilon)
+
+    def _owned(self, connection: Connection, order: sales.Order) -> Purchase | None:
+        listing = listings.find(connection, order.listing)
+        return purchases.owned(connection, listing, accounts.named(connection, order.buyer).number)
+
+    def _seller(self, connection: Connection, name: str) -> Account:
+        account = accounts.named(connection, name)
+        account.check("seller")
+        return account
+
+    def _now(self) -> str:
+        return time_text(self._clock())

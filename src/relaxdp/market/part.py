@@ -1,0 +1,75 @@
+"""The market as a part of the application: its routes, or the sentence that it is closed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from relaxdp.draw.key import Key
+from relaxdp.errors import MarketClosedError
+from relaxdp.market.access import Access
+from relaxdp.market.accounts import NAME_PATTERN
+from relaxdp.market.buyer_routes import BuyerRoutes
+from relaxdp.market.keys import key_file
+from relaxdp.market.listings import ID_PATTERN
+from relaxdp.market.market import Market
+from relaxdp.market.operator_routes import OperatorRoutes
+from relaxdp.market.public_routes import PublicRoutes
+from relaxdp.market.room import Room
+from relaxdp.market.seller_routes import SellerRoutes
+from relaxdp.service.operations import Handler, Operation
+from relaxdp.service.worker import Worker
+
+
+class MarketPart:
+    """The market was opened before the worker started; without a key it stays closed."""
+
+    def __init__(self, worker: Worker) -> None:
+        file = key_file(worker.settings, worker.database)
+        self._is_open = file is not None
+        key = Key.generate() if file is None else Key.load(file)  # a closed market never uses its key
+        self._room = Room(worker, Market(worker.database, key, clock=worker.clock), Access(worker))
+
+    def operations(self) -> list[Operation]:
+        """Return what the routes are."""
+        found = [
+            *PublicRoutes(self._room).operations(),
+            *BuyerRoutes(self._room).operations(),
+            *SellerRoutes(self._room).operations(),
+            *OperatorRoutes(self._room).operations(),
+        ]
+        problems = [replace(each, problems=(*each.problems, MarketClosedError)) for each in found]
+        return problems if self._is_open else [replace(each, handler=_closed(each.handler)) for each in problems]
+
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Return what ids, names and numbers look like."""
+        return {
+            "id": {"type": "string", "pattern": ID_PATTERN},
+            "name": {"type": "string", "pattern": NAME_PATTERN},
+            "number": {"type": "string", "pattern": "^[0-9]{1,9}$"},
+        }
+
+    async def start(self) -> None:
+        """Begin: there is nothing to begin with."""
+
+    def stopping(self) -> None:
+        """End what never ends: nothing does."""
+
+    async def stop(self) -> None:
+        """End: sales that were begun are finished by the worker's threads."""
+
+    async def check(self) -> None:
+        """Raise nothing: the market needs what the worker needs."""
+
+
+def _closed(handler: Handler) -> Handler:
+    async def refuse(request: Request) -> Response:
+        raise MarketClosedError(
+            "the market is closed: with PostgreSQL the service is started with --market-key FILE. Nothing was done."
+        )
+
+    refuse.__name__ = getattr(handler, "__name__", "refuse")
+    return refuse

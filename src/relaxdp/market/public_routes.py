@@ -1,0 +1,101 @@
+"""Routes for everybody: listings, quotes, the market's public key, and receipts that are checked."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, func, select
+from starlette.requests import Request
+from starlette.responses import Response
+
+from relaxdp import errors
+from relaxdp.market import listings, views, wire
+from relaxdp.market.accounts import OPERATOR, Account
+from relaxdp.market.listings import Listing
+from relaxdp.market.receipts import signed_of
+from relaxdp.market.room import Room, answer
+from relaxdp.market.schema import LISTINGS
+from relaxdp.service.bodies import decode, decoder_of, read_body
+from relaxdp.service.operations import Operation, Query, read_queries
+
+EPSILON = (
+    Query("epsilon", {"type": "string", "maxLength": 80}, "The level, as decimal text like 0.5.", required=True),
+)
+_RECEIPT = decoder_of(wire.SignedReceipt)
+
+
+class PublicRoutes:
+    """What everybody may ask; with a token, a quote is the buyer's own."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+
+    async def show_market(self, request: Request) -> Response:
+        """Show what receipts are checked with."""
+        count = select(func.count()).select_from(LISTINGS).where(LISTINGS.c.state != "draft")
+        found = await self._room.worker.read(lambda connection: connection.execute(count).scalar_one())
+        signer = self._room.market.signer
+        return answer(wire.About(signer.public_key.hex(), signer.fingerprint, int(found)))
+
+    async def list_listings(self, request: Request) -> Response:
+        """List what is for sale."""
+        who = await self._room.access.anybody(request)
+
+        def work(connection: Connection) -> list[wire.Listing]:
+            found = [each for each in listings.everything(connection) if _is_visible(each, who)]
+            return [views.listing_view(connection, each) for each in found]
+
+        return answer(wire.Listings(await self._room.worker.read(work)))
+
+    async def show_listing(self, request: Request) -> Response:
+        """Show one listing with its curve."""
+        who = await self._room.access.anybody(request)
+
+        def work(connection: Connection) -> wire.Listing:
+            listing = self._room.market.visible(connection, request.path_params["id"], who)
+            return views.listing_view(connection, listing)
+
+        return answer(await self._room.worker.read(work))
+
+    async def show_quote(self, request: Request) -> Response:
+        """Show what a level costs."""
+        options: wire.QuoteOptions = read_queries(request, EPSILON, wire.QuoteOptions)
+        who = await self._room.access.anybody(request)
+        buyer = who.name if who is not None and who.role == "buyer" else None
+
+        def work() -> wire.Quote:
+            return views.quote_view(self._room.market.quote(request.path_params["id"], options.epsilon, buyer))
+
+        return answer(await self._room.worker.compute(work))
+
+    async def verify_receipt(self, request: Request) -> Response:
+        """Check that this market signed a receipt."""
+        sent = decode(await read_body(request, self._room.worker.limits), _RECEIPT)
+        signed = signed_of({name: value for name, value in _fields(sent).items() if value is not None})
+        _, purchase = await self._room.worker.compute(lambda: self._room.market.verified(signed))
+        return answer(wire.Verified(True, purchase.state))  # type: ignore[arg-type]
+
+    def operations(self) -> list[Operation]:
+        """Return what the routes are."""
+        unknown = (errors.UnknownListingError, errors.WrongTokenError)
+        path = "/v1/market/listings"
+        return [
+            Operation("GET", "/v1/market", self.show_market, "Show what receipts are checked with.", answer=wire.About),
+            Operation("GET", path, self.list_listings, "List what is for sale.", answer=wire.Listings,
+                      problems=(errors.WrongTokenError,)),
+            Operation("GET", f"{path}/{{id}}", self.show_listing, "Show a listing and its curve.", answer=wire.Listing,
+                      problems=unknown),
+            Operation("GET", f"{path}/{{id}}/quote", self.show_quote, "Show what a level costs.", answer=wire.Quote,
+                      queries=EPSILON,
+                      problems=(*unknown, errors.NotAuthorisedError, errors.ListingStateError, errors.EpsilonError)),
+            Operation("POST", "/v1/market/receipts/verify", self.verify_receipt, "Check a receipt's signature.",
+                      wire.SignedReceipt, wire.Verified,
+                      problems=(errors.ReceiptForgedError, errors.UnknownPurchaseError)),
+        ]  # fmt: skip
+
+
+def _is_visible(listing: Listing, who: Account | None) -> bool:
+    return listing.state != "draft" or who is OPERATOR or (who is not None and who.number == listing.seller)
+
+
+def _fields(sent: wire.SignedReceipt) -> dict[str, object]:
+    key = {"public_key": sent.public_key} if isinstance(sent.public_key, str) else {}
+    return {"receipt": sent.receipt, "signature": sent.signature, **key}

@@ -1,0 +1,157 @@
+"""Sales of a release: a level that is out is handed out, a new one is drawn, kept, paid and signed in one commit."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from relaxdp.draw.key import Key
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.market import accounts, books, listings, purchases
+from relaxdp.market.accounts import Account
+from relaxdp.market.deals import Deal, Offer, check, deal_of, release_offer
+from relaxdp.market.files import digest_of, keep_file, write_file
+from relaxdp.market.goods import draw_level, read_level, write_level
+from relaxdp.market.levels import Neighbours, neighbours
+from relaxdp.market.listings import Level, Listing
+from relaxdp.market.purchases import OWNED, Purchase, receipt_of
+from relaxdp.market.receipts import Signer
+from relaxdp.market.schema import PURCHASES
+from relaxdp.market.store import next_number, time_text
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a buyer asks for."""
+
+    buyer: str
+    listing: str
+    epsilon: Decimal
+    upgrade: bool
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A level that was drawn and not kept yet: a file, and the neighbours that it comes from."""
+
+    between: Neighbours
+    path: Path
+    digest: str
+
+
+def authorised(levels: Mapping[int, Level]) -> Decimal | None:
+    """Return the largest epsilon that was delivered."""
+    return max((level.epsilon for level in levels.values() if level.delivered), default=None)
+
+
+def release_deal(connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal) -> Deal:
+    """Return what a level of a release means to a buyer: an upgrade costs the difference."""
+    offer = release_offer(listing, epsilon, authorised(listings.levels_of(connection, listing)))
+    owned = purchases.owned(connection, listing, buyer.number)
+    return deal_of(connection, offer, buyer, credit=0 if owned is None else owned.price)
+
+
+def prepare(connection: Connection, order: Order, key: Key, folder: Path) -> Drawn | None:
+    """Draw the level that an order needs, from a snapshot; None where it is out already.
+
+    The draw takes a while, so it is made before anybody holds the market. Whether its neighbours are still the nearest
+    ones is seen when it is kept.
+    """
+    listing, buyer = listings.find(connection, order.listing), accounts.named(connection, order.buyer)
+    deal = release_deal(connection, listing, buyer, order.epsilon)
+    check(deal, buyer, upgrade=order.upgrade, most=order.most)
+    if deal.is_owned:
+        return None
+    return draw(connection, listing, deal.offer, key, folder)
+
+
+def draw(connection: Connection, listing: Listing, offer: Offer, key: Key, folder: Path) -> Drawn | None:
+    """Draw a level between its nearest neighbours; None where it is out already."""
+    levels = listings.levels_of(connection, listing)
+    between = neighbours(offer.threshold, levels)
+    if between is None:
+        return None
+    upper, lower = (
+        None if end is None else read_level(write_file(connection, levels[end].digest, folder / f"{end}.parquet"))
+        for end in (between.upper, between.lower)
+    )
+    assert upper is not None  # noqa: S101
+    path = folder / "drawn.parquet"
+    write_level(draw_level(key, listing.id, offer.epsilon, offer.threshold, lower=lower, upper=upper), path)
+    return Drawn(between, path, digest_of(path))
+
+
+def sell(connection: Connection, order: Order, drawn: Drawn | None, signer: Signer, now: float) -> Purchase | None:
+    """Keep the level, take and give the credits, and sign: all of it or nothing. The market is held.
+
+    None says that another level was kept meanwhile between the neighbours: then the draw is made again from the new
+    ones. What was drawn before has not left this process.
+    """
+    listing, buyer = listings.find(connection, order.listing), accounts.named(connection, order.buyer)
+    deal = release_deal(connection, listing, buyer, order.epsilon)
+    check(deal, buyer, upgrade=order.upgrade, most=order.most)
+    if deal.is_owned:
+        return deal.owned
+    offer, levels = deal.offer, listings.levels_of(connection, listing)
+    between = neighbours(offer.threshold, levels)
+    if between is not None:
+        if drawn is None or drawn.between != between:
+            return None
+        keep_file(connection, drawn.path, drawn.digest)
+        level = Level(offer.threshold, offer.epsilon, False, between.lower, between.upper, drawn.digest)
+        listings.keep_level(connection, listing, level)
+        digest = drawn.digest
+    else:
+        digest = levels[offer.threshold].digest
+    purchase = record(connection, deal, buyer, digest, signer, now)
+    assert listing.seller is not None  # noqa: S101
+    pay(connection, purchase, listing, {listing.seller: deal.due})
+    return purchase
+
+
+def record(connection: Connection, deal: Deal, buyer: Account, digest: str, signer: Signer, now: float) -> Purchase:
+    """Write a purchase down, with the signature of its receipt."""
+    offer, owned = deal.offer, deal.owned
+    unsigned = Purchase(
+        number=next_number(connection, PURCHASES),
+        listing=offer.listing.number,
+        buyer=buyer.number,
+        epsilon=offer.epsilon,
+        threshold=offer.threshold,
+        price=offer.price,
+        paid=deal.due,
+        objects=offer.objects,
+        digest=digest,
+        state=OWNED,
+        previous=None if owned is None else owned.number,
+        issued=time_text(now),
+        signature="",
+    )
+    signed = signer.sign(receipt_of(unsigned, offer.listing, buyer, signer.fingerprint))
+    purchase = replace(unsigned, signature=signed.signature)
+    purchases.keep(connection, purchase)
+    return purchase
+
+
+def pay(connection: Connection, purchase: Purchase, listing: Listing, shares: Mapping[int, int]) -> None:
+    """Move what was paid from the buyer to whoever earned it."""
+    what = "bought" if purchase.previous is None else "upgraded"
+    books.post(
+        connection,
+        {purchase.buyer: -sum(shares.values()), **shares},
+        reason=f"{what} {listing.id} at {epsilon_text(purchase.epsilon)}",
+        issued=purchase.issued,
+        purchase=purchase.number,
+    )
+
+
+def workplace(stack: ExitStack) -> Path:
+    """Return a private folder for files on their way, which is gone in the end."""
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-market-")))

@@ -1,0 +1,81 @@
+"""A market to look at: a release of simulated answers, a pool of simulated people, a seller, two buyers and a sale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+
+from relaxdp.collector.client_address import Server
+from relaxdp.draw.key import Key
+from relaxdp.front import Categorical
+from relaxdp.law.epsilon import as_epsilon
+from relaxdp.market.client import MarketClient
+from relaxdp.market.client_pool import Pool
+from relaxdp.table.frames import release
+
+RELEASE, POOL = "heating", "night-shift"
+SELLER, BUYERS = "energy-office", ("anna", "ben")
+ROWS, MEMBERS, CREDITS = 4000, 80, 500
+_VALUES, _SHARES = ["gas", "electricity", "wood"], [0.6, 0.3, 0.1]
+_SOLD = "0.5"
+
+
+@dataclass(frozen=True, slots=True)
+class Traders:
+    """Who trades in the tour, by name, and their tokens, which the `repr` does not show."""
+
+    seller: tuple[str, str] = field(repr=False)
+    buyers: tuple[tuple[str, str], ...] = field(repr=False)
+
+
+def furnish(server: Server, token: str, folder: Path, *, seed: int) -> Traders:
+    """Fill an empty market; the seed decides what the simulated people answer."""
+    operator = MarketClient(server, token)
+    seller = operator.create_account(SELLER, "seller")["token"]
+    buyers = tuple((name, operator.create_account(name, "buyer")["token"]) for name in BUYERS)
+    for name in BUYERS:
+        operator.credit(name, CREDITS, "a purse for the tour")
+    random = np.random.default_rng(seed)
+    _list_release(MarketClient(server, seller), folder, random)
+    _open_pool(operator, random)
+    MarketClient(server, buyers[0][1]).buy(RELEASE, _SOLD)
+    return Traders((SELLER, seller), buyers)
+
+
+def _list_release(seller: MarketClient, folder: Path, random: np.random.Generator) -> None:
+    """Release a column at 1 and relax it to 2, as a data holder would, and deliver both."""
+    key, answers = Key.generate(), random.choice(_VALUES, ROWS, p=_SHARES)
+    table = pa.table({"household": [f"h-{number:05d}" for number in range(ROWS)], "heating": answers})
+    prices = {"points": [["0.1", 10], ["1", 100], ["2", 150], ["4", 200]]}
+    seller.create_listing("How households heat", prices, name=RELEASE, budget="4")
+    for epsilon in ("1", "2"):
+        released = release(
+            table,
+            {"heating": Categorical(_VALUES)},
+            id="household",
+            epsilon=epsilon,
+            key=key,
+            release=RELEASE,
+            ledger=folder / "seller.ledger",
+            budget=4,
+        )
+        file = folder / f"{RELEASE}-{epsilon}.parquet"
+        pa_parquet.write_table(released, file)
+        seller.deliver(RELEASE, file)
+
+
+def _open_pool(operator: MarketClient, random: np.random.Generator) -> None:
+    """Open a pool, and let people join it: each with a key, a limit and a least price of their own."""
+    encoding = {"name": "categorical", "values": ["no", "yes"]}
+    prices = {"formula": "4 + 6*epsilon"}
+    pool = Pool.of(operator.create_pool("Do you work at night?", encoding, prices, name=POOL), POOL)
+    for number in range(MEMBERS):
+        token = operator.create_account(f"person-{number + 1:02d}", "seller")["token"]
+        limit, minimum = random.choice(["1", "2"]), int(random.integers(0, 13))
+        answer = pool.answer(str(random.choice(pool.choices, p=[0.8, 0.2])))
+        body = pool.report(answer, key=Key.generate(), epsilon=as_epsilon(str(limit)))
+        MarketClient(operator.server, token).report(POOL, {**body, "minimum": minimum})

@@ -1,0 +1,171 @@
+"""What people see of the market: everybody, a buyer, a seller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+import msgspec
+from msgspec import UNSET
+from sqlalchemy import Connection
+
+from relaxdp.errors import EpsilonError
+from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.law.threshold import ONE
+from relaxdp.market import accounts, books, listings, pools, purchases, wire
+from relaxdp.market.deals import Deal
+from relaxdp.market.listings import Level, Listing
+from relaxdp.market.pools import Kept, Standing
+from relaxdp.market.prices import PricePoints
+from relaxdp.market.purchases import Purchase
+from relaxdp.market.sales import authorised
+from relaxdp.table.description import ColumnDescription, typed
+
+ENCODER = msgspec.json.Encoder()
+CURVE_POINTS = 24
+
+
+def encoding_view(described: ColumnDescription) -> wire.Encoding:
+    """Return what everybody may know of an encoding."""
+    values = UNSET if described.values is None else [typed(value) for value in described.values]
+    ends = UNSET if described.range is None else described.range
+    return wire.Encoding(described.encoding, dict(described.options), values, ends)
+
+
+def listing_view(connection: Connection, listing: Listing) -> wire.Listing:
+    """Return a listing with its curve: what each level would cost and tell."""
+    standing = pools.standing_of(connection, listing) if listing.kind == "pool" else None
+    most = _authorised(connection, listing, standing)
+    seller = None if listing.seller is None else accounts.numbered(connection, listing.seller).name
+    return wire.Listing(
+        id=listing.id,
+        kind=listing.kind,
+        title=listing.title,
+        seller=seller,
+        state=listing.state,  # type: ignore[arg-type]
+        encoding=None if listing.described is None else encoding_view(listing.described),
+        objects=listing.objects,
+        authorised=None if most is None else epsilon_text(most),
+        prices=msgspec.convert(listing.prices.to_json(), wire.Prices),
+        curve=[] if most is None else _curve(listing, most, standing),
+    )
+
+
+def _authorised(connection: Connection, listing: Listing, standing: Standing | None) -> Decimal | None:
+    return authorised(listings.levels_of(connection, listing)) if standing is None else standing.authorised
+
+
+def curve_levels(listing: Listing, most: Decimal) -> list[Decimal]:
+    """Return the levels of a curve: equal steps, in few digits, the price points, and the authorised epsilon."""
+    context = Context(prec=3, rounding=ROUND_FLOOR)
+    steps = {as_epsilon(context.divide(most * step, Decimal(CURVE_POINTS))) for step in range(1, CURVE_POINTS)}
+    points = listing.prices.points if isinstance(listing.prices, PricePoints) else ()
+    steps |= {epsilon for epsilon, _ in points[:CURVE_POINTS] if epsilon < most}
+    return [*sorted(step for step in steps if step < most), most]
+
+
+def _curve(listing: Listing, most: Decimal, standing: Standing | None) -> list[wire.CurvePoint]:
+    curve = []
+    for epsilon in curve_levels(listing, most):
+        try:
+            keep = Fraction(listing.encoding.threshold(epsilon), ONE)
+        except EpsilonError:  # too small to tell anything
+            continue
+        price, objects = listing.prices.price(epsilon, keep), listing.objects
+        if standing is not None:
+            objects = standing.willing(epsilon, price)
+            price *= objects
+        half_width = listing.half_width(epsilon, objects)
+        curve.append(wire.CurvePoint(epsilon_text(epsilon), price, objects, half_width))
+    return curve
+
+
+def quote_view(deal: Deal) -> wire.Quote:
+    """Return what a level costs."""
+    offer = deal.offer
+    return wire.Quote(
+        listing=offer.listing.id,
+        epsilon=epsilon_text(offer.epsilon),
+        threshold=str(offer.threshold),
+        price=offer.price,
+        due=0 if deal.is_owned else max(0, deal.due),  # whoever owns more has paid for less
+        owned=None if deal.owned is None else epsilon_text(deal.owned.epsilon),
+        objects=offer.objects,
+        half_width=offer.half_width,
+    )
+
+
+def purchase_view(connection: Connection, purchase: Purchase, *, new: bool = False) -> wire.Purchase:
+    """Return what a buyer got, and how far an upgrade may go now."""
+    listing = listings.numbered(connection, purchase.listing)
+    standing = pools.standing_of(connection, listing) if listing.kind == "pool" else None
+    most = _authorised(connection, listing, standing)
+    return wire.Purchase(
+        number=purchase.number,
+        listing=listing.id,
+        title=listing.title,
+        epsilon=epsilon_text(purchase.epsilon),
+        threshold=str(purchase.threshold),
+        retention=str(purchase.retention),
+        price=purchase.price,
+        paid=purchase.paid,
+        objects=purchase.objects,
+        half_width=listing.half_width(purchase.epsilon, purchase.objects),
+        digest=purchase.digest,
+        state=purchase.state,  # type: ignore[arg-type]
+        previous=purchase.previous,
+        issued=purchase.issued,
+        authorised=None if most is None else epsilon_text(most),
+        new=new,
+    )
+
+
+def seller_view(connection: Connection, listing: Listing, account: int) -> wire.SellerListing:
+    """Return a listing as its seller, or one member of a pool, sees it: income against privacy loss.
+
+    Against buyers the loss is the largest epsilon that was sold, refunded or not; against the platform, which holds
+    what was delivered, it is the largest epsilon delivered.
+    """
+    levels: Mapping[int, Level | Kept]
+    if listing.kind == "pool":
+        (member,) = pools.members_of(connection, listing, account)
+        sold, levels, minimum = purchases.with_member(connection, listing, account), member.levels, member.minimum
+    else:
+        sold, levels, minimum = purchases.of_listing(connection, listing), listings.levels_of(connection, listing), None
+    delivered = sorted(level.threshold for level in levels.values() if level.delivered)
+    loss_buyers = max((purchase.epsilon for purchase in sold), default=Decimal(0))
+    loss_platform = max((levels[threshold].epsilon for threshold in delivered), default=Decimal(0))
+    income = books.earned(connection, account, listing.number)
+    left = None if listing.budget is None else epsilon_text(Context(prec=80).subtract(listing.budget, loss_platform))
+    return wire.SellerListing(
+        listing=listing_view(connection, listing),
+        budget=None if listing.budget is None else epsilon_text(listing.budget),
+        delivered=[wire.DeliveredLevel(_name(levels, threshold), str(threshold)) for threshold in delivered],
+        sold=_sold(connection, account, sold, levels),
+        buyers=len({purchase.buyer for purchase in sold}),
+        income=income,
+        loss_buyers=epsilon_text(loss_buyers),
+        loss_platform=epsilon_text(loss_platform),
+        left=left,
+        minimum=minimum,
+    )
+
+
+def _sold(
+    connection: Connection, account: int, sold: Sequence[Purchase], levels: Mapping[int, Level | Kept]
+) -> list[wire.SoldLevel]:
+    found = []
+    for threshold in sorted({purchase.threshold for purchase in sold}):
+        own = [purchase for purchase in sold if purchase.threshold == threshold]
+        buyers = {purchase.buyer for purchase in own}
+        income = books.paid_in(connection, [purchase.number for purchase in own]).get(account, 0)
+        level, drawn_from = levels[threshold], None
+        if level.upper is not None:
+            drawn_from = (None if level.lower is None else _name(levels, level.lower), _name(levels, level.upper))
+        found.append(wire.SoldLevel(_name(levels, threshold), len(buyers), income, drawn_from))
+    return found
+
+
+def _name(levels: Mapping[int, Level | Kept], threshold: int) -> str:
+    return epsilon_text(levels[threshold].epsilon)
