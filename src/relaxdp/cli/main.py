@@ -28,6 +28,7 @@ COMMANDS = {
     "serve": "relaxdp.cli.serve:serve",
     "campaign": "relaxdp.cli.campaign:app",
     "simulate": "relaxdp.cli.simulate:simulate",
+    "market": "relaxdp.cli.market:app",
     "service": "relaxdp.cli.service:app",
     "tour": "relaxdp.cli.tour:tour",
 }

@@ -28,6 +28,11 @@ def serve(
     rate: Annotated[float, typer.Option(help="Requests a second of one client; 0 for no limit.", min=0)] = 100.0,
     burst: Annotated[float, typer.Option(help="Requests of one client at once.", min=1)] = 1000.0,
     body_limit: Annotated[int, typer.Option(help="Largest body of a request, in bytes.", min=1000)] = 1 << 20,
+    upload_limit: Annotated[int, typer.Option(help="Largest file of a delivery, in bytes.", min=1000)] = 256 << 20,
+    market_key: Annotated[
+        Path | None,
+        typer.Option(help="Key file of the market; made if missing.", show_default="beside a SQLite database"),
+    ] = None,
     idle_seconds: Annotated[float, typer.Option(help="How long a connection may stay silent.", min=0.1)] = 30.0,
     connections: Annotated[int, typer.Option(help="Connections that a worker keeps open.", min=10)] = 4096,
     embed: Annotated[
@@ -36,9 +41,10 @@ def serve(
     ] = None,
     request_log: Annotated[bool, typer.Option(help="Log requests, without addresses or contents.")] = True,
 ) -> None:
-    """Collect reports from devices, and estimate; SQLite by default, PostgreSQL by URL."""
+    """Serve the collector, the market and their pages; SQLite by default, PostgreSQL by URL."""
     try:
-        from relaxdp.collector.app import build  # noqa: PLC0415
+        from relaxdp.market.app import build  # noqa: PLC0415
+        from relaxdp.market.keys import open_market  # noqa: PLC0415
         from relaxdp.service.pages import sites_of  # noqa: PLC0415
         from relaxdp.service.run import BACKLOG, listen  # noqa: PLC0415
         from relaxdp.service.run import serve as run  # noqa: PLC0415
@@ -55,11 +61,11 @@ def serve(
         database=db, host=host, port=port, workers=workers, rate=rate, burst=burst, body_limit=body_limit,
         trusted_proxies=tuple(trusted_proxy or ()), request_log=request_log, certificate=certificate,
         certificate_key=certificate_key, idle_seconds=idle_seconds, most_connections=connections,
-        embed=tuple(sites_of(embed or ())),
+        embed=tuple(sites_of(embed or ())), upload_limit=upload_limit, market_key=market_key,
     )  # fmt: skip
     listening, address = listen(settings)
     try:
-        token = prepare(settings, token_file)
+        token = prepare(settings, token_file, opened=open_market)
     except BaseException:
         listening.close()
         raise

@@ -33,7 +33,8 @@ def restore(
     from relaxdp.service.backup import restore as restore_copy  # noqa: PLC0415
 
     restore_copy(source, db)
-    typer.echo(f"restored {source}; devices that withdrew after it was written must withdraw again")
+    typer.echo(f"restored {source}; devices that withdrew after it was written must withdraw again,")
+    typer.echo("and a market must not sell before the sales that it forgot are made again (docs/market.md)")
 
 
 @app.command("token")

@@ -1,4 +1,4 @@
-"""`relaxdp tour`: a service with a campaign to look at, on this machine and for a while."""
+"""`relaxdp tour`: a service with a campaign and a market to look at, on this machine and for a while."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ def tour(
     seed: Annotated[int, typer.Option(help="Decides what the devices answer.", min=0)] = 1,
     stay: Annotated[bool, typer.Option(help="Keep the service running until Ctrl-C.")] = True,
 ) -> None:
-    """Start a service with an empty database, let simulated devices answer, and show where to look."""
+    """Start a service with an empty database, let simulated people answer and trade, and show where to look."""
     try:
         from relaxdp.collector.client_operator import Operator  # noqa: PLC0415
         from relaxdp.collector.simulate_server import own_server  # noqa: PLC0415
         from relaxdp.collector.simulate_tour import OWN, campaigns  # noqa: PLC0415
+        from relaxdp.market.tour import furnish  # noqa: PLC0415
     except ImportError:
         raise MissingPartError(
             "the service needs more packages: pip install 'relaxdp[server]'. Nothing was started."
@@ -40,7 +41,14 @@ def tour(
                 operator.create(each)
             typer.echo(f"dashboard       {running.server}/")
             typer.echo(f"operator token  {running.token}")
-            typer.echo(f"a survey        {running.server}/survey/{OWN}   (answer it, and relax it on the dashboard)\n")
+            typer.echo(f"a survey        {running.server}/survey/{OWN}   (answer it, and relax it on the dashboard)")
+            traders = furnish(running.server, running.token, Path(folder), seed=seed)
+            typer.echo(
+                f"the market      {running.server}/market   (sign in with one of these tokens, or the operator's)"
+            )
+            for role, (name, token) in [("seller", traders.seller), *(("buyer", each) for each in traders.buyers)]:
+                typer.echo(f"{f'{role} {name}':<20}  {token}")
+            typer.echo("")
             sys.stdout.flush()
             _watch(operator, devices=devices, seed=seed, pace=pace)
             if stay:

@@ -1,0 +1,36 @@
+"""`relaxdp market ...`: sell a release at every level below its own, buy levels, and upgrade them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import typer
+
+from relaxdp.cli import market_browse, market_buy, market_join, market_operate, market_receipt, market_sell
+
+app = typer.Typer(help="Sell and buy released data, level by level, on a market.", no_args_is_help=True)
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "list": market_browse.list_,
+    "show": market_browse.show,
+    "deliver": market_sell.deliver,
+    "sales": market_sell.sales,
+    "budget": market_sell.budget,
+    "close": market_sell.close,
+    "buy": market_buy.buy,
+    "upgrade": market_buy.upgrade,
+    "owned": market_buy.owned,
+    "download": market_buy.download,
+    "receipt": market_receipt.receipt,
+    "statement": market_operate.statement,
+    "refund": market_operate.refund,
+    "join": market_join.join,
+    "account": market_operate.account,
+    "accounts": market_operate.accounts,
+    "credit": market_operate.credit,
+    "pool": market_operate.pool,
+    "books": market_operate.books,
+}
+"""In the order of the help text."""
+for _name, _command in COMMANDS.items():
+    app.command(_name)(_command)

@@ -1,0 +1,82 @@
+"""`relaxdp market list|show`: what is for sale, and what it costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relaxdp.cli.market_options import (
+    CaFile,
+    FormulaOption,
+    JsonOption,
+    Listing,
+    PricesOption,
+    ServerOption,
+    TokenFile,
+    level,
+    needed_prices,
+    open_market,
+    say,
+)
+from relaxdp.cli.market_sell import put_up
+from relaxdp.cli.market_tables import curve_table, heading, listings_table, quote_text, seller_text
+from relaxdp.errors import OptionError
+
+
+def list_(
+    server: ServerOption,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A released Parquet file to put up for sale.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="What is sold, as buyers read it.")] = None,
+    name: Annotated[str | None, typer.Option("--id", help="Name of the listing  [default: a random one]")] = None,
+    prices: PricesOption = None,
+    formula: FormulaOption = None,
+    budget: Annotated[
+        str | None, typer.Option(help="The largest epsilon that you will ever deliver; it may be raised later.")
+    ] = None,
+    column: Annotated[str | None, typer.Option(help="The released column, where the file has several.")] = None,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List what is for sale; or, with a FILE, put a release up for sale.
+
+    The market gets the file's reports and never a truth or a key. It sells any level up to the one that it got.
+    """
+    if file is None:
+        given = {"--title": title, "--id": name, "--prices": prices, "--formula": formula, "--budget": budget}
+        for option, content in {**given, "--column": column}.items():
+            if content is not None:
+                raise OptionError(f"{option} goes with a FILE that is put up for sale. Nothing was sent.")
+        found = open_market(server, token_file, ca_file, token=False).listings()
+        say({"listings": found}, as_json, lambda: [listings_table(found)])
+        return
+    if title is None:
+        raise OptionError("what is put up for sale needs a --title. Nothing was sent.")
+    asked = needed_prices(prices, formula)
+    market = open_market(server, token_file, ca_file)
+    made = put_up(
+        market, file, title, asked, name=name, budget=None if budget is None else level(budget), column=column
+    )
+    say(made, as_json, lambda: [seller_text(made)])
+
+
+def show(
+    listing: Listing,
+    server: ServerOption,
+    epsilon: Annotated[str | None, typer.Option(help="Ask for the price of this level.")] = None,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a listing: its price and its precision at every level, or a quote for one of them."""
+    market = open_market(server, token_file, ca_file, token=False)
+    if epsilon is not None:
+        quote = market.quote(listing, level(epsilon))
+        say(quote, as_json, lambda: [quote_text(quote)])
+        return
+    found = market.listing(listing)
+    say(found, as_json, lambda: [heading(found), curve_table(found)])

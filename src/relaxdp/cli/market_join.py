@@ -1,0 +1,84 @@
+"""`relaxdp market join`: a single seller's answer becomes a report on this machine, and only the report leaves."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from relaxdp.cli.market_options import CaFile, JsonOption, ServerOption, TokenFile, afterwards, open_market, say
+from relaxdp.cli.market_tables import credits_text, text
+from relaxdp.collector.client import tidy
+from relaxdp.draw.key import Key
+from relaxdp.draw.private_file import PrivateFileError, read_private
+from relaxdp.errors import OptionError
+from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.market.client import understood
+from relaxdp.market.client_pool import Pool, remember
+
+_LONGEST_ANSWER = 10_000
+_MOST_SHOWN = 20
+
+
+def join(
+    pool: Annotated[str, typer.Argument(metavar="POOL", help="Name of the pool.", show_default=False)],
+    key: Annotated[Path, typer.Option(help="Your key file; keep it as long as you may want to raise your limit.")],
+    epsilon: Annotated[str, typer.Option(help="Your limit: nothing above it is ever sold.", show_default=False)],
+    server: ServerOption,
+    minimum: Annotated[int, typer.Option(help="Be in no sale that pays you less.", min=0)] = 0,
+    answer_file: Annotated[
+        Path | None, typer.Option(help="Private file with your answer  [default: you are asked for it]")
+    ] = None,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Join a pool with one report, or raise your limit there with the same key and the same answer.
+
+    Your answer and your key stay on this machine. Choose the limit before you think of the answer: a limit that depends
+    on the answer tells of it.
+    """
+    limit = as_epsilon(epsilon)
+    secret = Key.load(key)
+    market = open_market(server, token_file, ca_file)
+    with understood():
+        role = market.me()["role"]
+    if role != "seller":
+        raise OptionError(
+            f"a pool is joined with a seller's token, and this one is of a {tidy(str(role))}. Nothing was sent."
+        )
+    joined = Pool.of(market.listing(pool), pool)
+    answer = joined.answer(_asked(joined) if answer_file is None else _read(answer_file))
+    body: dict[str, Any] = {**joined.report(answer, key=secret, epsilon=limit), "minimum": minimum}
+    remember(joined, answer, key=secret, beside=key)
+    with afterwards("If you ask again, use the same key and the same answer."):
+        found = market.report(pool, body)
+    words = (
+        f"joined {text(pool)} at epsilon {epsilon_text(limit)}, for at least {credits_text(minimum)} in each sale\n"
+        f"all that was sent of your answer: {text(body['report'])}"
+    )
+    say(found, as_json, lambda: [words])
+
+
+def _asked(pool: Pool) -> str:
+    """Ask for the answer, without showing it while it is typed."""
+    if not sys.stdin.isatty():
+        raise OptionError(
+            "there is no terminal to ask for the answer: name a private file with --answer-file. Nothing was sent."
+        )
+    choices = pool.choices
+    shown = f" ({', '.join(choices)})" if 0 < len(choices) <= _MOST_SHOWN else ""
+    return getpass.getpass(f"{tidy(pool.title)}{tidy(shown)}\nyour answer, which stays here and is not shown: ")
+
+
+def _read(file: Path) -> str:
+    try:
+        content = read_private(file, _LONGEST_ANSWER)
+    except PrivateFileError as problem:
+        raise OptionError(f"the answer file {str(file)!r} {problem}. Nothing was sent.") from None
+    if content is None:
+        raise OptionError(f"there is no answer file {str(file)!r}. Nothing was sent.")
+    return content.decode("utf-8", "replace")

@@ -1,0 +1,126 @@
+"""What the commands of the market have in common: options, how prices are written, and how an error goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+from relaxdp.collector.client import Client
+from relaxdp.collector.client_address import Server
+from relaxdp.collector.client_operator import VARIABLE, operator_token
+from relaxdp.errors import EpsilonError, OptionError, RelaxdpError, TokenError
+from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.market.client import MarketClient, understood
+
+ServerOption = Annotated[
+    str, typer.Option("--server", envvar="RELAXDP_SERVER", help="Address of the market.", show_default=False)
+]
+TokenFile = Annotated[
+    Path | None, typer.Option("--token-file", help="File with your token  [default: RELAXDP_TOKEN is read]")
+]
+CaFile = Annotated[Path | None, typer.Option("--ca-file", help="Certificates to trust, for a private authority.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Listing = Annotated[str, typer.Argument(metavar="LISTING", help="Name of the listing.", show_default=False)]
+Number = Annotated[int, typer.Argument(metavar="NUMBER", help="Number of the purchase.", min=1, show_default=False)]
+PricesOption = Annotated[
+    str | None, typer.Option("--prices", help="Points of the price curve, like 0.1:10,0.5:40,1:100.")
+]
+FormulaOption = Annotated[
+    str | None, typer.Option("--formula", help='The price as a formula, like "10 + 90*epsilon" or "200*precision".')
+]
+
+_POINTS = "prices are points such as 0.1:10,0.5:40,1:100: an epsilon, a colon, whole credits. Nothing was sent."
+
+
+def open_market(server: str, token_file: Path | None, ca_file: Path | None, *, token: bool = True) -> MarketClient:
+    """Return the market at an address, with the token of whoever asks; `token` says whether one is needed."""
+    found = None
+    if token_file is not None or os.environ.get(VARIABLE):
+        try:
+            found = operator_token(token_file, os.environ)
+        except TokenError as problem:  # here everybody has one, not only the operator
+            raise TokenError(problem.message.replace("operator token", "token")) from None
+    elif token:
+        raise TokenError(f"a token is needed: set {VARIABLE}, or name a file with --token-file.")
+    return MarketClient(Server.parse(server), found, _client(ca_file))
+
+
+def as_nobody(server: str, ca_file: Path | None) -> MarketClient:
+    """Return the market as it is asked by somebody who need not say who they are."""
+    return MarketClient(Server.parse(server), None, _client(ca_file))
+
+
+def prices_of(points: str | None, formula: str | None) -> dict[str, Any] | None:
+    """Return prices as the market takes them; None where none were given."""
+    if points is not None and formula is not None:
+        raise OptionError("prices are given as --prices or as a --formula, not as both. Nothing was sent.")
+    if points is None:
+        return None if formula is None else {"formula": formula}
+    return {"points": [_point(part) for part in points.split(",")]}
+
+
+def needed_prices(points: str | None, formula: str | None) -> dict[str, Any]:
+    """Return prices, or say how they are given."""
+    prices = prices_of(points, formula)
+    if prices is None:
+        raise OptionError("say what it costs: --prices 0.1:10,1:100 or --formula '10 + 90*epsilon'. Nothing was sent.")
+    return prices
+
+
+def level(epsilon: str) -> str:
+    """Return the one spelling of an epsilon."""
+    return epsilon_text(as_epsilon(epsilon))
+
+
+def say(content: Any, as_json: bool, words: Callable[[], list[Any]]) -> None:
+    """Print an answer: as JSON for programs, otherwise in sentences and tables."""
+    if as_json:
+        typer.echo(json.dumps(content))
+        return
+    with understood():
+        parts = words()
+    for part in parts:
+        Console().print(part, highlight=False, soft_wrap=isinstance(part, str))
+
+
+@contextmanager
+def afterwards(sentence: str) -> Iterator[None]:
+    """Add to an error what had happened before it, and how to go on."""
+    try:
+        yield
+    except RelaxdpError as problem:
+        raise type(problem)(f"{problem.message} {sentence}", **problem.fields) from None
+
+
+@contextmanager
+def waiting(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Show that something goes on, where there is a terminal; gives a function that is told how many bytes went by."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda moved: bar.advance(task, moved)
+    sys.stderr.flush()
+
+
+def _client(ca_file: Path | None) -> Client:
+    return Client(attempts=3, ca_file=None if ca_file is None else str(ca_file))
+
+
+def _point(part: str) -> list[Any]:
+    epsilon, _, price = part.strip().partition(":")
+    if not price.strip().isascii() or not price.strip().isdigit() or len(price) > 30:
+        raise OptionError(_POINTS)
+    try:
+        return [level(epsilon), int(price)]
+    except EpsilonError:
+        raise OptionError(_POINTS) from None

@@ -1,0 +1,109 @@
+"""`relaxdp market receipt`: what was bought, proven by the market's signature; checked here, not believed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from relaxdp.cli.market_options import CaFile, JsonOption, TokenFile, as_nobody, open_market, say
+from relaxdp.cli.market_tables import receipt_table
+from relaxdp.errors import OptionError, TableFileError
+from relaxdp.market.receipts import MOST_LETTERS, Receipt, SignedReceipt, check_data, read_signed, verify
+from relaxdp.table.temporary import aside, put_in_place
+
+_HEX = re.compile("[0-9a-fA-F]{64}")
+
+
+def receipt(
+    number: Annotated[
+        int | None, typer.Argument(metavar="NUMBER", help="Number of a purchase, whose receipt is shown.", min=1)
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the signed receipt to this file, as JSON.")] = None,
+    check: Annotated[Path | None, typer.Option(help="Check the receipt in this file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Check that this file is the one that was bought.")] = None,
+    public_key: Annotated[
+        str | None, typer.Option(help="The market's public key, 64 hexadecimal digits  [default: the market is asked]")
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option("--server", envvar="RELAXDP_SERVER", help="Address of the market.")
+    ] = None,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the receipt of a purchase and check its signature, or check one that lies in a file.
+
+    With a --public-key that you got from the market before, a file is checked without asking anybody.
+    """
+    if (number is None) == (check is None):
+        raise OptionError("say which receipt: the NUMBER of a purchase, or --check FILE. Nothing was checked.")
+    if number is not None:
+        if data is not None or public_key is not None:
+            raise OptionError("--data and --public-key go with --check FILE. Nothing was checked.")
+        signed = open_market(_needed(server), token_file, ca_file).receipt(number)
+        if out is not None:
+            save_receipt(signed, out)
+    else:
+        assert check is not None  # noqa: S101 (one of the two is there)
+        if out is not None:
+            raise OptionError("--out goes with the NUMBER of a purchase. Nothing was checked.")
+        signed = _read(check)
+        verify(signed, _key(public_key, server, ca_file))
+        if data is not None:
+            check_data(signed.receipt, data)
+    say(signed.to_json(), as_json, lambda: [receipt_table(signed.receipt), _verdict(signed.receipt, data, out)])
+
+
+def receipt_beside(file: Path) -> Path:
+    """Return where the receipt of a file that was bought lies."""
+    return file.with_name(f"{file.name}.receipt.json")
+
+
+def save_receipt(signed: SignedReceipt, target: Path) -> None:
+    """Write a receipt to a file, which appears when it is whole and is never overwritten."""
+    try:
+        with aside(target) as place:
+            place.write_text(json.dumps(signed.to_json(), indent=2) + "\n", "utf-8")
+            put_in_place(place, target)
+    except TableFileError as problem:
+        raise TableFileError(problem.message.replace("released", "written"), **problem.fields) from None
+    except OSError as problem:
+        raise TableFileError(f"{str(target)!r} cannot be written: {problem.strerror}. Nothing was written.") from None
+
+
+def _read(file: Path) -> SignedReceipt:
+    try:
+        with file.open("rb") as content:
+            return read_signed(content.read(MOST_LETTERS + 1))
+    except OSError as problem:
+        raise TableFileError(f"{str(file)!r} cannot be read: {problem.strerror}. Nothing was checked.") from None
+
+
+def _key(public_key: str | None, server: str | None, ca_file: Path | None) -> bytes:
+    """Return the key to check with: one that the person brought along, or the market's own; never the receipt's."""
+    if public_key is None:
+        if server is None:
+            raise OptionError(
+                "to check a receipt, give the market's --public-key or its --server. Nothing was checked."
+            )
+        return as_nobody(server, ca_file).public_key()
+    if not _HEX.fullmatch(public_key):
+        raise OptionError("the public key of a market is 64 hexadecimal digits. Nothing was checked.")
+    return bytes.fromhex(public_key)
+
+
+def _verdict(receipt: Receipt, data: Path | None, out: Path | None) -> str:
+    file = "" if data is None else ", and the file is the one that was bought"
+    written = "" if out is None else f"\nwrote {escape(str(out))}"
+    return f"the signature is that of the market {receipt.market}{file}{written}"
+
+
+def _needed(server: str | None) -> str:
+    if server is None:
+        raise OptionError("say which market: --server or RELAXDP_SERVER. Nothing was asked.")
+    return server

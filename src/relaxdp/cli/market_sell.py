@@ -1,0 +1,122 @@
+"""`relaxdp market deliver|sales|budget|close`: what a seller does."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relaxdp.cli.market_options import (
+    CaFile,
+    FormulaOption,
+    JsonOption,
+    Listing,
+    PricesOption,
+    ServerOption,
+    TokenFile,
+    afterwards,
+    level,
+    open_market,
+    prices_of,
+    say,
+    waiting,
+)
+from relaxdp.cli.market_tables import sales_tables, seller_text, text
+from relaxdp.errors import RefusedByServerError, RelaxdpError
+from relaxdp.market.client import Content, MarketClient, understood
+from relaxdp.market.client_delivery import sendable
+
+
+def put_up(
+    market: MarketClient,
+    file: Path,
+    title: str,
+    prices: Content,
+    *,
+    name: str | None,
+    budget: str | None,
+    column: str | None,
+) -> Content:
+    """Make a listing and its first delivery."""
+    with sendable(file, column) as (place, released):
+        made = market.create_listing(title, prices, name=name, budget=budget)
+        with understood():
+            listing = str(made["listing"]["id"])
+        words = [listing, str(file)] if column is None else [listing, str(file), "--column", column]
+        again = f"`relaxdp market deliver {shlex.join(words)}` continues it."
+        try:
+            return _delivered(market, listing, place, released)
+        except RefusedByServerError as problem:
+            said = f"{problem.message} The listing {listing!r} remains a draft: {again}"
+            raise RefusedByServerError(said, **problem.fields) from None
+        except RelaxdpError as problem:
+            said = f"{problem.message} The listing {listing!r} was made; if it is still a draft, {again}"
+            raise type(problem)(said, **problem.fields) from None
+
+
+def _delivered(market: MarketClient, listing: str, place: Path, column: str) -> Content:
+    with waiting("delivering", place.stat().st_size) as moved:
+        return market.deliver(listing, place, column=column, moved=moved)
+
+
+def deliver(
+    listing: Listing,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The relaxed release, a Parquet file.")],
+    server: ServerOption,
+    prices: PricesOption = None,
+    formula: FormulaOption = None,
+    column: Annotated[str | None, typer.Option(help="The released column, where the file has several.")] = None,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Deliver a relaxed release, which authorises sales up to its epsilon. It cannot be taken back.
+
+    Prices may be extended on the way; they are sent first, and stay as they are for what is on sale already.
+    """
+    asked = prices_of(prices, formula)
+    market = open_market(server, token_file, ca_file)
+    with sendable(file, column) as (place, released):
+        if asked is not None:
+            market.extend_prices(listing, asked)
+        with afterwards("The prices were extended.") if asked is not None else nullcontext():
+            found = _delivered(market, listing, place, released)
+    say(found, as_json, lambda: [seller_text(found)])
+
+
+def sales(
+    server: ServerOption, token_file: TokenFile = None, ca_file: CaFile = None, as_json: JsonOption = False
+) -> None:
+    """Show what you sell: levels, income, and the privacy loss against buyers and against the platform."""
+    found = open_market(server, token_file, ca_file).sales()
+    say(found, as_json, lambda: sales_tables(found))
+
+
+def budget(
+    listing: Listing,
+    epsilon: Annotated[str, typer.Argument(metavar="EPSILON", help="The new budget; it must be larger.")],
+    server: ServerOption,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Raise the largest epsilon that you will ever deliver. It cannot be lowered again."""
+    found = open_market(server, token_file, ca_file).raise_budget(listing, level(epsilon))
+    say(found, as_json, lambda: [seller_text(found)])
+
+
+def close(
+    listing: Listing,
+    server: ServerOption,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sell no more of your listing, or (operator) from a pool. What was bought stays bought."""
+    market = open_market(server, token_file, ca_file)
+    operator = market.me().get("role") == "operator"
+    found = market.close_pool(listing) if operator else market.close(listing)
+    say(found, as_json, lambda: [f"{text(listing)} is closed: nothing more is sold, and what was bought stays bought"])
