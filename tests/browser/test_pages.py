@@ -16,9 +16,11 @@ import pytest
 from tests.browser.dashboard_operator import commute, report_all
 from tests.servers.collectors import STORES, Running, running
 
+from relaxdp.collector.client_address import Server
 from relaxdp.errors import ServiceError
 from relaxdp.estimate.planning import half_width, objects_for
 from relaxdp.front import Categorical
+from relaxdp.market.client import MarketClient
 from relaxdp.service.pages import sites_of
 
 POLICY = (
@@ -40,6 +42,7 @@ def test_policy(server: Running) -> None:
     """Only the survey may be framed, and only by the sites that were named."""
     framed = {
         "/": "'none'",
+        "/market": "'none'",
         "/survey/any": "https://shop.example https://*.example.org:8443",
         "/static/dashboard.js": "'none'",
     }
@@ -140,6 +143,25 @@ def check_history(server: Running, tmp_path: Path) -> None:
     assert server.ask("GET", f"/v1/campaigns/{name}/history", operator=True).error == "campaign_reduced"
 
 
+def check_market(shown: str) -> None:
+    """The market of the tour is open: a release and a pool are on sale, a level is sold, and all tokens are good."""
+    found = re.search(r"the market +(http://127\.0\.0\.1:\d+)/market", shown)
+    assert found
+    with urlopen(f"{found[1]}/market") as answer:
+        assert b"market.js" in answer.read()
+    server = Server.parse(found[1])
+    tokens = {
+        name: MarketClient(server, token) for name, token in re.findall(r"(?:seller|buyer) (\S+) +(\S+)\n", shown)
+    }
+    assert [client.me()["role"] for client in tokens.values()] == ["seller", "buyer", "buyer"]
+    listings = {each["kind"]: each for each in MarketClient(server).listings()}
+    assert (listings["release"]["objects"], listings["pool"]["objects"]) == (4000, 80)
+    (sale,) = tokens["energy-office"].sales()["listings"]
+    assert (sale["loss_buyers"], sale["loss_platform"], sale["left"]) == ("0.5", "2", "2")
+    assert sale["income"] == 500 - tokens["anna"].me()["balance"] == 50
+    assert tokens["ben"].me()["balance"] == 500
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_tour(tmp_path: Path, number: signal.Signals) -> None:
     """The tour shows where to look, its devices answer until it is precise enough, and it leaves nothing behind."""
@@ -163,6 +185,7 @@ def test_tour(tmp_path: Path, number: signal.Signals) -> None:
         assert "finished by itself" in shown
         with urlopen(address[1]) as answer:
             assert b"dashboard.js" in answer.read()
+        check_market(shown)
         assert list(tmp_path.iterdir())
         process.send_signal(number)
         assert "everything removed" in process.stdout.read()

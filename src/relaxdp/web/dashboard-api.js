@@ -1,4 +1,4 @@
-/** The service, as an operator's page asks it. The token travels in a header and never in an address. */
+/** The service, as the pages ask it. The token travels in a header and never in an address. */
 
 const BASE = new URL("../v1/", import.meta.url);
 const AWAY = "The service does not answer. If something was to be changed, look whether it was before you ask again.";
@@ -20,7 +20,7 @@ export class Problem extends Error {
 export class Api {
   #token;
 
-  /** @param {string} token */
+  /** @param {string | null} token null for whoever has not signed in */
   constructor(token) {
     this.#token = token;
   }
@@ -35,6 +35,18 @@ export class Api {
    */
   async ask(method, path, body) {
     return (await this.#fetch(path, { method, body })).json();
+  }
+
+  /**
+   * Hand over a file and return the JSON of the answer.
+   *
+   * @param {string} path
+   * @param {Blob} file
+   * @param {string} type the media type; a browser knows few of them by the name of the file
+   * @returns {Promise<any>}
+   */
+  async send(path, file, type) {
+    return (await this.#fetch(path, { method: "POST", body: file, type })).json();
   }
 
   /**
@@ -73,13 +85,13 @@ export class Api {
 
   /**
    * @param {string} path
-   * @param {{ method?: string, body?: unknown, signal?: AbortSignal }} options
+   * @param {{ method?: string, body?: unknown, type?: string, signal?: AbortSignal }} options
    */
-  async #fetch(path, { method = "GET", body, signal }) {
+  async #fetch(path, { method = "GET", body, type = "application/json", signal }) {
     /** @type {Record<string, string>} */
-    const headers = { authorization: `Bearer ${this.#token}` };
-    if (body !== undefined) headers["content-type"] = "application/json";
-    const content = body === undefined ? undefined : JSON.stringify(body);
+    const headers = this.#token === null ? {} : { authorization: `Bearer ${this.#token}` };
+    if (body !== undefined) headers["content-type"] = type;
+    const content = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
     let answer;
     try {
       answer = await fetch(new URL(path, BASE), { method, headers, body: content, signal, credentials: "omit", redirect: "error", cache: "no-store" });

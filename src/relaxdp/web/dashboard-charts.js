@@ -22,6 +22,17 @@ const LETTER = 7;
 export function scaleOf(rows, measure) {
   const low = measure.numeric ? Math.min(...rows.map((row) => row.low)) : 0;
   const high = Math.max(...rows.map((row) => row.high), measure.numeric ? -Infinity : 0.01);
+  return ticksOf(low, high);
+}
+
+/**
+ * Return round ticks that hold two numbers between them.
+ *
+ * @param {number} low
+ * @param {number} high
+ * @returns {Scale}
+ */
+export function ticksOf(low, high) {
   const step = roundStep((high - low || 1) / 4);
   const first = Math.floor(low / step + 1e-9);
   const last = Math.max(first + 1, Math.ceil(high / step - 1e-9));
@@ -125,8 +136,12 @@ function spoken(name, points, now, measure) {
   return parts.length > 0 ? `${name}: ${parts.join(", ")}` : `${name}: no reports yet`;
 }
 
-/** @param {number} size */
-function roundStep(size) {
+/**
+ * Return the smallest round number that is not below a size.
+ *
+ * @param {number} size
+ */
+export function roundStep(size) {
   const power = 10 ** Math.floor(Math.log10(size));
   return power * [1, 2, 2.5, 5, 10].filter((each) => each * power >= size * 0.999)[0];
 }

@@ -1,8 +1,8 @@
 /** From what a person typed to a campaign's definition, with a sentence for whatever cannot be meant. */
 
-const DECIMAL = /^[0-9]+(\.[0-9]+)?$/;
+import { DECIMAL, NAME } from "./dashboard-fields.js";
+
 const NUMBER = /^[-+]?[0-9]+(\.[0-9]+)?$/;
-const ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
 const MOST_DEVICES = 1e15;
 
 /** @param {FormData} data */
@@ -32,7 +32,7 @@ export function checked(data) {
   /** @type {Record<string, string>} */
   const wrong = { ...checkedPlan(data) };
   if (read(data, "question") === "") wrong.question = "A campaign needs a question.";
-  if (read(data, "id") !== "" && !ID.test(read(data, "id"))) wrong.id = "Small letters, digits and hyphens, at most 64.";
+  if (read(data, "id") !== "" && !NAME.test(read(data, "id"))) wrong.id = "Small letters, digits and hyphens, at most 64.";
   if (data.get("advance") === "devices" && !isCount(read(data, "devices"))) wrong.devices = "A whole number, from 1 on.";
   const closes = read(data, "closes");
   if (closes !== "" && new Date(closes) <= new Date()) wrong.closes = "This has passed already.";

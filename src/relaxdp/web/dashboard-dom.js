@@ -27,6 +27,16 @@ export function s(tag, attributes = {}, ...children) {
 }
 
 /**
+ * Replace what is in an element; null and undefined are left out.
+ *
+ * @param {Element} element
+ * @param {...(Node | string | number | null | undefined)} children
+ */
+export function put(element, ...children) {
+  element.replaceChildren(...present(children));
+}
+
+/**
  * Return a definition list of names and what they are; names without a value are left out.
  *
  * @param {[string, Node | string | number | null][]} pairs
@@ -77,6 +87,18 @@ export function confirmed({ title, text, yes, danger = true }) {
 }
 
 /**
+ * Hand a file to the person. The token is in a header, so a plain link to it would not do.
+ *
+ * @param {Blob} file
+ * @param {string} name
+ */
+export function save(file, name) {
+  const address = URL.createObjectURL(file);
+  h("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
+/**
  * @param {any} element
  * @param {Record<string, any>} attributes
  * @param {(Node | string | number | null | undefined)[]} children
@@ -87,6 +109,9 @@ function filled(element, attributes, children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined).map((child) => (child instanceof Node ? child : String(child))));
+  element.append(...present(children));
   return element;
 }
+
+/** @param {(Node | string | number | null | undefined)[]} children */
+const present = (children) => children.filter((child) => child !== null && child !== undefined).map((child) => (child instanceof Node ? child : String(child)));

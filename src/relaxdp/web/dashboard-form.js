@@ -1,8 +1,9 @@
 /** A new campaign: its question, its levels, and what to expect of them while they are chosen. */
 
 import { advicePart } from "./dashboard-advice.js";
-import { h, notice } from "./dashboard-dom.js";
 import { checked, definitionOf } from "./dashboard-definition.js";
+import { h, notice } from "./dashboard-dom.js";
+import { field, mark } from "./dashboard-fields.js";
 
 const ENCODINGS = [
   ["auto", "the best one for these answers"],
@@ -25,21 +26,8 @@ export function showForm(api, main) {
   function changed() {
     const data = new FormData(form);
     for (const part of form.querySelectorAll("[data-for]")) part.hidden = ![data.get("kind"), data.get("advance")].includes(part.dataset.for);
-    if (form.querySelector("[aria-invalid]") !== null) mark(checked(data));
+    if (form.querySelector("[aria-invalid]") !== null) mark(form, checked(data));
     advice.update(data);
-  }
-
-  /** @param {Record<string, string>} wrong a sentence for each field that has to be changed */
-  function mark(wrong) {
-    for (const input of form.elements) {
-      const place = form.querySelector(`#${input.name}-wrong`);
-      if (place === null || input.type === "radio") continue;
-      place.textContent = wrong[input.name] ?? "";
-      if (wrong[input.name]) input.setAttribute("aria-invalid", "true");
-      else input.removeAttribute("aria-invalid");
-    }
-    const first = form.querySelector("[aria-invalid]");
-    return first;
   }
 
   /** @param {Event} event */
@@ -47,9 +35,8 @@ export function showForm(api, main) {
     event.preventDefault();
     problem.replaceChildren();
     const data = new FormData(form);
-    const first = mark(checked(data));
+    const first = mark(form, checked(data));
     if (first !== null) {
-      first.closest("details")?.setAttribute("open", "");
       first.focus();
       return;
     }
@@ -116,26 +103,6 @@ function fields(advice) {
       h("label", { class: "choice" }, h("input", { type: "checkbox", name: "invitations" }), "Only invited devices may take part"),
     ),
   ];
-}
-
-/**
- * @param {string} name
- * @param {string} label
- * @param {any} input
- * @param {string} [hint]
- */
-function field(name, label, input, hint) {
-  input.id = name;
-  input.name = name;
-  input.setAttribute("aria-describedby", `${name}-hint ${name}-wrong`);
-  return h(
-    "div",
-    { class: "field" },
-    h("label", { for: name }, label),
-    input,
-    h("span", { class: "wrong", id: `${name}-wrong` }),
-    h("span", { class: "hint", id: `${name}-hint` }, hint ?? ""),
-  );
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Files, invitations and settings of a campaign. */
 
-import { facts, h, notice } from "./dashboard-dom.js";
+import { facts, h, notice, save } from "./dashboard-dom.js";
 import { measureOf, moment, whole } from "./dashboard-words.js";
 
 const MOST_INVITATIONS = 10_000;
@@ -12,9 +12,9 @@ const MOST_INVITATIONS = 10_000;
  */
 export function exportPart(api, path, id) {
   const problem = h("div", {});
-  const estimates = h("button", { type: "button", onclick: () => save("estimate.parquet", `${id}-estimate.parquet`) }, "Download estimates");
+  const estimates = h("button", { type: "button", onclick: () => download("estimate.parquet", `${id}-estimate.parquet`) }, "Download estimates");
   const level = h("select", { id: "export-level" });
-  const reports = h("button", { type: "button", onclick: () => save(`export?level=${level.value}`, `${id}-${level.value}.parquet`) }, "Download reports");
+  const reports = h("button", { type: "button", onclick: () => download(`export?level=${level.value}`, `${id}-${level.value}.parquet`) }, "Download reports");
   const choice = h("div", {}, h("div", { class: "field" }, h("label", { for: "export-level" }, "Reports of level"), level), reports);
   const gone = h("p", { class: "muted" }, "The reports are deleted.");
   const element = h(
@@ -29,17 +29,13 @@ export function exportPart(api, path, id) {
   );
 
   /**
-   * The token is in a header, so a plain link would not do.
-   *
    * @param {string} what
    * @param {string} name
    */
-  async function save(what, name) {
+  async function download(what, name) {
     problem.replaceChildren();
     try {
-      const address = URL.createObjectURL(await api.file(`${path}/${what}`));
-      h("a", { href: address, download: name }).click();
-      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+      save(await api.file(`${path}/${what}`), name);
     } catch (refusal) {
       problem.replaceChildren(notice(/** @type {Error} */ (refusal).message));
     }

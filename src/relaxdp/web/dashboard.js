@@ -5,6 +5,7 @@ import { showCampaign } from "./dashboard-campaign.js";
 import { h, notice } from "./dashboard-dom.js";
 import { showForm } from "./dashboard-form.js";
 import { showList } from "./dashboard-list.js";
+import { showSignIn } from "./dashboard-sign-in.js";
 
 // The tab forgets the token when it is closed, and no other tab or page sees it.
 const PLACE = "relaxdp operator token";
@@ -62,45 +63,15 @@ function arrived() {
 
 /** @param {string} [sentence] why the last token was refused */
 function signIn(sentence) {
-  const token = h("input", { id: "token", type: "password", autocomplete: "off", required: true, spellcheck: "false", "aria-describedby": "token-hint" });
-  const problem = h("div", {}, sentence === undefined ? null : notice(sentence));
-  const button = h("button", { class: "primary", type: "submit" }, "Sign in");
-  const enter = async (/** @type {Event} */ event) => {
-    event.preventDefault();
-    button.disabled = true;
-    try {
-      const text = token.value.trim();
-      if (!/^[!-~]+$/.test(text)) throw new Error("This is not a token: it has only letters, digits, - and _.");
-      const tried = new Api(text);
-      await tried.ask("GET", "campaigns");
-      sessionStorage.setItem(PLACE, text);
-      api = tried;
-      show();
-    } catch (refusal) {
-      problem.replaceChildren(notice(/** @type {Error} */ (refusal).message));
-      token.focus();
-    } finally {
-      button.disabled = false;
-    }
+  const hint = [h("code", {}, "relaxdp serve"), " showed it at its first start; ", h("code", {}, "relaxdp service token"), " makes a new one. It stays in this tab."];
+  const enter = async (/** @type {string} */ token) => {
+    const tried = new Api(token);
+    await tried.ask("GET", "campaigns");
+    sessionStorage.setItem(PLACE, token);
+    api = tried;
+    show();
   };
-  main.replaceChildren(
-    h("h1", { tabindex: -1 }, "Sign in"),
-    problem,
-    h(
-      "form",
-      { class: "card", onsubmit: enter },
-      h(
-        "div",
-        { class: "field" },
-        h("label", { for: "token" }, "Operator’s token"),
-        token,
-        h("span", { class: "hint", id: "token-hint" }, h("code", {}, "relaxdp serve"), " showed it at its first start; ", h("code", {}, "relaxdp service token"), " makes a new one. It stays in this tab."),
-      ),
-      button,
-    ),
-  );
-  document.title = "Sign in · relaxdp";
-  token.focus();
+  showSignIn(main, { label: "Operator’s token", hint, sentence, enter });
 }
 
 function leave() {

@@ -1,0 +1,42 @@
+/** Signing in with a token. Where it is kept is the page's affair; here it is only typed. */
+
+import { h, notice } from "./dashboard-dom.js";
+
+/**
+ * Show the form, and hand over what was typed until it is accepted.
+ *
+ * @param {HTMLElement} main
+ * @param {{ label: string, hint: (Node | string)[], sentence?: string, enter: (token: string) => Promise<void> }} page
+ *   `sentence` says why the last token was refused; `enter` throws where the service does not know this one
+ */
+export function showSignIn(main, { label, hint, sentence, enter }) {
+  const token = h("input", { id: "token", type: "password", autocomplete: "off", required: true, spellcheck: "false", "aria-describedby": "token-hint" });
+  const problem = h("div", {}, sentence === undefined ? null : notice(sentence));
+  const button = h("button", { class: "primary", type: "submit" }, "Sign in");
+  const send = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    button.disabled = true;
+    try {
+      const text = token.value.trim();
+      if (!/^[!-~]+$/.test(text)) throw new Error("This is not a token: it has only letters, digits, - and _.");
+      await enter(text);
+    } catch (refusal) {
+      problem.replaceChildren(notice(/** @type {Error} */ (refusal).message));
+      token.focus();
+    } finally {
+      button.disabled = false;
+    }
+  };
+  main.replaceChildren(
+    h("h1", { tabindex: -1 }, "Sign in"),
+    problem,
+    h(
+      "form",
+      { class: "card", onsubmit: send },
+      h("div", { class: "field" }, h("label", { for: "token" }, label), token, h("span", { class: "hint", id: "token-hint" }, ...hint)),
+      button,
+    ),
+  );
+  document.title = "Sign in · relaxdp";
+  token.focus();
+}
