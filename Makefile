@@ -8,7 +8,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo tour test check format bench bench-table bench-collector scale coverage audit faults fuzz vectors reproduce reproduce-seeds lock clean
+.PHONY: help demo tour test check format bench bench-table bench-collector bench-market scale coverage audit faults fuzz vectors reproduce reproduce-seeds lock clean
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -58,6 +58,9 @@ bench-table: $(VENV)/dev.stamp ## measure the table tool on 10 million rows; wri
 
 bench-collector: $(VENV)/dev.stamp ## measure the collector beside plain SQLite and an empty route (5 minutes, 2 GB)
 	$(BIN)/python -m benchmarks.collector
+
+bench-market: $(VENV)/dev.stamp ## measure deliveries and sales beside releases; writes docs/benchmarks-market.md (3 minutes)
+	$(BIN)/python -m benchmarks.market
 
 scale: $(VENV)/dev.stamp ## measure 10^4 to 10^8 rows, and Spark; writes docs/scale.md (15 minutes, 15 GB)
 	$(BIN)/python -m benchmarks.scale
