@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,35 @@ def write_csv(path: Path, content: pa.Table) -> None:
 def write_ipc(path: Path, content: pa.Table) -> None:
     with pa_ipc.new_file(path, content.schema) as writer:
         writer.write_table(content, max_chunksize=700)
+
+
+def test_uuids_are_ids_in_any_order(place: Path) -> None:
+    """They are ordered by their bytes, stay UUIDs through the sort, and get the reports that the library gives them."""
+    ids = sorted(RNG.bytes(16) for _ in range(ROWS))
+    order = RNG.permutation(ROWS)
+    for name, rows in {"straight": np.arange(ROWS), "shuffled": order}.items():
+        column = pa.array([ids[row] for row in rows], pa.uuid())
+        pa_parquet.write_table(table(rows).set_column(0, "id", column), place / f"{name}.parquet")
+    assert first(source="straight.parquet", release="in")[0] == 0
+    assert run(source="shuffled.parquet", target="again.parquet", release="in")[0] == 0
+    out = read("out.parquet")
+    assert out.equals(read("again.parquet"))
+    assert out["id"].combine_chunks().storage.to_pylist() == ids
+    answers, key = rx.Categorical(VALUES), rx.Key.from_bytes(bytes(range(32)))
+    people = [uuid.UUID(bytes=each) for each in ids]
+    alone = answers.release(TRUTH, people, key=key, epsilon="0.5", release="in", attribute="diagnosis")
+    assert out["diagnosis"].to_pylist() == alone
+    assert run(source="shuffled.parquet", target="relaxed.parquet", epsilon="1", release="in")[0] == 0
+    words = ["estimate", "out.parquet", "relaxed.parquet", "--json"]
+    found = json.loads(CliRunner().invoke(app, words).output)
+    assert [(each["epsilon"], each["objects"]) for each in found["groups"][0]["levels"]] == [("1", ROWS)]
+    stepped = run(
+        "--last", "relaxed.parquet", source="shuffled.parquet", target="last.parquet", epsilon="2", release="in"
+    )
+    assert stepped[0] == 0, stepped
+    more = {"ledger": "other.ledger", "release": "growing"}
+    growing = run("--growing", "--budget", "2", source="shuffled.parquet", target="grown.parquet", **more)
+    assert growing[0] == 0, growing
 
 
 def test_every_format_and_order_gives_the_same_reports(place: Path) -> None:
@@ -318,6 +348,12 @@ def unknown_value(place: Path) -> None:
     pa_parquet.write_table(table(diagnosis=np.array(truth)), place / "in.parquet")
 
 
+def unknown_value_out_of_order(place: Path) -> None:
+    truth = TRUTH.copy()
+    truth[1203] = SECRET
+    pa_parquet.write_table(table(np.arange(ROWS)[::-1], diagnosis=np.array(truth)), place / "in.parquet")
+
+
 def repeated_id(place: Path) -> None:
     ids = np.arange(ROWS)
     ids[100] = 7
@@ -370,6 +406,7 @@ def test_what_arrow_quotes_does_not_come_along(place: Path) -> None:
         (truncated, {}, "is damaged, cut off or of another kind"),
         (ragged, {"source": "in.csv", "release": "other"}, "is damaged, cut off or of another kind"),
         (unknown_value, {}, "row 1,204: the value is not one of the 3 declared values. Nothing was released."),
+        (unknown_value_out_of_order, {}, "row 1,204 in the order of the ids: the value is not one of the 3 declared"),
         (repeated_id, {}, "an id occurs in two rows"),
         (missing_id, {}, "row 5: the id is missing"),
         (other_key, {"epsilon": "1"}, "key"),

@@ -36,6 +36,7 @@ from relaxdp.table.description import FileDescription
 from relaxdp.table.fingerprint import Fingerprint
 from relaxdp.table.formats import Input
 from relaxdp.table.old_reports import OldReports
+from relaxdp.table.order import counted_by_id
 from relaxdp.table.pairs import in_order, paired
 from relaxdp.table.release import Outcome, Progress, finish, progress_of, refuse_other, write_rows
 from relaxdp.table.request import TableRequest, id_type_of, plain
@@ -199,7 +200,7 @@ def _write(step: _Step, place: Path, threads: int, progress: Progress | None, en
     here = in_order(step.table, request.input_columns(), request.id_column, threads)
     there = in_order(step.old.table, [step.old.id_column, each.column], step.old.id_column, threads)
     schema = request.output_schema(step.table.schema)
-    with closing(here), closing(there):
+    with counted_by_id(here.were_sorted or there.were_sorted), closing(here), closing(there):
         pairs = paired(here, request.id_column, there, step.old.id_column)
         batches = _relaxed(step, pairs, schema, prints, progress_of(progress, step.table), entropy)
         rows = write_rows(request, place, schema, step.description(), batches)

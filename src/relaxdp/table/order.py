@@ -6,17 +6,20 @@ ascending ids also prove that none is repeated.
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaxdp.errors import ObjectIdError, TableFileError
+from relaxdp.errors import ObjectIdError, RelaxdpError, TableFileError
 from relaxdp.table.formats import BATCH_ROWS, Format, Input, files_of
 
 _MEMORY = "600MB"
+_ROW = re.compile(r"row [0-9,]+(?=: )")
 
 
 class NotAscendingError(Exception):
@@ -29,6 +32,19 @@ def repeated_id() -> TableFileError:
         "an id occurs in two rows. One id is one object: two people under one id would show whether their answers "
         "are equal. Nothing was released."
     )
+
+
+@contextmanager
+def counted_by_id(after_a_sort: bool = True) -> Iterator[None]:
+    """Let refusals say that a row is counted in the order of the ids, where that is not the order of the file."""
+    try:
+        yield
+    except RelaxdpError as problem:
+        found = _ROW.match(problem.message) if after_a_sort else None
+        if found is None:
+            raise
+        sentence = f"{found[0]} in the order of the ids{problem.message[found.end() :]}"
+        raise type(problem)(sentence, **problem.fields) from None
 
 
 class IdOrder:
@@ -45,6 +61,7 @@ class IdOrder:
         if ids.null_count:
             row = self._rows + pc.index(pc.is_null(ids), True).as_py() + 1
             raise ObjectIdError(f"row {row:,}: the id is missing. Nothing was released.", row=row)
+        ids = getattr(ids, "storage", ids)  # UUIDs are ordered by their bytes
         first = ids[0]
         try:
             rises = self._last is None or pc.less(self._last, first).as_py()
@@ -72,7 +89,7 @@ def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads
             query = f"SELECT * FROM {relation} ORDER BY c{wanted.index(id_column)}"  # noqa: S608 (quoted names)
             reader: Any = connection.sql(query).to_arrow_reader(BATCH_ROWS)
             for batch in reader:
-                yield batch.rename_columns(wanted)
+                yield _as_it_was(batch.rename_columns(wanted), table.schema)
         except duckdb.Error:
             failed = True  # raised outside: DuckDB's message may quote a row, and would come along
         finally:
@@ -90,14 +107,30 @@ def _relation(connection: Any, table: Input, columns: list[str]) -> str:
     """
     files = [str(file) for file in files_of(table.path)]
     folded = [name.casefold() for name in table.schema.names]
-    if table.format is Format.PARQUET and len(set(folded)) == len(folded) and not set("*?[{") & set("".join(files)):
+    kinds = [table.schema.field(name).type for name in columns]
+    extended = any(isinstance(kind, pa.BaseExtensionType) for kind in kinds)
+    plain = not extended and len(set(folded)) == len(folded) and not set("*?[{") & set("".join(files))
+    if table.format is Format.PARQUET and plain:
         names = ", ".join(f"{_quoted(name)} AS c{place}" for place, name in enumerate(columns))
         listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
         return f"(SELECT {names} FROM read_parquet([{listed}], hive_partitioning = false))"  # noqa: S608
-    schema = pa.schema([(f"c{place}", table.schema.field(name).type) for place, name in enumerate(columns)])
-    batches = (pa.RecordBatch.from_arrays(each.columns, schema=schema) for each in _selected(table, columns))
+    schema = pa.schema([(f"c{place}", getattr(kind, "storage_type", kind)) for place, kind in enumerate(kinds)])
+    batches = (
+        pa.RecordBatch.from_arrays([getattr(column, "storage", column) for column in each.columns], schema=schema)
+        for each in _selected(table, columns)
+    )
     connection.register("relaxdp_input", pa.RecordBatchReader.from_batches(schema, batches))
     return "relaxdp_input"
+
+
+def _as_it_was(batch: Any, schema: Any) -> Any:
+    """Return columns of extended types as what they were: DuckDB would make text of a UUID, which is another id."""
+    for place, name in enumerate(batch.schema.names):
+        kind = schema.field(name).type
+        if isinstance(kind, pa.BaseExtensionType):
+            storage = batch.column(place).cast(kind.storage_type)
+            batch = batch.set_column(place, name, pa.ExtensionArray.from_storage(kind, storage))
+    return batch
 
 
 def _selected(table: Input, columns: list[str]) -> Generator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -18,15 +19,30 @@ _OTHERS = (
 )
 
 
-def in_order(table: Input, columns: list[str], id_column: str, threads: int) -> Generator[Any]:
+@dataclass(frozen=True, slots=True)
+class Rows(Iterator[Any]):
+    """The rows of a table in id order, batch by batch; whoever counts them wants to know whether they were sorted."""
+
+    batches: Generator[Any]
+    were_sorted: bool
+
+    def __next__(self) -> Any:
+        return next(self.batches)
+
+    def close(self) -> None:
+        """Stop reading."""
+        self.batches.close()
+
+
+def in_order(table: Input, columns: list[str], id_column: str, threads: int) -> Rows:
     """Return the rows of a table in id order. Its ids are read once before, to see whether a sort is needed."""
     order = IdOrder()
     try:
         for batch in table.batches([id_column]):
             order.check(plain(batch.column(0)))
     except NotAscendingError:
-        return sorted_batches(table, columns, id_column, threads)
-    return table.batches(columns)
+        return Rows(sorted_batches(table, columns, id_column, threads), were_sorted=True)
+    return Rows(table.batches(columns), were_sorted=False)
 
 
 def paired(first: Iterator[Any], first_id: str, second: Iterator[Any], second_id: str) -> Iterator[tuple[Any, Any]]:

@@ -28,7 +28,7 @@ from relaxdp.table.charging import Account, charge, entries, epoch_names, plan_e
 from relaxdp.table.description import ColumnDescription
 from relaxdp.table.fingerprint import Fingerprint
 from relaxdp.table.formats import Format, Input, format_of
-from relaxdp.table.order import IdOrder, NotAscendingError, repeated_id
+from relaxdp.table.order import IdOrder, NotAscendingError, counted_by_id, repeated_id
 from relaxdp.table.pairs import in_order, paired
 from relaxdp.table.rappor_reports import CLIENT, COHORT, REPORT, ReportsDescription, bits_of_reports
 from relaxdp.table.release import Outcome, finish, refuse_other, write_rows
@@ -164,7 +164,7 @@ def _compare(request: RapporRequest, last: Path, description: ReportsDescription
     mine = in_order(table, [id_column, request.column], id_column, 1)
     theirs = in_order(old, [CLIENT, COHORT, REPORT], CLIENT, 1)
     first_row = 0
-    with closing(mine), closing(theirs):
+    with counted_by_id(mine.were_sorted or theirs.were_sorted), closing(mine), closing(theirs):
         for ours, other in paired(mine, id_column, theirs, CLIENT):
             report = description.report
             made = _release(request, ours, report.release, report.epsilon, None, first_row)
@@ -202,7 +202,8 @@ def _batches(
     """Return batches of reports in the order of the ids, which must ascend: two words under one id are refused."""
     id_column, done, order = request.table.id_column, 0, IdOrder()
     schema = request.schema(table.schema)
-    with closing(in_order(table, [id_column, request.column], id_column, 1)) as batches:
+    batches = in_order(table, [id_column, request.column], id_column, 1)
+    with counted_by_id(batches.were_sorted), closing(batches):
         for batch in batches:
             ids = plain(batch.column(id_column))
             try:

@@ -18,7 +18,7 @@ from relaxdp.table.description import FileDescription
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import Input, Output, format_of, sidecar_of
 from relaxdp.table.growing import Growth, watched_growth
-from relaxdp.table.order import NotAscendingError, repeated_id, sorted_batches
+from relaxdp.table.order import NotAscendingError, counted_by_id, repeated_id, sorted_batches
 from relaxdp.table.request import TableRequest, id_type_of
 from relaxdp.table.temporary import aside, put_in_place, refuse_existing
 
@@ -80,7 +80,7 @@ def _write(
     except NotAscendingError:
         progress(None)
     try:
-        with closing(sorted_batches(table, columns, request.id_column, threads)) as batches:
+        with counted_by_id(), closing(sorted_batches(table, columns, request.id_column, threads)) as batches:
             return _write_from(request, table, batches, place, id_type, names, threads, progress)
     except NotAscendingError:
         raise repeated_id() from None
