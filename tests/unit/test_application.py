@@ -20,7 +20,10 @@ from tests.servers.collectors import STORES
 from relaxdp import errors
 from relaxdp.errors import StorageUnavailableError, WrongTokenError
 from relaxdp.service import app as service_app
+from relaxdp.service.address import SqliteAddress
 from relaxdp.service.app import build_application
+from relaxdp.service.database import Database
+from relaxdp.service.migrate import version_of
 from relaxdp.service.openapi import description
 from relaxdp.service.operations import Operation
 from relaxdp.service.prepare import prepare, renew_token
@@ -154,6 +157,20 @@ def test_a_renewed_token_counts_after_seconds(settings: Settings) -> None:
 
     with working(settings) as worker:
         asyncio.run(run(worker))
+
+
+def test_no_token_where_there_is_no_service(settings: Settings) -> None:
+    with pytest.raises(errors.ServiceError, match="No token was made"):
+        renew_token(settings.database)
+    database = Database(settings.database)
+    try:
+        if isinstance(database.address, SqliteAddress):
+            assert not database.address.path.exists()
+        else:
+            with database.reading() as connection:
+                assert version_of(connection) is None
+    finally:
+        database.close()
 
 
 def test_a_write_is_whole_or_nothing(settings: Settings) -> None:

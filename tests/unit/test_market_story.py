@@ -150,15 +150,21 @@ def test_receipts_of_a_real_market(real: Running, people: Callable[[str, str], T
 def test_a_draft_goes_on(real: Running, people: Callable[[str, str], Trader], tmp_path: Path) -> None:
     archive = people("archive", "seller")
     file = release(tmp_path / "one.parquet", "1")
-    words = ["list", str(file), "--title", "Files", "--id", "files", "--prices", "0.1:10,0.5:40"]
-    refused = archive.cannot(*words)
-    assert "The listing 'files' remains a draft: `relaxdp market deliver files" in refused
-    assert "files" not in ask(real.base, "list", env={"RELAXDP_TOKEN": ""})
-    archive.says("deliver", "files", str(file), "--prices", "0.1:10,0.5:40,1:41")
+    words = ["list", str(file), "--title", "Files", "--id", "files"]
+    assert "the prices do not reach it. Nothing was sent." in archive.cannot(*words, "--prices", "0.1:10,0.5:40")
+    assert "more than the budget 0.5" in archive.cannot(*words, "--formula", "1", "--budget", "0.5")
+    assert archive.json("sales")["listings"] == []
+    archive.says(*words, "--prices", "0.1:10,1:41")
     assert json.loads(ask(real.base, "show", "files", "--json", env={"RELAXDP_TOKEN": ""}))["authorised"] == "1"
-    assert "there is a listing 'files' already" in archive.cannot(*words)
+    assert "there is a listing 'files' already" in archive.cannot(*words, "--formula", "1")
     others = ["list", str(file), "--title", "Files", "--id", "others", "--formula", "1", "--budget", "1"]
-    assert "one path is sold in one place only" in archive.cannot(*others)
+    refused = archive.cannot(*others)
+    assert "one path is sold in one place only" in refused
+    assert "The listing 'others' remains a draft: `relaxdp market deliver others" in refused
+    assert "others" not in ask(real.base, "list", env={"RELAXDP_TOKEN": ""})
+    (tmp_path / "elsewhere").mkdir()
+    another = release(tmp_path / "elsewhere" / "another.parquet", "1")  # under a key of its own
+    archive.says("deliver", "others", str(another))
     assert archive.json("budget", "others", "3.5")["budget"] == "3.5"
     assert "1" in archive.cannot("budget", "others", "1")
 

@@ -256,6 +256,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path("letters.csv").write_text(f"client,cohort,report\na,1,{bits[:-1]}x\n")
         Path("changed.csv").write_text(Path("clients.csv").read_text().replace("word 2", "word 1", 1))
         Path("twice.csv").write_text("client,value\na,x\na,y\n")
+        pa_parquet.write_table(pa.table({"client": ["b", "a"], "value": [None, "x"]}), "gap.parquet")
     return folder
 
 
@@ -311,6 +312,10 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ),
         ("encode clients.csv out.csv --params k16.csv --key key --epsilon 2", "Nothing was released."),
         ("encode twice.csv out.csv --params params.csv --key key --no-ledger", "an id occurs in two rows."),
+        (
+            "encode gap.parquet out.csv --params params.csv --key key --no-ledger",
+            "row 2 in the order of the ids: the word is missing.",
+        ),
         ("encode clients.csv out.csv --params params.csv --key key --column word", "the table has no column 'word'."),
         (
             "relax clients.csv out.csv --last first.csv --params params.csv --key key --epsilon 1",

@@ -255,6 +255,12 @@ def stranger(place: Path) -> dict[str, Any]:
     return {"old": "bare.parquet", "words": ["--last-epsilon", "1"], "release": "stranger"}
 
 
+def stranger_out_of_order(place: Path) -> dict[str, Any]:
+    pa_parquet.write_table(pa.table({"id": [2, 1], "diagnosis": ["secret", "flu"]}), "bare.parquet")
+    pa_parquet.write_table(table(slice(1, 3)), "in.parquet")
+    return {"old": "bare.parquet", "words": ["--last-epsilon", "1"], "release": "stranger"}
+
+
 def not_the_last(place: Path) -> dict[str, Any]:
     assert plain(epsilon="1.5", target="middle.parquet")[0] == 0
     return {}
@@ -314,6 +320,7 @@ def foreign_sidecar(place: Path) -> dict[str, Any]:
         (undescribed, "'bare.parquet' does not say its level: --last-epsilon must say it"),
         (claimed_too_low, "must start at the highest level that was released: 'diagnosis' of release 'in' is at 1"),
         (stranger, "row 1: the last report is not one of the 3 declared values"),
+        (stranger_out_of_order, "row 2 in the order of the ids: the last report is not one of the 3 declared values"),
         (not_the_last, "is at 1.5, and these reports are at 1"),
         (other_key, "the key is not what"),
         (grows, "is a growing table, and is continued as one only"),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
+import sqlite3
 import ssl
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -18,6 +22,10 @@ from typer.testing import CliRunner
 
 from relaxdp.cli.main import app
 from relaxdp.errors import MarketKeyError, RelaxdpError
+from relaxdp.service.database import Database
+from relaxdp.service.prepare import prepare
+from relaxdp.service.settings import Settings
+from relaxdp.service.tokens import digest_for, digest_of
 
 RUNNER = CliRunner()
 
@@ -34,7 +42,9 @@ def test_backup_restore_and_a_new_token(tmp_path: Path) -> None:
         assert RUNNER.invoke(app, ["service", "backup", str(copy), "--db", url]).exit_code == 0
         assert copy.stat().st_mode & 0o077 == 0
         assert server.ask("POST", "/v1/campaigns/kept/reports", report(campaign, "b")).status == 200
-        renewed = RUNNER.invoke(app, ["service", "token", "--db", url]).output.strip()
+        shown = RUNNER.invoke(app, ["service", "token", "--db", url]).output.splitlines()
+        assert shown[1:] == ["It is shown this once; only its digest is kept."]
+        renewed = shown[0].removeprefix("operator token: ")
         old, server.token = server.token, renewed
         assert until(lambda: server.ask("GET", "/v1/campaigns", operator=True).status == 200)
         server.token = old
@@ -64,6 +74,9 @@ def test_backup_restore_and_a_new_token(tmp_path: Path) -> None:
         (["backup", "x", "--db", "nothing.db"], "there is no database"),
         (["restore", "nothing.db", "--db", "new.db"], "there is no database"),
         (["restore", __file__, "--db", "new.db"], "is damaged, or no database of a service"),
+        (["token", "--db", "nope.db"], "nope.db'. No token was made."),
+        (["token", "--db", "sqlite:///nope.db"], "nope.db'. No token was made."),
+        (["token", "--db", f"sqlite:///{__file__}"], "is not a SQLite database. No token was made."),
     ],
 )
 def test_mistakes_are_one_sentence(
@@ -74,6 +87,63 @@ def test_mistakes_are_one_sentence(
     assert isinstance(found, RelaxdpError)
     assert sentence in found.message
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_token_goes_to_a_private_file(tmp_path: Path) -> None:
+    url, file = f"sqlite:///{tmp_path}/service.db", tmp_path / "token"
+    first = prepare(Settings(database=url))
+    words = ["service", "token", "--db", url, "--token-file", str(file)]
+    assert RUNNER.invoke(app, words).output == f"operator token written to {file}\n"
+    written = file.read_text("utf-8")
+    assert written.strip() not in ("", first)
+    assert file.stat().st_mode & 0o777 == 0o600
+    refused = RUNNER.invoke(app, words).exception
+    assert isinstance(refused, RelaxdpError)
+    assert refused.message.endswith("exists already. No token was made.")
+    assert file.read_text("utf-8") == written
+    database = Database(url)
+    with database.reading() as connection:  # the refused one did not replace it
+        assert digest_for(connection, "operator") == digest_of(written.strip())
+    database.close()
+
+
+def test_no_token_of_a_database_without_a_service(tmp_path: Path) -> None:
+    place = tmp_path / "other.db"
+    with contextlib.closing(sqlite3.connect(place)) as other:
+        other.execute("CREATE TABLE service (x)")
+        other.commit()
+    refused = RUNNER.invoke(app, ["service", "token", "--db", str(place)]).exception
+    assert isinstance(refused, RelaxdpError)
+    assert refused.message.endswith("holds no service. No token was made.")
+    with contextlib.closing(sqlite3.connect(place)) as other:
+        assert other.execute("SELECT name FROM sqlite_schema").fetchall() == [("service",)]
+
+
+def test_what_a_start_says(tmp_path: Path) -> None:
+    def start(*options: str) -> list[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "relaxdp", "serve", "--db", str(tmp_path / "x.db"), "--port", "0", *options],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        with process:
+            assert process.stdout is not None
+            lines: list[str] = []
+            while not lines or lines[-1].startswith(("operator", "market", "dashboard")):
+                lines.append(process.stdout.readline().rstrip())
+            process.terminate()
+            process.wait(60)
+        return lines
+
+    first = start("--token-file", str(tmp_path / "token"))
+    place = first[-1].removeprefix("listening on ")
+    assert first == [
+        f"market key made: {tmp_path}/x.db.market-key (copy it to a safe place, apart from the database)",
+        f"operator token written to {tmp_path}/token",
+        f"dashboard {place}/   market {place}/market",
+        f"listening on {place}",
+    ]
+    again = start("--token-file", str(tmp_path / "token"))  # nothing is new, so nothing is written
+    assert [line.partition(" ")[0] for line in again] == ["dashboard", "listening"]
 
 
 def test_a_start_that_cannot_be(tmp_path: Path) -> None:
@@ -90,6 +160,9 @@ def test_a_start_that_cannot_be(tmp_path: Path) -> None:
     assert "trusted proxy" in start("--trusted-proxy", "somebody")
     (tmp_path / "taken").touch()
     assert "exists already" in start("--token-file", str(tmp_path / "taken"))
+    (tmp_path / "n.csv").write_text("patient,diagnosis\n1,flu\n", "utf-8")
+    assert "n.csv' is not a SQLite database." in start("--db", f"sqlite:///{tmp_path}/n.csv")
+    assert (tmp_path / "n.csv").read_text("utf-8") == "patient,diagnosis\n1,flu\n"
     assert "the database is a SQLite file" in start("--db", "mysql://x/y")
 
 

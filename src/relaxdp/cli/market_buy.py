@@ -23,7 +23,7 @@ from relaxdp.cli.market_options import (
     waiting,
 )
 from relaxdp.cli.market_receipt import receipt_beside, save_receipt
-from relaxdp.cli.market_tables import credits_text, purchases_table, tells, text
+from relaxdp.cli.market_tables import credits_text, is_enough, purchases_table, tells, text
 from relaxdp.errors import TableFileError
 from relaxdp.market.client import MarketClient, understood
 from relaxdp.table.temporary import refuse_existing
@@ -105,7 +105,9 @@ def _trade(
             files = _fetch(market, number, out)
     else:
         words += f"\nnext: relaxdp market download {number} OUT.parquet"
-    say({**found, **files}, as_json, lambda: [words, *([] if out is None else [_fetched(out)])])
+    say(
+        {**found, **files}, as_json, lambda: [words, *([] if out is None else [_fetched(out, enough=is_enough(found))])]
+    )
 
 
 def _deal(verb: str, found: dict[str, Any]) -> str:
@@ -126,10 +128,9 @@ def _fetch(market: MarketClient, number: int, out: Path) -> dict[str, str]:
     return {"file": str(out), "receipt": str(beside)}
 
 
-def _fetched(out: Path) -> str:
-    return escape(
-        f"wrote {out} and its receipt {receipt_beside(out).name}; next: relaxdp estimate {shlex.quote(str(out))}"
-    )
+def _fetched(out: Path, *, enough: bool = True) -> str:
+    following = f"; next: relaxdp estimate {shlex.quote(str(out))}" if enough else ""
+    return escape(f"wrote {out} and its receipt {receipt_beside(out).name}{following}")
 
 
 def _check_free(out: Path, nothing: str) -> None:

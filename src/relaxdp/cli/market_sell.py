@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import nullcontext
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -25,9 +26,11 @@ from relaxdp.cli.market_options import (
     waiting,
 )
 from relaxdp.cli.market_tables import sales_tables, seller_text, text
-from relaxdp.errors import RefusedByServerError, RelaxdpError
+from relaxdp.errors import OptionError, PriceError, RefusedByServerError, RelaxdpError
+from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.market.client import Content, MarketClient, understood
 from relaxdp.market.client_delivery import sendable
+from relaxdp.market.prices import prices_from_json
 
 
 def put_up(
@@ -41,7 +44,8 @@ def put_up(
     column: str | None,
 ) -> Content:
     """Make a listing and its first delivery."""
-    with sendable(file, column) as (place, released):
+    with sendable(file, column) as (place, released, epsilon):
+        _check_terms(prices, budget, epsilon)
         made = market.create_listing(title, prices, name=name, budget=budget)
         with understood():
             listing = str(made["listing"]["id"])
@@ -55,6 +59,15 @@ def put_up(
         except RelaxdpError as problem:
             said = f"{problem.message} The listing {listing!r} was made; if it is still a draft, {again}"
             raise type(problem)(said, **problem.fields) from None
+
+
+def _check_terms(prices: Content, budget: str | None, epsilon: Decimal) -> None:
+    """Refuse what the market would refuse after the listing was made, and leave a draft behind."""
+    shown = epsilon_text(epsilon)
+    if not prices_from_json(prices).reaches(epsilon):
+        raise PriceError(f"the file is at epsilon {shown}, and the prices do not reach it. Nothing was sent.")
+    if budget is not None and epsilon > as_epsilon(budget):
+        raise OptionError(f"the file is at epsilon {shown}, which is more than the budget {budget}. Nothing was sent.")
 
 
 def _delivered(market: MarketClient, listing: str, place: Path, column: str) -> Content:
@@ -79,7 +92,7 @@ def deliver(
     """
     asked = prices_of(prices, formula)
     market = open_market(server, token_file, ca_file)
-    with sendable(file, column) as (place, released):
+    with sendable(file, column) as (place, released, _):
         if asked is not None:
             market.extend_prices(listing, asked)
         with afterwards("The prices were extended.") if asked is not None else nullcontext():

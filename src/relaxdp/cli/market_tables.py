@@ -52,7 +52,7 @@ def _table(left: Sequence[str], right: Sequence[str], rows: Iterable[Sequence[st
 
 def listings_table(listings: Sequence[Row]) -> Table:
     """Return what is for sale."""
-    right = ("objects", "up to epsilon", "price there", "half-width there")
+    right = ("objects", "up to", "price", "half-width")
     return _table(("listing", "kind", "title"), right, [_overview(each) for each in listings])
 
 
@@ -109,13 +109,18 @@ def curve_table(listing: Row) -> Table:
     return _table((), ("epsilon", "price", *(["objects"] if pool else []), "half-width"), rows)
 
 
+def is_enough(found: Row) -> bool:
+    """Tell whether a level tells anything at all, whatever the shares are."""
+    return found["half_width"] is None or float(found["half_width"]) != _NOTHING_KNOWN
+
+
 def tells(found: Row) -> str:
     """Return what can be known from a level: of how many objects, and how precisely."""
     objects = "it tells of 1 object" if int(found["objects"]) == 1 else f"it tells of {int(found['objects']):,} objects"
     half_width = found["half_width"]
     if half_width is None:
         return objects
-    if float(half_width) == _NOTHING_KNOWN:
+    if not is_enough(found):
         return f"{objects}, which is too little for an estimate"
     return f"{objects}; estimates are right to within {width(half_width)} (95 %, at worst)"
 

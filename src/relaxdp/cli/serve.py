@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from relaxdp.cli.service import DEFAULT, DatabaseOption
+from relaxdp.cli.service import DEFAULT, DatabaseOption, say_token
 from relaxdp.errors import MissingPartError, OptionError
 
 
@@ -44,7 +44,8 @@ def serve(
     """Serve the collector, the market and their pages; SQLite by default, PostgreSQL by URL."""
     try:
         from relaxdp.market.app import build  # noqa: PLC0415
-        from relaxdp.market.keys import open_market  # noqa: PLC0415
+        from relaxdp.market.keys import key_file, open_market  # noqa: PLC0415
+        from relaxdp.service.database import Database  # noqa: PLC0415
         from relaxdp.service.pages import sites_of  # noqa: PLC0415
         from relaxdp.service.run import BACKLOG, listen  # noqa: PLC0415
         from relaxdp.service.run import serve as run  # noqa: PLC0415
@@ -65,14 +66,21 @@ def serve(
     )  # fmt: skip
     listening, address = listen(settings)
     try:
+        database = Database(settings.database)
+        market_file = key_file(settings, database)
+        database.close()
+        is_new = market_file is not None and not market_file.exists()
         token = prepare(settings, token_file, opened=open_market)
     except BaseException:
         listening.close()
         raise
+    if is_new:
+        typer.echo(f"market key made: {market_file} (copy it to a safe place, apart from the database)")
     if token is not None:
-        typer.echo(f"operator token: {token}")
-        typer.echo("It is shown this once; only its digest is kept.")
+        say_token(token, token_file)
+    typer.echo(f"dashboard {address}/" + (f"   market {address}/market" if market_file is not None else ""))
     listening.listen(BACKLOG)  # from here on clients wait for us, and are not refused
+    # The last line: whoever started us through a pipe waits for the address, and may close the pipe then.
     typer.echo(f"listening on {address}")
-    sys.stdout.flush()  # whoever started us through a pipe waits for the address
+    sys.stdout.flush()
     run(build, settings, listening)

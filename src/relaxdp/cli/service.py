@@ -38,8 +38,22 @@ def restore(
 
 
 @app.command("token")
-def token(db: DatabaseOption = DEFAULT) -> None:
+def token(
+    db: DatabaseOption = DEFAULT,
+    token_file: Annotated[
+        Path | None, typer.Option(help="Write the token here instead of showing it; there must be no such file yet.")
+    ] = None,
+) -> None:
     """Replace the operator's token and show the new one, this once. The old one ends within seconds."""
     from relaxdp.service.prepare import renew_token  # noqa: PLC0415
 
-    typer.echo(renew_token(db))
+    say_token(renew_token(db, token_file), token_file)
+
+
+def say_token(made: str, token_file: Path | None) -> None:
+    """Show a new token, or say where it was written."""
+    if token_file is not None:
+        typer.echo(f"operator token written to {token_file}")
+        return
+    typer.echo(f"operator token: {made}")
+    typer.echo("It is shown this once; only its digest is kept.")

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection
-from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from relaxdp import errors
 from relaxdp.collector import campaigns, states
@@ -34,6 +33,7 @@ from relaxdp.collector.wire import (
 )
 from relaxdp.errors import CampaignError, CampaignReducedError
 from relaxdp.service.bodies import Limits, decode, decoder_of, read_body
+from relaxdp.service.downloads import HandedOut
 from relaxdp.service.operations import Operation, Query, read_queries
 
 _CAMPAIGN, _INVITATION = decoder_of(CampaignRequest), decoder_of(InvitationRequest)
@@ -121,7 +121,7 @@ class OperatorRoutes:
 
         path = await self._collector.read(work)
         name = f"{campaign.id}-{options.level}.parquet"
-        return FileResponse(path, media_type=_PARQUET, filename=name, background=BackgroundTask(path.unlink))
+        return HandedOut(path, media_type=_PARQUET, filename=name)
 
     async def stream_estimates(self, request: Request) -> Response:
         """Stream estimates as they change."""

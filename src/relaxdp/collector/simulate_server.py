@@ -57,7 +57,7 @@ def own_server(folder: Path, *, workers: int = 1) -> Iterator[Running]:
 
 
 def _listening(process: subprocess.Popen[str]) -> Server:
-    """Wait for the line that says where the server is; whatever else it has to say, it has said on stderr."""
+    """Wait for the line that says where the server is; what it says before is not for us."""
     assert process.stdout is not None  # noqa: S101
     for line in process.stdout:
         found = _LISTENING.fullmatch(line)

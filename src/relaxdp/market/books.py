@@ -75,22 +75,23 @@ def issue(connection: Connection, account: int, amount: int, *, reason: str, iss
     post(connection, {ISSUE: -amount, account: amount}, reason=reason, issued=issued)
 
 
-def paid_in(connection: Connection, purchases: list[int]) -> dict[int, int]:
-    """Return what each account gave (less than 0) and got in some purchases, refunds included."""
+def paid_in(connection: Connection, purchase: int) -> dict[int, int]:
+    """Return what each account gave (less than 0) and got in a purchase."""
     table = ENTRIES.c
-    query = select(table.account, func.sum(table.amount)).where(table.purchase.in_(purchases)).group_by(table.account)
+    query = select(table.account, func.sum(table.amount)).where(table.purchase == purchase).group_by(table.account)
     return {account: int(amount) for account, amount in connection.execute(query)}
 
 
-def earned(connection: Connection, account: int, listing: int) -> int:
-    """Return what an account earned with a listing, less what was refunded."""
+def earned(connection: Connection, account: int, listing: int) -> dict[int, int]:
+    """Return what an account earned with each level of a listing, less what was refunded."""
     table = ENTRIES.c
     query = (
-        select(func.coalesce(func.sum(table.amount), 0))
+        select(PURCHASES.c.threshold, func.sum(table.amount))
         .join(PURCHASES, PURCHASES.c.number == table.purchase)
         .where(table.account == account, PURCHASES.c.listing == listing)
+        .group_by(PURCHASES.c.threshold)
     )
-    return int(connection.execute(query).scalar_one())
+    return {int(threshold): int(amount) for threshold, amount in connection.execute(query)}
 
 
 def statement(connection: Connection, account: int, most: int) -> list[Entry]:

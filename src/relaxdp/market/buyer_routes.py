@@ -8,8 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
 
 from relaxdp import errors
 from relaxdp.errors import ListingStateError, UnknownPurchaseError
@@ -19,22 +18,11 @@ from relaxdp.market.files import write_file
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.room import PARQUET, Room, answer
 from relaxdp.service.bodies import decode, decoder_of, read_body
+from relaxdp.service.downloads import HandedOut
 from relaxdp.service.operations import Operation
 
 _ORDER, _REFUND = decoder_of(wire.OrderRequest), decoder_of(wire.RefundRequest)
 _MOST_DIGITS = 9
-
-
-class HandedOut(FileResponse):
-    """A file that is handed out whole, whatever part of it was asked for, and is gone afterwards, however that ends."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it. A range that makes no sense would be refused in words that are not ours."""
-        headers = [(name, value) for name, value in scope["headers"] if name not in (b"range", b"if-range")]
-        try:
-            await super().__call__({**scope, "headers": headers}, receive, send)
-        finally:
-            Path(self.path).unlink(missing_ok=True)
 
 
 class BuyerRoutes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,8 +19,8 @@ _NOTHING = "Nothing was sent."
 
 
 @contextmanager
-def sendable(file: Path, column: str | None = None) -> Iterator[tuple[Path, str]]:
-    """Give a file to send, and the name of its released column.
+def sendable(file: Path, column: str | None = None) -> Iterator[tuple[Path, str, Decimal]]:
+    """Give a file to send, the name of its released column, and the level that it is at.
 
     A file that relaxdp did not release never leaves this machine: it could hold truths. Kept columns and other released
     columns do not leave either, for nobody keeps account of what they tell the market.
@@ -27,12 +28,13 @@ def sendable(file: Path, column: str | None = None) -> Iterator[tuple[Path, str]
     try:
         found = open_all([file])[0]
         name = found.released_name(column)
+        level = found.description.columns[name].epsilon
     except RelaxdpError as problem:
         raise type(problem)(f"{problem.message} {_NOTHING}", **problem.fields) from None
     if found.table.format is not Format.PARQUET or file.is_dir():
         raise DeliveryError(f"a release is delivered as one Parquet file, and {str(file)!r} is none. {_NOTHING}")
     if set(found.table.schema.names) == {found.description.id_column, name}:
-        yield file, name
+        yield file, name, level
         return
     with tempfile.TemporaryDirectory(prefix="relaxdp-deliver-") as folder:
         place = Path(folder) / "delivery.parquet"
@@ -42,7 +44,7 @@ def sendable(file: Path, column: str | None = None) -> Iterator[tuple[Path, str]
             if isinstance(problem, TableFileError):
                 raise
             raise TableFileError(f"{str(place)!r} cannot be written: {problem.strerror}. {_NOTHING}") from None
-        yield place, name
+        yield place, name, level
 
 
 def _write(found: ReleasedFile, name: str, place: Path) -> None:

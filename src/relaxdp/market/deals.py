@@ -63,8 +63,10 @@ def level_of(listing: Listing, epsilon: Decimal, authorised: Decimal | None) -> 
     """Return the threshold of a level on sale, or refuse an epsilon above what was delivered."""
     if listing.state != "open":
         raise ListingStateError(f"this listing is {listing.state} and sells nothing now. {_NOTHING}")
-    if authorised is None or epsilon > authorised:
-        most = "nothing" if authorised is None else epsilon_text(authorised)
+    if authorised is None:
+        raise NotAuthorisedError(f"nobody has joined this pool yet. {_NOTHING}")
+    if epsilon > authorised:
+        most = epsilon_text(authorised)
         raise NotAuthorisedError(
             f"epsilon {epsilon_text(epsilon)} is more than the seller has authorised, which is {most}. {_NOTHING}",
             epsilon=epsilon_text(epsilon),
@@ -99,8 +101,8 @@ def check(deal: Deal, buyer: Account, *, upgrade: bool, most: int | None) -> Non
         return
     if owned is not None and owned.threshold > offer.threshold:
         raise OwnedAlreadyError(
-            f"{buyer.name} owns {offer.listing.id!r} at epsilon {epsilon_text(owned.epsilon)}, which tells more than "
-            f"{epsilon_text(offer.epsilon)}. {_NOTHING}",
+            f"{buyer.name} owns {offer.listing.id!r} at epsilon {epsilon_text(owned.epsilon)} (purchase "
+            f"{owned.number}), which tells more than {epsilon_text(offer.epsilon)}. {_NOTHING}",
             owned=epsilon_text(owned.epsilon),
         )
     if owned is not None and not upgrade:

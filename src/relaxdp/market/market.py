@@ -17,7 +17,7 @@ from relaxdp.collector.wire import EncodingRequest
 from relaxdp.collector.wire import Level as WireLevel
 from relaxdp.draw.key import Key
 from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.errors import ListingStateError, MarketError, MarketKeyError, UnknownListingError
+from relaxdp.errors import ListingStateError, MarketError, MarketKeyError, ReceiptForgedError, UnknownListingError
 from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.market import accounts, books, deliveries, listings, pools, purchases, sales
 from relaxdp.market.accounts import OPERATOR, Account, Role
@@ -173,7 +173,9 @@ class Market:
                 connection, listing_id, kind="pool", title=title, prices=prices, described=template
             )
             named = replace(template, release=chosen)
-            return listings.describe(connection, listings.find(connection, chosen), named)
+            listing = listings.describe(connection, listings.find(connection, chosen), named)
+            # What was bought from a pool says whose path it is of: nobody lists it here once more as a release.
+            return listings.change(connection, listing, path=listings.claim_path(connection, listing, named))
 
     def close_pool(self, listing_id: str) -> Listing:
         """Sell no more from a pool, which is the operator's to close."""
@@ -247,7 +249,7 @@ class Market:
             if purchase.state != purchases.OWNED:
                 raise ListingStateError(f"this purchase is {purchase.state} already. Nothing was refunded.")
             for each in purchases.chain(connection, purchase):
-                back = {account: -amount for account, amount in books.paid_in(connection, [each.number]).items()}
+                back = {account: -amount for account, amount in books.paid_in(connection, each.number).items()}
                 words = f"refund of {number}: {reason}"
                 books.post(connection, back, reason=words, issued=self._now(), purchase=each.number)
                 purchases.set_state(connection, each.number, purchases.REFUNDED)
@@ -272,7 +274,13 @@ class Market:
         """Return a receipt that this market signed, and what became of its purchase; refuse any other."""
         receipt = verify(signed, self.signer.public_key)
         with self.reading() as connection:
-            return receipt, purchases.find(connection, receipt.number)
+            purchase = purchases.find(connection, receipt.number)
+        if purchase.signature != signed.signature:
+            raise ReceiptForgedError(
+                "the market signed this receipt, and knows no such purchase: its database was restored from an older "
+                "copy, and has forgotten it."
+            )
+        return receipt, purchase
 
     # What several of them need.
 

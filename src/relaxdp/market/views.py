@@ -23,7 +23,7 @@ from relaxdp.market.sales import authorised
 from relaxdp.table.description import ColumnDescription, typed
 
 ENCODER = msgspec.json.Encoder()
-CURVE_POINTS = 24
+CURVE_POINTS = 20
 
 
 def encoding_view(described: ColumnDescription) -> wire.Encoding:
@@ -136,15 +136,15 @@ def seller_view(connection: Connection, listing: Listing, account: int) -> wire.
     delivered = sorted(level.threshold for level in levels.values() if level.delivered)
     loss_buyers = max((purchase.epsilon for purchase in sold), default=Decimal(0))
     loss_platform = max((levels[threshold].epsilon for threshold in delivered), default=Decimal(0))
-    income = books.earned(connection, account, listing.number)
+    earned = books.earned(connection, account, listing.number)
     left = None if listing.budget is None else epsilon_text(Context(prec=80).subtract(listing.budget, loss_platform))
     return wire.SellerListing(
         listing=listing_view(connection, listing),
         budget=None if listing.budget is None else epsilon_text(listing.budget),
         delivered=[wire.DeliveredLevel(_name(levels, threshold), str(threshold)) for threshold in delivered],
-        sold=_sold(connection, account, sold, levels),
+        sold=_sold(sold, levels, earned),
         buyers=len({purchase.buyer for purchase in sold}),
-        income=income,
+        income=sum(earned.values()),
         loss_buyers=epsilon_text(loss_buyers),
         loss_platform=epsilon_text(loss_platform),
         left=left,
@@ -153,13 +153,12 @@ def seller_view(connection: Connection, listing: Listing, account: int) -> wire.
 
 
 def _sold(
-    connection: Connection, account: int, sold: Sequence[Purchase], levels: Mapping[int, Level | Kept]
+    sold: Sequence[Purchase], levels: Mapping[int, Level | Kept], earned: Mapping[int, int]
 ) -> list[wire.SoldLevel]:
     found = []
     for threshold in sorted({purchase.threshold for purchase in sold}):
-        own = [purchase for purchase in sold if purchase.threshold == threshold]
-        buyers = {purchase.buyer for purchase in own}
-        income = books.paid_in(connection, [purchase.number for purchase in own]).get(account, 0)
+        buyers = {purchase.buyer for purchase in sold if purchase.threshold == threshold}
+        income = earned.get(threshold, 0)
         level, drawn_from = levels[threshold], None
         if level.upper is not None:
             drawn_from = (None if level.lower is None else _name(levels, level.lower), _name(levels, level.upper))

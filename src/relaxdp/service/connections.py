@@ -11,7 +11,7 @@ from uvicorn.server import ServerState
 
 from relaxdp.errors import MalformedRequestError, RelaxdpError, RequestTimeoutError, TooManyRequestsError
 from relaxdp.service.problems import problem_response
-from relaxdp.service.uploads import CONNECTION
+from relaxdp.service.uploads import WAITING, Waiting
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -29,7 +29,7 @@ class PatientProtocol(HttpToolsProtocol):
     ) -> None:  # fmt: skip
         super().__init__(config, server_state, app_state, _loop)
         self.idle_seconds, self.most_connections = idle_seconds, most_connections
-        self.waiting_since: float | None = None
+        self.waiting = Waiting(self.loop.time)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start to wait, or refuse one connection too many."""
@@ -37,40 +37,34 @@ class PatientProtocol(HttpToolsProtocol):
         if len(self.connections) > self.most_connections:
             self._refuse(TooManyRequestsError("the service has too many connections. Nothing was stored."))
             return
-        self.waiting_since = self.loop.time()
+        self.waiting.since = self.loop.time()
         if not getattr(self.server_state, "is_watched", False):
             self.server_state.is_watched = True  # type: ignore[attr-defined]
             self.loop.call_later(self.idle_seconds / 8, self._look_through)
 
     def on_message_begin(self) -> None:
         """Wait for the rest of a request that began."""
-        self.waiting_since = self.loop.time()
+        self.waiting.since = self.loop.time()
         super().on_message_begin()
-        self.scope[CONNECTION] = self  # type: ignore[literal-required]
+        self.scope[WAITING] = self.waiting  # type: ignore[literal-required]
 
     def on_message_complete(self) -> None:
         """Stop waiting: the whole request is here."""
-        self.waiting_since = None
+        self.waiting.since = None
         super().on_message_complete()
-
-    def still_arriving(self) -> None:
-        """Start to wait anew, for a request that may take long as long as it does not stand still."""
-        if self.waiting_since is not None:
-            self.waiting_since = self.loop.time()
 
     def _look_through(self) -> None:
         """Close all connections that wait too long, and come back later while there are any."""
         latest = self.loop.time() - self.idle_seconds
         for each in list(self.connections):
-            since = getattr(each, "waiting_since", None)
-            if since is not None and since < latest:
-                each._too_slow()  # type: ignore[union-attr]
+            if isinstance(each, PatientProtocol) and each.waiting.since is not None and each.waiting.since < latest:
+                each._too_slow()
         self.server_state.is_watched = bool(self.connections)  # type: ignore[attr-defined]
         if self.connections:
             self.loop.call_later(self.idle_seconds / 8, self._look_through)
 
     def _too_slow(self) -> None:
-        self.waiting_since = None
+        self.waiting.since = None
         self._refuse(
             RequestTimeoutError(f"no request arrived within {self.idle_seconds:g} seconds. Nothing was stored.")
         )

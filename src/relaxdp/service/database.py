@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -15,6 +16,8 @@ from relaxdp.errors import RelaxdpError, ServiceError, StorageUnavailableError, 
 from relaxdp.service.address import SqliteAddress, address_of
 from relaxdp.service.engines import READING, WRITING, engine_of
 from relaxdp.service.migrate import VERSIONS, hold_creation, migrate, version_of
+
+_BEGINS = b"SQLite format 3\x00"  # the first bytes of every file that SQLite wrote
 
 
 class Database:
@@ -29,6 +32,7 @@ class Database:
         """Create the tables where there are none, and bring them to the last version."""
         if isinstance(self.address, SqliteAddress):
             self._touch()
+            check_file(self.address.path, "Nothing was started.")
         with self.translated():
             if not self.is_sqlite:
                 with self.reading() as connection:
@@ -100,6 +104,17 @@ class Database:
             raise ServiceError(
                 f"the database {path!r} cannot be opened: {problem.strerror}. Nothing was started."
             ) from None
+
+
+def check_file(path: Path, nothing: str) -> None:
+    """Refuse a file that is no SQLite database; an empty one becomes a database. `nothing` says what did not happen."""
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(_BEGINS))
+    except OSError as problem:
+        raise ServiceError(f"the database {str(path)!r} cannot be opened: {problem.strerror}. {nothing}") from None
+    if begins not in (b"", _BEGINS):
+        raise ServiceError(f"{str(path)!r} is not a SQLite database. {nothing}", path=str(path))
 
 
 def is_lost(problem: BaseException) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
+from relaxdp.draw.private_file import PrivateFileError, write_private
 from relaxdp.errors import ServiceError
+from relaxdp.service.address import SqliteAddress
 from relaxdp.service.clients import networks_of
-from relaxdp.service.database import Database
+from relaxdp.service.database import Database, check_file
+from relaxdp.service.migrate import version_of
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import create_token
 
@@ -18,7 +20,7 @@ OPERATOR = "operator"
 def prepare(
     settings: Settings, token_file: Path | None = None, *, opened: Callable[[Settings], object] | None = None
 ) -> str | None:
-    """Return the operator's token where it is new and no file was named for it.
+    """Return the operator's token where it is new; it is in `token_file` already, where one was named.
 
     What else has to be `opened` before the workers start comes first: a token that nobody gets to see is not made.
     """
@@ -31,33 +33,53 @@ def prepare(
         database.prepare()
         if opened is not None:
             opened(settings)
-        with database.writing() as connection:
-            token = create_token(connection, OPERATOR)
-            if token is not None and token_file is not None:
-                _write(token_file, token)  # before the commit: a token that nobody has seen is not stored
-                return None
+        return _make(database, token_file, replace=False, nothing="Nothing was started.")
     finally:
         database.close()
+
+
+def renew_token(url: str, token_file: Path | None = None) -> str:
+    """Replace the operator's token and return the new one; it is in `token_file` already, where one was named.
+
+    A service must be there: a mistyped address would make a database, and a token that opens nothing.
+    """
+    nothing = "No token was made."
+    database = Database(url)
+    try:
+        if isinstance(database.address, SqliteAddress):
+            if not database.address.path.is_file():
+                raise ServiceError(f"there is no database {database.address.name!r}. {nothing}")
+            check_file(database.address.path, nothing)
+        with database.reading() as connection:
+            version = version_of(connection)
+        if version is None:
+            raise ServiceError(f"the database {database.address.name!r} holds no service. {nothing}")
+        database.prepare()
+        return str(_make(database, token_file, replace=True, nothing=nothing))
+    finally:
+        database.close()
+
+
+def _make(database: Database, token_file: Path | None, *, replace: bool, nothing: str) -> str | None:
+    """Make a token. Its file is written before the commit: a token that nobody has seen is not stored."""
+    written = False
+    try:
+        with database.writing() as connection:
+            token = create_token(connection, OPERATOR, replace=replace)
+            if token is not None and token_file is not None:
+                _write(token_file, token, nothing)
+                written = True
+    except BaseException:
+        if written and token_file is not None:  # it was not stored, so it opens nothing
+            token_file.unlink(missing_ok=True)
+        raise
     return token
 
 
-def renew_token(url: str) -> str:
-    """Replace the operator's token and return the new one."""
-    database = Database(url)
+def _write(path: Path, token: str, nothing: str) -> None:
     try:
-        database.prepare()
-        with database.writing() as connection:
-            return str(create_token(connection, OPERATOR, replace=True))
-    finally:
-        database.close()
-
-
-def _write(path: Path, token: str) -> None:
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(f"{token}\n")
+        write_private(path, f"{token}\n".encode(), replace=False)
     except FileExistsError:
-        raise ServiceError(f"{str(path)!r} exists already. Nothing was started.", path=str(path)) from None
-    except OSError as problem:
-        raise ServiceError(f"{str(path)!r} cannot be written: {problem.strerror}. Nothing was started.") from None
+        raise ServiceError(f"{str(path)!r} exists already. {nothing}", path=str(path)) from None
+    except PrivateFileError as problem:
+        raise ServiceError(f"{str(path)!r} {problem}. {nothing}") from None

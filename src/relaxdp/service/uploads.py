@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from io import FileIO
 from pathlib import Path
@@ -14,10 +14,28 @@ from starlette.requests import Request
 from relaxdp.errors import MalformedRequestError, StorageUnavailableError
 from relaxdp.service.bodies import MOST_DRAINED, announced, broken_off, too_large
 
-CONNECTION = "relaxdp.connection"
-"""Where the scope of a request has the connection that waits for the rest of it (`connections.py`)."""
+WAITING = "relaxdp.waiting"
+"""Where the scope of a request has since when its connection waits for the rest of it (`connections.py`)."""
 
 _WRITTEN_AT_ONCE = 1 << 20
+
+
+class Waiting:
+    """Since when a connection waits for a request; None where it does not.
+
+    It does not know the connection: a request that did, and is known to it, would stay in memory with it.
+    """
+
+    __slots__ = ("_clock", "since")
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.since: float | None = None
+
+    def anew(self) -> None:
+        """Wait as long again, for a request that may take long as long as it does not stand still."""
+        if self.since is not None:
+            self.since = self._clock()
 
 
 @asynccontextmanager
@@ -45,7 +63,7 @@ async def receive_file(request: Request, *, most: int, media_type: str) -> Async
 
 async def _receive(request: Request, file: FileIO, most: int) -> None:
     """Write a body to a file, a part at a time and in a thread: a disk may be slow, and others are to be served."""
-    connection = request.scope.get(CONNECTION)
+    waiting = request.scope.get(WAITING)
     parts: list[bytes] = []
     held = size = 0
     more = True
@@ -53,8 +71,8 @@ async def _receive(request: Request, file: FileIO, most: int) -> None:
         message = await request.receive()
         if message["type"] == "http.disconnect":
             raise broken_off()
-        if connection is not None:
-            connection.still_arriving()
+        if waiting is not None:
+            waiting.anew()
         part = message.get("body", b"")
         more = message.get("more_body", False)
         size += len(part)

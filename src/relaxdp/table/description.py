@@ -101,9 +101,7 @@ class ColumnDescription:
                     f"the file's description is of version {content['version']!r}, and this relaxdp reads {VERSION}."
                 )
             else:
-                values, ends, keep = (content.get(name) for name in ("values", "range", "retention"))
-                if keep is not None and Fraction(keep) != Fraction(int(content["threshold"]), ONE):
-                    raise ValueError("retention and threshold are two levels")
+                values, ends = content.get("values"), content.get("range")
                 return cls(
                     release=content["release"],
                     attribute=content["attribute"],
@@ -116,9 +114,9 @@ class ColumnDescription:
                     range=None if ends is None else (float(ends[0]), float(ends[1])),
                     function=content.get("function"),
                     options=dict(content.get("options", {})),
-                    retention=None if keep is None else Fraction(keep),
+                    retention=_retention(content),
                 )
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError):
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
             pass
         raise problem or DescriptionError("the file's relaxdp description is damaged.")
 
@@ -144,6 +142,17 @@ class FileDescription:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise DescriptionError("the file's relaxdp description is damaged.") from None
         return cls(id_column, {name: ColumnDescription.from_json(column) for name, column in columns})
+
+
+def _retention(content: Mapping[str, Any]) -> Fraction | None:
+    """Return the stated retention, which has one spelling: whatever else stands there is not computed with."""
+    stated = content.get("retention")
+    if stated is None:
+        return None
+    exact = Fraction(int(content["threshold"]), ONE)
+    if stated != str(exact):
+        raise ValueError("retention and threshold are two levels")
+    return exact
 
 
 def described_by_spark(schema: str | bytes) -> FileDescription | None:

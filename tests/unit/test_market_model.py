@@ -1,0 +1,337 @@
+"""The market's model: what it refuses leaves everything as it was, and credits add up whatever happens."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import delete, insert, update
+from tests.servers.market_refusals import MISTAKES, Mistake
+from tests.servers.market_scene import Scene, set_the_scene
+from tests.servers.markets import (
+    MARKET_KEY,
+    Here,
+    Refused,
+    described,
+    dump,
+    here,
+    level_of,
+    release_file,
+)
+
+import relaxdp as rx
+from relaxdp.errors import CreditsError, MarketKeyError, WrongRoleError
+from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.market import books
+from relaxdp.market.accounts import NAME_PATTERN, OPERATOR
+from relaxdp.market.market import Market
+from relaxdp.market.schema import ACCOUNTS, ENTRIES
+from relaxdp.market.store import next_number
+
+SENTENCE = re.compile(r"[^\n]{10,300}[.]")
+POINTS = [("0.1", 7), ("0.5", 7), ("1", 100), ("2.5", 1_003)]
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Here, Scene]]:
+    folder = tmp_path_factory.mktemp("market")
+    with here(folder) as trader:
+        yield trader, set_the_scene(trader, folder)
+
+
+@pytest.fixture
+def trader(tmp_path: Path) -> Iterator[Here]:
+    """A market with a seller, two buyers, and a release at epsilon 2.5."""
+    with here(tmp_path) as made:
+        for name, role in (("clinic", "seller"), ("institute", "buyer"), ("insurer", "buyer")):
+            made.account(name, role)
+        for name in ("institute", "insurer"):
+            made.credit(name, 5000)
+        made.list_release("clinic", "one", {"points": [list(point) for point in POINTS]}, budget="3")
+        made.deliver("clinic", "one", release_file(tmp_path, "2.5"))
+        yield made
+
+
+@pytest.mark.parametrize("mistake", [each for each in MISTAKES if each.here is not None], ids=str)
+def test_a_mistake_changes_nothing(stage: tuple[Here, Scene], mistake: Mistake) -> None:
+    trader, scene = stage
+    before = dump(trader.database)
+    with pytest.raises(Refused) as refused:
+        mistake.act(trader, scene)
+    assert refused.value.code == mistake.here
+    assert SENTENCE.fullmatch(refused.value.sentence)
+    assert "SECRET" not in refused.value.sentence
+    assert dump(trader.database) == before
+
+
+def test_the_table_of_mistakes_would_notice_a_change(stage: tuple[Here, Scene]) -> None:
+    """The comparison can fail: every table has rows, and what is allowed changes them."""
+    trader, _ = stage
+    before = dump(trader.database)
+    assert len(before) == 10
+    assert all(before.values())
+    trader.credit("poor", 1)
+    after = dump(trader.database)
+    assert {name for name in before if before[name] != after[name]} == {"market_account", "market_entry"}
+
+
+def price_by_hand(epsilon: Decimal) -> int:
+    """The price on the broken line of POINTS, rounded up."""
+    level = Fraction(epsilon)
+    corners = [(Fraction(written), price) for written, price in POINTS]
+    if level <= corners[0][0]:
+        return corners[0][1]
+    for (low, cheap), (high, dear) in pairwise(corners):
+        if low <= level <= high:
+            return ceil(cheap + (dear - cheap) * (level - low) / (high - low))
+    raise AssertionError("above the last point there is no price")
+
+
+def test_upgrades_cost_the_difference_and_telescope(trader: Here) -> None:
+    """However many steps, in whatever sizes: at each of them all that was paid is the price of what is owned."""
+    chooser, rounds = random.Random(3), 6
+    for number in range(rounds):
+        buyer = f"buyer-{number}"
+        trader.account(buyer, "buyer")
+        trader.credit(buyer, 2000)
+        thousandths = sorted(chooser.sample(range(10, 2501), chooser.randint(1, 8)))
+        paid, last = 0, None
+        for place, step in enumerate(thousandths):
+            epsilon = as_epsilon(Decimal(step) / 1000)
+            quote = trader.quote("one", epsilon_text(epsilon), buyer)
+            bought = trader.buy(buyer, "one", epsilon_text(epsilon), quote["due"], upgrade=place > 0)
+            assert bought["price"] == price_by_hand(epsilon) == quote["price"]
+            assert bought["paid"] == bought["price"] - paid == quote["due"]
+            assert (quote["owned"], bought["previous"]) == (last and last["epsilon"], last and last["number"])
+            paid, last = bought["price"], bought
+            assert trader.balance(buyer) == 2000 - paid
+        states = [each["state"] for each in trader.purchases(buyer)]
+        assert states == ["owned"] + ["upgraded"] * (len(thousandths) - 1)
+        again = trader.buy(buyer, "one", epsilon_text(epsilon), 0, upgrade=bool(chooser.getrandbits(1) and place))
+        assert (again["new"], again["number"]) == (False, bought["number"])
+        assert trader.quote("one", epsilon_text(epsilon), buyer)["due"] == 0
+    buyers = [f"buyer-{number}" for number in range(rounds)]
+    assert trader.balance("clinic") == sum(2000 - trader.balance(buyer) for buyer in buyers)
+    books_now = trader.books()
+    assert (books_now["balanced"], books_now["credits"]) == (True, 10_000 + 2000 * rounds)
+    (sold,) = trader.sales("clinic")
+    assert (sold["buyers"], sold["income"]) == (rounds, trader.balance("clinic"))
+    assert sold["loss_buyers"] == max((each["epsilon"] for each in sold["sold"]), key=Decimal)
+
+
+def test_epsilons_of_one_threshold_are_one_level(trader: Here) -> None:
+    """What is told is the threshold's. Whoever has it has it, and the next buyer gets the very same file."""
+    near = "0.50000000000000000000001"
+    assert level_of("0.5")["threshold"] == level_of(near)["threshold"]
+    first = trader.buy("institute", "one", "0.5")
+    assert trader.buy("institute", "one", near) == {**first, "new": False}
+    assert trader.buy("institute", "one", near, upgrade=True)["new"] is False
+    second = trader.buy("insurer", "one", near)
+    assert second["digest"] == first["digest"]
+    assert second["epsilon"] == near
+    assert trader.sales("clinic")[0]["loss_buyers"] == near
+    assert len(trader.sales("clinic")[0]["sold"]) == 1
+
+
+def test_a_refund_returns_credits_and_not_privacy(trader: Here) -> None:
+    before = trader.balance("clinic")
+    trader.buy("insurer", "one", "0.3")
+    income = trader.balance("clinic") - before
+    for place, epsilon in enumerate(("0.2", "0.7", "2")):
+        last = trader.buy("institute", "one", epsilon, upgrade=place > 0)
+    content = trader.data("institute", last["number"])
+    (sold,) = trader.sales("clinic")
+    assert (sold["loss_buyers"], sold["loss_platform"], sold["left"]) == ("2", "2.5", "0.5")
+    assert trader.refund("clinic", last["number"], "wrong file")["state"] == "refunded"
+    assert trader.balance("institute") == 5000
+    assert trader.balance("clinic") == before + income
+    assert [each["state"] for each in trader.purchases("institute")] == ["refunded"] * 3
+    (after,) = trader.sales("clinic")
+    kept = [{**level, "income": income if level["epsilon"] == "0.3" else 0} for level in sold["sold"]]
+    assert after == {**sold, "income": income, "sold": kept}  # the levels, their buyers and the losses stay
+    assert trader.quote("one", "2", "institute")["owned"] is None
+    back = trader.statement("institute")[:3]  # each purchase of the chain has its own line
+    numbers = [each["number"] for each in trader.purchases("institute")]
+    assert sorted((entry["amount"], entry["purchase"]) for entry in back) == sorted(
+        (each["paid"], each["number"]) for each in trader.purchases("institute")
+    )
+    assert {entry["reason"] for entry in back} == {f"refund of {last['number']}: wrong file"}
+    assert numbers[0] == last["number"]
+    assert trader.verify(trader.receipt("institute", last["number"])) == "refunded"
+    # Bought again it is charged in full, begins anew, and is the same file.
+    again = trader.buy("institute", "one", "2")
+    assert (again["paid"], again["previous"]) == (again["price"], None)
+    assert trader.data("institute", again["number"]) == content
+    assert trader.books()["balanced"]
+
+
+def test_refunds_by_the_operator_and_of_gifts(trader: Here, tmp_path: Path) -> None:
+    trader.list_release("clinic", "free", {"formula": "0"})
+    trader.deliver("clinic", "free", release_file(tmp_path, "1", release="free-2026"))
+    gift = trader.buy("insurer", "free", "0.5")
+    assert (gift["price"], gift["paid"]) == (0, 0)
+    entries = trader.books()["transactions"]
+    assert trader.refund("operator", gift["number"])["state"] == "refunded"
+    assert trader.books() == {"balanced": True, "transactions": entries, "credits": 10_000}
+    bought = trader.buy("insurer", "one", "1")
+    trader.refund("operator", bought["number"])
+    assert (trader.balance("insurer"), trader.balance("clinic")) == (5000, 0)
+
+
+def test_a_refund_that_the_seller_cannot_pay(trader: Here) -> None:
+    """Whatever a seller's credits went for: then nothing is refunded, not even a part."""
+    bought = trader.buy("institute", "one", "1")
+    with trader.market.writing() as connection:
+        clinic, insurer = trader.market.account("clinic").number, trader.market.account("insurer").number
+        books.post(connection, {clinic: -1, insurer: 1}, reason="spent", issued="2026-11-15T00:00:00Z")
+    before = dump(trader.database)
+    for who in ("clinic", "operator"):
+        with pytest.raises(Refused) as refused:
+            trader.refund(who, bought["number"])
+        assert refused.value.code == "credits"
+        assert dump(trader.database) == before
+    trader.credit("clinic", 1)
+    trader.refund("clinic", bought["number"])
+    assert (trader.balance("clinic"), trader.balance("institute")) == (0, 5000)
+
+
+def test_statements(trader: Here) -> None:
+    first = trader.buy("institute", "one", "0.0000001")
+    second = trader.buy("institute", "one", "1", upgrade=True)
+    found = trader.statement("institute")
+    assert [entry["amount"] for entry in found] == [-93, -7, 5000]
+    assert [entry["purchase"] for entry in found] == [second["number"], first["number"], None]
+    assert [entry["reason"] for entry in found] == ["upgraded one at 1", "bought one at 0.0000001", "a gift"]
+    assert [entry["amount"] for entry in trader.statement("clinic")] == [93, 7]
+    assert all(entry["issued"] == "2027-01-15T08:00:00Z" for entry in found)
+    transactions = [entry["transaction"] for entry in found]
+    assert transactions == sorted(transactions, reverse=True)
+
+
+def a_stray_entry(connection: Any) -> Any:
+    row = {"account": 3, "amount": 1, "reason": "x", "purchase": None, "issued": "x"}
+    return insert(ENTRIES).values(transaction=next_number(connection, ENTRIES, "transaction"), **row)
+
+
+TAMPERINGS: dict[str, Callable[[Any], Any]] = {
+    "a balance": lambda _: update(ACCOUNTS).where(ACCOUNTS.c.number == 2).values(balance=ACCOUNTS.c.balance + 1),
+    "the issuer's balance": lambda _: update(ACCOUNTS).where(ACCOUNTS.c.number == 0).values(balance=-1),
+    "an entry": lambda _: update(ENTRIES).where(ENTRIES.c.account == 1).values(amount=ENTRIES.c.amount + 1),
+    "an entry's account": lambda _: update(ENTRIES).where(ENTRIES.c.account == 1).values(account=3),
+    "a missing entry": lambda _: delete(ENTRIES).where(ENTRIES.c.account == 1),
+    "a missing transaction": lambda _: delete(ENTRIES).where(ENTRIES.c.transaction == 1),
+    "a missing account": lambda _: delete(ACCOUNTS).where(ACCOUNTS.c.number == 1),
+    "an entry of nobody": lambda _: update(ENTRIES).where(ENTRIES.c.account == 3).values(account=99),
+    "a stray entry": a_stray_entry,
+}
+
+
+@pytest.mark.parametrize("what", TAMPERINGS)
+def test_books_that_were_tampered_with_do_not_balance(trader: Here, what: str) -> None:
+    trader.buy("institute", "one", "1")
+    assert trader.books() == {"balanced": True, "transactions": 3, "credits": 10_000}
+    with trader.database.writing() as connection:
+        assert connection.execute(TAMPERINGS[what](connection)).rowcount >= 1
+    assert trader.books()["balanced"] is False
+
+
+def test_nobody_but_the_issuer_may_owe(trader: Here) -> None:
+    clinic, institute = (trader.market.account(name).number for name in ("clinic", "institute"))
+    with pytest.raises(CreditsError), trader.market.writing() as connection:
+        books.post(connection, {clinic: -1, institute: 1}, reason="x", issued="x")
+    with pytest.raises(AssertionError), trader.market.writing() as connection:
+        books.post(connection, {institute: -1}, reason="x", issued="x")
+    assert trader.books()["transactions"] == 2
+
+
+def test_a_curve_goes_up_to_what_is_authorised(trader: Here, tmp_path: Path) -> None:
+    trader.list_release("clinic", "two", {"points": [["0.1", 7], ["0.5", 7], ["1", 50]]})
+    file = release_file(tmp_path, "1", release="other-2026")
+    made = trader.deliver("clinic", "two", file)["listing"]
+    levels = [as_epsilon(point["epsilon"]) for point in made["curve"]]
+    assert levels == sorted(set(levels))
+    assert made["curve"][-1]["epsilon"] == made["authorised"] == "1"
+    assert {"0.1", "0.5", "1"} <= {point["epsilon"] for point in made["curve"]}
+    prices = [point["price"] for point in made["curve"]]
+    assert prices == sorted(prices)
+    for point in made["curve"]:
+        quote = trader.quote("two", point["epsilon"])
+        assert [quote[name] for name in ("price", "objects", "half_width")] == [
+            point[name] for name in ("price", "objects", "half_width")
+        ]
+    widths = [point["half_width"] for point in made["curve"]]
+    assert widths == sorted(widths, reverse=True)
+    assert 0 < widths[-1] < widths[0] <= 0.5
+
+
+def test_what_a_seller_may_do_as_a_listing_goes_on(trader: Here, tmp_path: Path) -> None:
+    extended = {"points": [*(list(point) for point in POINTS), ["3", 2000], ["4", 3000]]}
+    assert trader.prices("clinic", "one", extended)["listing"]["prices"] == extended
+    with pytest.raises(Refused) as refused:
+        trader.deliver("clinic", "one", release_file(tmp_path, "4"))
+    assert refused.value.code == "delivery"
+    assert trader.budget("clinic", "one", "4")["left"] == "1.5"
+    made = trader.deliver("clinic", "one", tmp_path / "survey-2026-4.parquet")
+    assert [level["epsilon"] for level in made["delivered"]] == ["2.5", "4"]
+    assert (made["loss_platform"], made["left"], made["listing"]["authorised"]) == ("4", "0", "4")
+    bought = trader.buy("institute", "one", "3")
+    (sold,) = trader.sales("clinic")[0]["sold"]
+    assert sold == {"epsilon": "3", "buyers": 1, "income": bought["price"], "from": ["2.5", "4"]}
+    trader.buy("insurer", "one", "2.5")
+    assert trader.sales("clinic")[0]["sold"][0] == {"epsilon": "2.5", "buyers": 1, "income": 1003, "from": None}
+    trader.close("clinic", "one")
+    assert described(trader.data("institute", bought["number"]))["id"] == "id"  # what was bought stays bought
+    assert trader.refund("clinic", bought["number"])["state"] == "refunded"
+
+
+def test_one_of_several_columns(trader: Here, tmp_path: Path) -> None:
+    trader.list_release("clinic", "two", {"formula": "1"})
+    trader.list_release("clinic", "three", {"formula": "1"})
+    path = release_file(tmp_path, "1", columns=["one", "two"], release="both-2026")
+    trader.deliver("clinic", "two", path, "two")
+    trader.deliver("clinic", "three", path, "one")  # another attribute is another path
+    bought = trader.buy("institute", "two", "0.5")
+    assert list(described(trader.data("institute", bought["number"]))["columns"]) == ["two"]
+
+
+def test_another_key_is_refused(trader: Here) -> None:
+    before = dump(trader.database)
+    with pytest.raises(MarketKeyError, match="Nothing was started"):
+        Market(trader.database, rx.Key.from_bytes(bytes(32))).open()
+    Market(trader.database, MARKET_KEY).open()
+    assert dump(trader.database) == before
+
+
+def test_a_token_is_kept_as_a_digest_and_ends_when_it_is_renewed(trader: Here) -> None:
+    token = trader.account("new", "buyer")
+    rows = repr(dump(trader.database))
+    assert token not in rows
+    renewed = trader.market.renew_token("new")
+    assert renewed != token
+    after = repr(dump(trader.database))
+    assert renewed not in after
+    assert after != rows
+
+
+def test_epsilons_that_are_no_numbers_of_python(trader: Here) -> None:
+    """In process a level may be a number as well; one that was rounded in silence is refused."""
+    assert trader.buy("institute", "one", 0.5)["epsilon"] == "0.5"
+    for wrong in (np.float32(0.5), float("nan"), float("inf"), 1j, object()):
+        with pytest.raises(Refused) as refused:
+            trader.buy("insurer", "one", wrong)
+        assert refused.value.code == "epsilon"
+
+
+def test_the_operator_is_no_account(trader: Here) -> None:
+    with pytest.raises(WrongRoleError, match="this is for a seller, and operator is the operator"):
+        OPERATOR.check("seller")
+    assert re.fullmatch(NAME_PATTERN, "operator")  # so that it must be refused by name
