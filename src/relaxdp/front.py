@@ -175,7 +175,7 @@ def mechanism(
     """
     if encoding == "auto":
         if epsilon is None:
-            raise EncodingError("to find the best encoding, the last epsilon that is planned must be known.")
+            raise EncodingError("the best encoding depends on epsilon: pass epsilon=, the last one that is planned.")
         encoding = best_encoding(len(values), epsilon).best
     if encoding == "local-hash":
         return LocalHash(values, epsilon=None if "buckets" in options else epsilon, **options)

@@ -45,7 +45,7 @@ def test_the_token_stays_in_its_tab(operator: New) -> None:
     someone = operator(signed_in=False)
     page = someone.page
     someone.sign_in("wrong")
-    expect(page.get_by_role("alert")).to_contain_text("this needs the operator's token")
+    expect(page.get_by_role("alert")).to_have_text("This is not the operator’s token.")
     someone.sign_in("smørrebrød")
     expect(page.get_by_role("alert")).to_contain_text("This is not a token")
     someone.sign_in()
@@ -85,6 +85,22 @@ def test_a_campaign_is_created_with_the_keyboard_alone(operator: New, server: Ru
     (made,) = [each for each in _campaigns(server) if each["question"] == "Which fruit?"]
     assert made["encoding"]["values"] == ["apple", "pear", "fig", "other"]
     assert made["target"]["half_width"] == 0.01
+
+
+def test_what_to_expect_is_not_of_what_stood_there_before(operator: New, server: Running) -> None:
+    page = operator().page
+    page.goto(f"{server.base}/#new")
+    advice = page.get_by_role("complementary")
+    page.get_by_label("Possible answers").fill("apple\npear")
+    expect(advice.get_by_role("table")).to_be_visible()
+    page.get_by_label("Possible answers").fill("apple\npear\napple")
+    expect(advice).to_contain_text("An answer is listed twice.")
+    expect(advice.get_by_role("table")).to_have_count(0)
+    page.get_by_label("Possible answers").fill("apple\npear")
+    expect(advice.get_by_role("table")).to_be_visible()
+    page.get_by_label("Levels").fill("1, 0.5")
+    expect(advice).to_contain_text("Each level must be larger than the one before")
+    expect(advice.get_by_role("table")).to_have_count(0)
 
 
 def test_mistakes_are_told(operator: New, server: Running) -> None:

@@ -102,7 +102,7 @@ def test_the_token_stays_in_its_tab(trader: New, market: Market) -> None:
     page = someone.page
     someone.go("sign-in")
     someone.type_token("wrong")
-    expect(page.get_by_role("alert")).to_contain_text("nobody has this token")
+    expect(page.get_by_role("alert")).to_have_text("Nobody has this token.")
     someone.type_token("smørrebrød")
     expect(page.get_by_role("alert")).to_contain_text("This is not a token")
     assert page.evaluate("sessionStorage.length") == 0

@@ -242,7 +242,7 @@ def test_words_are_found_by_rappor(server: Running, tmp_path: Path) -> None:
     assert table.num_rows == found["devices"]
     parameters = Parameters(shape, Responses(Fraction(1, 2)))
     counts, notes = count_files([tmp_path / "reports.parquet"], parameters)
-    assert notes == ["reports at epsilon 4"]
+    assert notes == [("reports at epsilon 4", found["devices"])]
     again = decode(counts, CandidateMap.of_words(words, shape))
     assert again.value.tolist() == pytest.approx([row["estimate"] for row in found["pooled"]])
 

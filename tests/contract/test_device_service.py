@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,10 +17,11 @@ from tests.servers.fake_collector import Reply, Request, fake_collector
 from typer.testing import CliRunner, Result
 
 from relaxdp.cli.main import app
+from relaxdp.cli.simulate import _show as show
 from relaxdp.collector import Device
 from relaxdp.collector.client import Client
 from relaxdp.collector.client_operator import Operator
-from relaxdp.collector.simulate import Simulation, simulate
+from relaxdp.collector.simulate import Outcome, Simulation, simulate
 from relaxdp.collector.simulate_server import Running, own_server
 from relaxdp.errors import RelaxdpError, SimulationError
 from relaxdp.law.epsilon import as_epsilon
@@ -207,7 +209,10 @@ def test_the_life_of_a_campaign(commands: Commands, service: Running, tmp_path: 
         "create", "--question", "Which [bold]one?", "--values", "a,b,c", "--levels", "1, 2,4", "--id", "life",
         "--encoding", "categorical", "--half-width", "0.2",
     )  # fmt: skip
-    assert made.output == f"created life; devices join it at {service.server}/v1/campaigns/life\n"
+    assert made.output.splitlines() == [
+        "created life",
+        f"people answer at {service.server}/survey/life; apps use {service.server}/v1/campaigns/life",
+    ]
     for number in range(30):
         device = Device.open(tmp_path / f"device-{number}", limit="3")
         device.join(address(service, "life")).answer("abc"[number % 3])
@@ -331,9 +336,31 @@ def test_simulate_command(tmp_path: Path) -> None:
         "The campaign stopped by itself at epsilon 1, the smallest level that gives a half-width of 0.075."
         in shown.output
     )
+    assert "devices whose highest level this is" in shown.output
+    assert "±" not in shown.output  # half of an interval that ends at the edge is no error of the estimate
     assert (tmp_path / "kept" / "collector.db").exists()
     again = CliRunner().invoke(app, [*words, "--folder", str(tmp_path / "kept")])
     assert isinstance(again.exception, SimulationError)
+
+
+def test_simulate_says_when_a_level_was_not_finished(capsys: pytest.CaptureFixture[str]) -> None:
+    simulation = Simulation(2000, (as_epsilon(1), as_epsilon(2)), 0.1, 2)
+    outcome = Outcome(
+        campaign="c", state="finished", stopped_at=as_epsilon(2), planned_stop=None, per_level=[500, 1500],
+        truth=[0.25, 0.75], rows=[{"value": name, "estimate": 0.5, "low": 0.0, "high": 1.0} for name in "ab"],
+        target_met=True, answers=Counter(new=3400, same=100, campaign_finished=500), requests=8, seconds=2.0,
+    )  # fmt: skip
+    show(simulation, outcome)
+    shown = capsys.readouterr().out
+    assert "in the middle of the level: 1,500 of the 2,000 devices had reported there." in shown
+    assert "4,000 reports were sent and 3,500 accepted, in 8 requests: 4 requests/s" in shown
+
+
+def test_simulate_refuses_an_unknown_encoding_before_a_server_starts(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(app, ["simulate", "--encoding", "foo", "--folder", str(tmp_path / "none")]).exception
+    assert isinstance(refused, RelaxdpError)
+    assert refused.message.startswith("there is no encoding named 'foo'; known are:")
+    assert not (tmp_path / "none").exists()
 
 
 def test_simulate_on_a_running_server(commands: Commands, service: Running) -> None:

@@ -224,7 +224,7 @@ def test_a_full_disk_is_said_without_a_path(kept: Path) -> None:
 
 def test_no_room_for_a_file(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(kept / "missing"))
-    with pytest.raises(StorageUnavailableError, match="Nothing was stored"):
+    with pytest.raises(StorageUnavailableError, match="there is no place for files on their way"):
         receive_once(request_of(b"x"), 10)
 
 

@@ -73,7 +73,10 @@ def check_purchase(rows: Rows, purchase: Purchase) -> None:
         objects = OBJECTS
     else:
         each, objects = ceil(2 + 3 * Fraction(epsilon)), len(rows.shares[purchase.number])
-        earlier = {} if before is None else rows.shares[before.number]
+        earlier: dict[int, int] = {}
+        while before is not None:  # the highest price that was paid for each person, however long ago
+            earlier = {**rows.shares[before.number], **earlier}
+            before = None if before.previous is None else rows.purchases[before.previous]
         shares = {account: each - earlier.get(account, 0) for account in rows.shares[purchase.number]}
         assert set(rows.shares[purchase.number].values()) == {each}
         price = each * objects

@@ -144,7 +144,7 @@ def test_killed_right_before_and_right_after_a_commit(scene: Scene) -> None:
 def is_unavailable(scene: Scene, answer: Task, slot: int) -> None:
     """It is one sentence. The check, which takes that for a mistake, shall not see it."""
     assert answer["refused"] == "StorageUnavailableError", answer
-    assert answer["message"].endswith("cannot be used now. What was not acknowledged may be sent again.")
+    assert answer["message"].endswith("What was not acknowledged may be sent again.")
     assert "\n" not in answer["message"]
     (scene.folder / f"log-{slot}").unlink()
 

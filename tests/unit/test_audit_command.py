@@ -45,6 +45,12 @@ def test_words_apart_share_no_bit() -> None:
     assert len(first | second) == 4
 
 
+def test_a_group_is_named_like_a_mechanism() -> None:
+    arguments = ["audit", "--only", "mistakes on purpose", "--trials", "1000", "--seed", "7", "--json"]
+    rows = json.loads(RUNNER.invoke(app, arguments).stdout)["findings"]
+    assert [row["mechanism"] for row in rows] == [case.name for case in cases.all_cases() if case.group == "planted"]
+
+
 def test_json() -> None:
     arguments = ["audit", "--only", "Algorithm 1", "--trials", "5000", "--seed", "7", "--json"]
     result = RUNNER.invoke(app, arguments)

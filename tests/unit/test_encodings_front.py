@@ -52,7 +52,7 @@ def test_best_buckets() -> None:
 def test_mechanism() -> None:
     assert isinstance(rx.mechanism(range(4), encoding="auto", epsilon=1), rx.Categorical)
     assert isinstance(rx.mechanism(range(40), epsilon=1), rx.Unary)
-    with pytest.raises(EncodingError, match="the last epsilon that is planned must be known"):
+    with pytest.raises(EncodingError, match="pass epsilon=, the last one that is planned"):
         rx.mechanism(range(4))
     with pytest.raises(EncodingError, match="no encoding named 'none'"):
         rx.mechanism(range(4), encoding="none")

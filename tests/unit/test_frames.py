@@ -418,7 +418,8 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], type[RelaxdpError], str
     ),
     "missing value": (
         {"diagnosis": [*COLUMNS["diagnosis"][:9], None, *COLUMNS["diagnosis"][10:]]}, {}, UndeclaredValueError,
-        "row 10: the value is missing, which is not one of the 3 declared values. Nothing was released.",
+        "row 10: the value is missing, which is not one of the 3 declared values. Nothing was released. "
+        "fillna (fill_null in polars) makes it a value, which must be declared.",
     ),
     "repeated id": (
         {"person": [*NUMBERS[:9], NUMBERS[3], *NUMBERS[10:]]}, {}, ObjectIdError,

@@ -147,7 +147,7 @@ class Watched:
         for person in willing.values():
             person.sold.setdefault(threshold, set()).add(buyer)
             person.loss = max(person.loss, level)
-        self.owned[buyer] = (threshold, dict.fromkeys(willing, each))
+        self.owned[buyer] = (threshold, {**before, **dict.fromkeys(willing, each)})
         return "bought"
 
     def _check_file(self, content: bytes, willing: dict[str, Person], epsilon: str) -> None:
@@ -353,6 +353,9 @@ def test_a_member_who_is_out_of_an_upgrade_keeps_what_was_earned(trader: Here) -
     assert [each["objects"] for each in trader.purchases("institute")] == [1, 2]
     assert (trader.balance("ann"), trader.balance("bob")) == (10, 7)
     watched.check_views()
+    watched.join(watched.people["bob"], "2", 0)
+    assert watched.buy("institute", "2") == "bought"  # and back again: what was paid for them at 0.5 still counts
+    assert (trader.balance("ann"), trader.balance("bob")) == (17, 17)
 
 
 def test_the_same_report_again_changes_only_the_price(trader: Here) -> None:

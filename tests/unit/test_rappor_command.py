@@ -19,6 +19,7 @@ from relaxdp import Key
 from relaxdp.cli.main import app, main
 from relaxdp.encode.bloom_device import Device
 from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.errors import DescriptionError
 from relaxdp.estimate.rappor_map import CandidateMap
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
@@ -103,6 +104,11 @@ def test_from_words_to_reports_to_words(place: Path) -> None:
     both, last = decoded("first.csv", "second.csv"), decoded("second.csv")
     assert both["words"] == last["words"]
     assert both["devices"] == 3000
+    assert both["counted"] == [0, 3000]
+    shown = run("decode", "first.csv", "second.csv", "--params", "params.csv", "--map", "map.csv")
+    assert "3,000 devices: 0 by their reports at epsilon 1; 3,000 by their reports at epsilon 3.5." in " ".join(
+        shown.split()
+    )
     assert [word["found"] for word in last["words"]] == [True] * 3 + [False] * 17
     for word, share in zip(last["words"], SHARES, strict=False):
         assert abs(word["share"] - share) < 0.06
@@ -143,6 +149,15 @@ def test_the_level_of_f_is_the_default_and_again_costs_nothing(place: Path) -> N
     encode("again.csv", "--release", "clients")
     assert Path("again.csv").read_bytes() == Path("first.csv").read_bytes()
     assert spent() == "3.46920211077"
+
+
+def test_a_level_beyond_f_is_told(place: Path) -> None:
+    beyond = "epsilon 9 is beyond f = 0.3, which is epsilon 3.469: decoders that rely on f do not expect it"
+    assert beyond in " ".join(encode("beyond.csv", "--epsilon", "9", "--no-ledger").split())
+    assert "beyond" not in encode("below.csv", "--epsilon", "1", "--no-ledger")
+    assert "beyond" not in encode("at.csv", "--no-ledger")
+    relaxed = ["relax", "clients.csv", "relaxed.csv", "--last", "below.csv", "--params", "params.csv", "--key", "key"]
+    assert beyond in run(*relaxed, "--epsilon", "9", "--no-ledger")
 
 
 def test_relaxing_along_a_schedule(place: Path) -> None:
@@ -223,6 +238,14 @@ def test_a_boolean_from_end_to_end(place: Path) -> None:
     assert word["word"] == "true"
     assert word["low"] < 0.1 < word["high"]
     assert word["found"]
+
+
+def test_estimate_says_who_reads_these_files(place: Path) -> None:
+    for target in ("reports.csv", "reports.parquet"):
+        encode(target, "--epsilon", "1", "--no-ledger")
+        refused = CliRunner().invoke(app, ["estimate", target]).exception
+        assert isinstance(refused, DescriptionError)
+        assert refused.message == "these are RAPPOR reports: `relaxdp rappor decode` reads them."
 
 
 def test_choosing_parameters(place: Path) -> None:

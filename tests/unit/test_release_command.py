@@ -227,7 +227,7 @@ def test_numbers_bins_maps_nulls_and_public_values(place: Path) -> None:
     status, sentence = run("--no-ledger", source="gaps.parquet", target="gaps-out.parquet")
     missing = "row 1: the value is missing, which is not one of the 3 declared values. Nothing was released."
     assert status == 2
-    assert sentence.startswith(missing)
+    assert sentence == f"{missing} --nulls NAME makes it a value of its own."
     run("--no-ledger", "--nulls", "missing", source="gaps.parquet", target="gaps-out.parquet", epsilon="60")
     assert read("gaps-out.parquet")["diagnosis"].to_pylist()[:7] == ["missing", *TRUTH[1:7]]
     assert run("--public-values", "--no-ledger", target="public.parquet")[0] == 0
@@ -452,6 +452,11 @@ def test_budget_commands(place: Path) -> None:
     history = CliRunner().invoke(app, ["budget", "history", "--key", "key"]).output
     assert "consent form" in history
     assert "released 'diagnosis' of release 'in' at 0.5" in history
+    for words, ending in ((["show"], "does not exist."), (["raise", "3", "--reason", "x"], "Nothing was changed.")):
+        absent = CliRunner().invoke(app, ["budget", *words, "--ledger", "absent.ledger"]).exception
+        assert isinstance(absent, RelaxdpError)
+        assert absent.message.endswith(ending)
+        assert "released" not in absent.message
     lower = CliRunner().invoke(app, ["budget", "raise", "1", "--reason", "x", "--key", "key"])
     assert isinstance(lower.exception, RelaxdpError)
     assert "may only be raised" in lower.exception.message

@@ -6,14 +6,14 @@ import inspect
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
 from tests.servers.collectors import STORES
 
 from relaxdp import errors
-from relaxdp.collector.wire import Report
+from relaxdp.collector.wire import ID_PATTERN, Report
 from relaxdp.errors import MalformedRequestError, RelaxdpError, ServiceError, StorageVersionError
 from relaxdp.service.address import PostgresAddress, SqliteAddress, address_of
 from relaxdp.service.bodies import decode, decoder_of
@@ -60,9 +60,14 @@ def test_a_database_is_made_once_and_a_newer_one_is_refused(database: Database) 
 
 
 def test_a_database_that_is_none(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("something else entirely, and long enough to be read as a header" * 20)
-    with pytest.raises(errors.StorageUnavailableError, match="cannot be used now"):
+    other = "something else entirely, and long enough to be read as a header" * 20
+    (tmp_path / "file").write_text(other)
+    with pytest.raises(ServiceError, match="is not a SQLite database. Nothing was started"):
         Database(str(tmp_path / "file")).prepare()
+    assert (tmp_path / "file").read_text() == other
+    (tmp_path / "damaged").write_text(f"SQLite format 3\0{other}")
+    with pytest.raises(errors.StorageUnavailableError, match="cannot be used now"):
+        Database(str(tmp_path / "damaged")).prepare()
     with pytest.raises(ServiceError, match="Nothing was started"):
         Database(str(tmp_path / "no" / "folder")).prepare()
 
@@ -175,6 +180,20 @@ def test_what_cannot_be_read_is_not_shown() -> None:
         assert "SECRET" not in refused.value.message
         assert refused.value.message.startswith("the request cannot be understood: ")
         assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sentence"),
+    [
+        (ID_PATTERN, "a name has small letters, digits and hyphens, at most 64 at $[0]"),
+        ("^[^\\u0000]*$", "a text has a letter that is not allowed at $[0]"),
+    ],
+)
+def test_a_pattern_is_told_in_words(pattern: str, sentence: str) -> None:
+    decoder = decoder_of(list[Annotated[str, msgspec.Meta(pattern=pattern)]])
+    with pytest.raises(MalformedRequestError) as refused:
+        decode(b'["A\\u0000"]', decoder)
+    assert refused.value.message == f"the request cannot be understood: {sentence}. Nothing was stored."
 
 
 def test_the_request_log_can_be_silent() -> None:

@@ -146,6 +146,17 @@ def test_text_that_is_not_composed_warns_and_keeps_its_bytes() -> None:
     assert decomposed != canonical("\u00e9")
 
 
+def test_the_warning_is_of_the_callers_line() -> None:
+    answers, key = rx.Categorical(["flu", "none"]), Key.from_bytes(bytes(32))
+    names = {"key": key, "release": "r", "attribute": "a"}
+    with pytest.warns(UnicodeWarning, match="NFC") as seen:
+        answers.release(["flu"], ["e\u0301"], epsilon=1, **names)
+        answers.path("flu", object_id="e\u0301", **names).at(1)
+        rx.Categorical(["e\u0301", "b"])
+    assert {each.filename for each in seen} == {__file__}
+    assert len(seen) >= 3
+
+
 def check_paths_apart(derive: Callable[[Key, PathName, Purpose], bytes]) -> None:
     """Nothing that tells two paths apart may be left out of the key."""
     base = PathName("r", "a", "categorical", 3, b"p")

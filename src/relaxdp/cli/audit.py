@@ -35,7 +35,7 @@ def audit(
     confidence: Annotated[
         float, typer.Option(help="With which probability all bounds hold, those of the whole table together.")
     ] = 0.999,
-    only: Annotated[str | None, typer.Option(help="Only mechanisms whose name contains this.")] = None,
+    only: Annotated[str | None, typer.Option(help="Only mechanisms whose name, or the name of their group, contains this.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Measure how much of its claimed epsilon every mechanism really gives away; takes about a minute.
@@ -44,9 +44,9 @@ def audit(
     status is 1. A bound below the claim proves nothing by itself: the proofs are elsewhere, this is the attempt to
     refute them.
     """
-    cases = [case for case in all_cases() if only is None or only in case.name]
+    cases = [case for case in all_cases() if only is None or only in case.name or only in _TITLES[case.group]]
     if not cases:
-        raise OptionError(f"no mechanism's name contains {only!r}. Nothing was audited.")
+        raise OptionError(f"no mechanism's or group's name contains {only!r}. Nothing was audited.")
     if not 0.5 < confidence < 1:
         raise OptionError(f"a confidence lies above 0.5 and below 1, not {confidence:g}. Nothing was audited.")
     seed = randbits(32) if seed is None else seed

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -23,10 +25,19 @@ PopulationOption = Annotated[str, typer.Option("--population", help="Whose budge
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def _open(ledger: str | None, key: Path | None) -> Ledger:
+@contextmanager
+def _open(ledger: str | None, key: Path | None, nothing: str = "") -> Iterator[Ledger]:
+    """Open a ledger that is there. Its sentences speak of releases, and here `nothing` else was to happen."""
     if ledger is None and key is None:
         raise LedgerError("say which ledger: --ledger FILE or URL, or --key KEY for the one beside a key.")
-    return Ledger.open(Path(f"{key}.ledger") if ledger is None else ledger, create=False)
+    try:
+        with Ledger.open(Path(f"{key}.ledger") if ledger is None else ledger, create=False) as book:
+            yield book
+    except LedgerError as problem:
+        sentence = problem.message.removesuffix(" Nothing was released.")
+        if sentence == problem.message:
+            raise
+        raise type(problem)(f"{sentence} {nothing}".rstrip(), **problem.fields) from None
 
 
 @app.command("show")
@@ -80,7 +91,7 @@ def raise_(
     population: PopulationOption = "everyone",
 ) -> None:
     """Raise a budget. It cannot be lowered again."""
-    with _open(ledger, key) as book:
+    with _open(ledger, key, "Nothing was changed.") as book:
         book.raise_budget(Subject.population(population), budget, reason=reason)
         balance = book.balance(Subject.population(population))
     typer.echo(f"the budget is now {budget}, {epsilon_text(balance.left)} of it left")

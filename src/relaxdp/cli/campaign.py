@@ -75,8 +75,9 @@ def create(
     if as_json:
         typer.echo(json.dumps(made))
         return
-    address = f"{Server.parse(server)}/v1/campaigns/{made.get('id')}"
-    typer.echo(f"created {made.get('id')}; devices join it at {address}")
+    where, made_as = Server.parse(server), made.get("id")
+    typer.echo(f"created {made_as}")
+    typer.echo(f"people answer at {where}/survey/{made_as}; apps use {where}/v1/campaigns/{made_as}")
 
 
 @app.command("list")

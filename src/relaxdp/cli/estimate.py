@@ -173,7 +173,7 @@ def _print(tally: Tally | PairTally, axis: Axis, parts: list[Part], asked: Asked
         console.print(f"These are the largest {shown:,} of {rows:,} rows; --json has all of them.")
     if any(_says_nothing(part) for part in parts):
         console.print(
-            "Some intervals are as wide as the possible, or shrunk to its edge: the noise is larger than the answer."
+            "Some intervals cover everything that is possible, or end at its edge: the noise is larger than the answer."
         )
     if asked.by is not None:
         console.print(Text(_groups_sentence(asked.by)))

@@ -6,8 +6,9 @@ Only the command that is called is imported: a person who asks for the version d
 from __future__ import annotations
 
 import sys
+import warnings
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -77,12 +78,27 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(name)
 
 
+def _say_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Say what text may be mistaken for in one sentence; whoever types a command wrote none of our lines."""
+    said = f"{message}\n" if issubclass(category, UnicodeWarning) else None
+    sys.stderr.write(said or warnings.formatwarning(message, category, filename, lineno, line))
+
+
 def main() -> None:
     """Run the command line; an error of ours becomes one sentence."""
     asked = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
     app = application(asked if asked in COMMANDS else "" if "--version" in sys.argv else None)
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = _say_warning
+            app()
     except RelaxdpError as problem:
         sys.stderr.write(f"{problem.message}\n")
         sys.exit(2)

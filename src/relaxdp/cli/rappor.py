@@ -27,7 +27,7 @@ from relaxdp.estimate.rappor_planning import POWER, RATE, Plan, advise, advise_s
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.table.declare import values_from_file
 from relaxdp.table.rappor_files import Parameters, map_rows, read_map
-from relaxdp.table.rappor_reports import count_files
+from relaxdp.table.rappor_reports import Taken, count_files
 
 app = typer.Typer(help="RAPPOR with relaxation instead of noisy sampling.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -167,9 +167,19 @@ def decode(
             f"{low[place]:.2%} .. {high[place]:.2%}",
         ]
         table.add_row(*cells, *(["yes" if found[place] else "no"] if everything else []))
-    console.print(f"{decoded.devices:,} devices: {'; '.join(dict.fromkeys(notes))}.")
+    console.print(f"{decoded.devices:,} devices: {_levels(notes)}.")
     console.print(table)
     console.print(_conclusion(decoded, int(found.sum()), rate, correction))
+
+
+def _levels(notes: list[Taken]) -> str:
+    """Say what the files hold, and where they differ how many devices count in each: every one counts once."""
+    counted: dict[str, int] = {}
+    for what, devices in notes:
+        counted[what] = counted.get(what, 0) + devices
+    if len(counted) == 1:
+        return next(iter(counted))
+    return "; ".join(f"{devices:,} by their {what}" for what, devices in counted.items())
 
 
 def _conclusion(decoded: Decoded, found: int, rate: float, correction: CorrectionChoice) -> str:
@@ -187,7 +197,7 @@ def _conclusion(decoded: Decoded, found: int, rate: float, correction: Correctio
 
 
 def _answer(
-    decoded: Decoded, found: Any, low: Any, high: Any, rate: float, correction: CorrectionChoice, notes: list[str]
+    decoded: Decoded, found: Any, low: Any, high: Any, rate: float, correction: CorrectionChoice, notes: list[Taken]
 ) -> dict[str, Any]:
     rows = zip(
         decoded.labels, decoded.share.tolist(), decoded.value.tolist(), decoded.std_error.tolist(), low.tolist(),
@@ -200,7 +210,8 @@ def _answer(
             word["std_error"] = None
     return {
         "devices": decoded.devices,
-        "files": notes,
+        "files": [each.what for each in notes],
+        "counted": [each.devices for each in notes],
         "rate": rate,
         "correction": correction.value,
         "unlisted": None

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from relaxdp.cli.accounts import ledger_beside, refuse_other_name, report_release
 from relaxdp.draw.key import Key
 from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.bloom_levels import epsilon_of, whole_epsilon
+from relaxdp.encode.bloom_levels import epsilon_of, noise_of, whole_epsilon
 from relaxdp.errors import DescriptionError, OptionError, ScheduleError
 from relaxdp.estimate.schedules import Linear, NoisySampling
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
@@ -87,6 +87,7 @@ def encode(
         request, partial(encode_table, request), key, ledger, no_ledger, population, budget, dry_run, as_json,
         again=again, force=force, named=name is not None,
     )  # fmt: skip
+    _warn_beyond(parameters, level)
 
 
 def relax(
@@ -134,6 +135,18 @@ def relax(
     )  # fmt: skip
     work = partial(relax_table, request, last)
     _run(request, work, key, ledger, no_ledger, population, budget, dry_run, as_json, named=True)
+    _warn_beyond(parameters, level)
+
+
+def _warn_beyond(parameters: Parameters, level: Decimal) -> None:
+    """Say so where a level is beyond that of the parameters' f: the limit is the budget, but others may rely on f."""
+    noise = parameters.responses.noise
+    if 0 < noise < 1 and noise_of(parameters.shape, level) < noise:
+        typer.echo(
+            f"epsilon {epsilon_text(level)} is beyond f = {float(noise):.4g}, which is epsilon "
+            f"{float(epsilon_of(parameters.shape, noise)):.4g}: decoders that rely on f do not expect it",
+            err=True,
+        )
 
 
 def _next_level(pace: PaceChoice, given: dict[str, Any], shape: BloomShape, last: Decimal) -> Decimal:

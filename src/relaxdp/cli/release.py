@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from relaxdp.ledger.paths import PathIdentity
 from relaxdp.ledger.subject import Subject
 from relaxdp.table.charging import Account, path_encoding, path_states
 from relaxdp.table.declare import Declaration, values_from_file
+from relaxdp.table.derive import way_out
 from relaxdp.table.formats import Input
 from relaxdp.table.growing import tags_folder
 from relaxdp.table.last import quote_step, relax_table
@@ -179,7 +180,10 @@ def release(
         if dry_run and account is not None:
             report_release(request, None, quote(), as_json)
             return
-        rows, charges = _run(work, threads, spark is None)
+        # Behind a map the value is there, and the map does not name it.
+        hint = nullcontext() if value_map else way_out("--nulls NAME makes it a value of its own.")
+        with hint:
+            rows, charges = _run(work, threads, spark is None)
         report_release(request, rows, charges, as_json)
 
 

@@ -22,6 +22,7 @@ from relaxdp.collector.simulate import simulate as run
 from relaxdp.collector.simulate_server import own_server
 from relaxdp.errors import OptionError
 from relaxdp.estimate.schedules import Explicit
+from relaxdp.front import mechanism
 from relaxdp.law.epsilon import epsilon_text
 
 
@@ -52,6 +53,7 @@ def simulate(
     if server is not None and folder is not None:
         raise OptionError("--folder is for a server of its own: it does not go with --server.")
     exact = tuple(Explicit([level.strip() for level in levels.split(",")]))
+    mechanism(["a", "b"], encoding=encoding, epsilon=exact[-1])  # a name that nobody knows is refused here
     # On a server of its own the campaign has a name of its own, so that the seed decides everything.
     name = f"simulation-{seed}" if server is None else None
     simulation = Simulation(devices, exact, half_width, values, encoding, seed, batch, connections, name)
@@ -89,18 +91,11 @@ def _show(simulation: Simulation, outcome: Outcome) -> None:
     for heading in ("truth", "estimate", "95 % interval", "holds"):
         table.add_column(heading, justify="right")
     for row, truth in list(zip(outcome.rows, outcome.truth, strict=True))[:20]:
-        width = (row["high"] - row["low"]) / 2
         interval, holds = f"{row['low']:.4f} .. {row['high']:.4f}", row["low"] <= truth <= row["high"]
-        table.add_row(
-            str(row["value"]),
-            f"{truth:.4f}",
-            f"{row['estimate']:.4f} ± {width:.4f}",
-            interval,
-            "yes" if holds else "no",
-        )
+        table.add_row(str(row["value"]), f"{truth:.4f}", f"{row['estimate']:.4f}", interval, "yes" if holds else "no")
     console.print(table)
     counts = Table()
-    for heading in ("epsilon", "devices at most there"):
+    for heading in ("epsilon", "devices whose highest level this is"):
         counts.add_column(heading, justify="right")
     for level, reached in zip(simulation.levels, outcome.per_level, strict=True):
         counts.add_row(epsilon_text(level), f"{reached:,}")
@@ -109,8 +104,8 @@ def _show(simulation: Simulation, outcome: Outcome) -> None:
     sent = sum(outcome.answers.values())
     typer.echo(
         f"{outcome.covered} of {len(outcome.rows)} intervals hold the truth; each does in 95 of 100 campaigns.\n"
-        f"{sent:,} reports in {outcome.requests:,} requests: {outcome.requests / outcome.seconds:,.0f} requests/s, "
-        f"{sent / outcome.seconds:,.0f} reports/s."
+        f"{sent:,} reports were sent and {outcome.accepted:,} accepted, in {outcome.requests:,} requests: "
+        f"{outcome.requests / outcome.seconds:,.0f} requests/s, {sent / outcome.seconds:,.0f} reports/s."
     )
 
 
@@ -118,9 +113,16 @@ def _ending(simulation: Simulation, outcome: Outcome) -> str:
     at, wanted = epsilon_text(outcome.stopped_at), f"a half-width of {simulation.half_width:g}"
     if outcome.state != "finished":
         return f"The campaign is at its last level, epsilon {at}, and has not reached {wanted}."
+    there = outcome.per_level[simulation.levels.index(outcome.stopped_at)]
+    middle = ""
+    if there < simulation.devices:
+        middle = (
+            f"\nIt was precise enough in the middle of the level: {there:,} of the {simulation.devices:,} devices had "
+            "reported there."
+        )
     if outcome.planned_stop == outcome.stopped_at:
-        return f"The campaign stopped by itself at epsilon {at}, the smallest level that gives {wanted}."
-    return f"The campaign stopped by itself at epsilon {at}, with {wanted}."
+        return f"The campaign stopped by itself at epsilon {at}, the smallest level that gives {wanted}.{middle}"
+    return f"The campaign stopped by itself at epsilon {at}, with {wanted}.{middle}"
 
 
 def _as_json(simulation: Simulation, outcome: Outcome) -> dict[str, object]:
@@ -136,6 +138,7 @@ def _as_json(simulation: Simulation, outcome: Outcome) -> dict[str, object]:
         "rows": rows,
         "covered": outcome.covered,
         "answers": dict(outcome.answers),
+        "accepted": outcome.accepted,
         "requests": outcome.requests,
         "seconds": outcome.seconds,
     }

@@ -70,7 +70,7 @@ def _watch(operator: Any, **options: Any) -> None:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("reports", total=options["devices"])
         for last in run(operator, moved=lambda done: bar.advance(task, done), **options):
-            typer.echo(f"  epsilon {last.epsilon:<5} {last.devices:,} devices, ± {100 * last.half_width:.1f} %")
+            typer.echo(f"  epsilon {last.epsilon:<5} {last.devices:,} devices so far, ± {100 * last.half_width:.1f} %")
             bar.reset(task)
     if last is not None and last.state == "finished":
         typer.echo("It is precise enough, so it finished by itself and asks for no more.")

@@ -86,6 +86,11 @@ class Outcome:
     """How long sending took; drawing is not part of it."""
 
     @property
+    def accepted(self) -> int:
+        """How many reports were taken; one that is on its way when the campaign moves on comes too late."""
+        return self.answers["new"] + self.answers["same"]
+
+    @property
     def covered(self) -> int:
         """How many intervals hold the truth."""
         return sum(row["low"] <= truth <= row["high"] for row, truth in zip(self.rows, self.truth, strict=True))

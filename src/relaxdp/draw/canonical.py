@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import struct
 import uuid
@@ -14,10 +15,19 @@ import numpy as np
 INTEGER, INTEGER_UNSIGNED, TEXT, UUID, BYTES, NUMBER = 1, 2, 3, 4, 5, 6
 BLOCK = 16
 
+_NOT_THE_CALLER = ("relaxdp", "concurrent", "threading")
 NOT_NFC = (
     "some text is not in Unicode's composed form (NFC): letters that look alike may have other bytes, "
     "and then they are other objects."
 )
+
+
+def warn_not_composed() -> None:
+    """Warn at the caller's line: one of ours, or of the thread that it works in, would tell nobody which text it is."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _NOT_THE_CALLER:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(NOT_NFC, UnicodeWarning, stacklevel=level)
 
 
 def length_prefixed(data: bytes) -> bytes:
@@ -70,7 +80,7 @@ def utf8(text: str) -> bytes:
         raise ValueError("the text has a lone surrogate, so it has no UTF-8 form")
     encoded = text.encode("utf-8")
     if len(encoded) != len(text) and not is_normalized("NFC", text):
-        warnings.warn(NOT_NFC, UnicodeWarning, stacklevel=4)
+        warn_not_composed()
     return encoded
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.draw.blocks import Words
-from relaxdp.draw.canonical import BYTES, INTEGER, NOT_NFC, TEXT, UUID, kind_of
+from relaxdp.draw.canonical import BYTES, INTEGER, TEXT, UUID, kind_of, warn_not_composed
 from relaxdp.errors import ColumnError, ObjectIdError
 
 Selection = slice | NDArray[np.intp]
@@ -24,7 +23,8 @@ _NOT_ASCII = np.uint64(0x8080808080808080)
 _RULE = "an id must be a whole number, text, bytes or a UUID, and all ids of one kind. Nothing was released."
 _FLOAT = (
     "ids must not be floating-point numbers: they have no exact identity "
-    "(in pandas, a column of whole numbers with gaps becomes one). Nothing was released."
+    '(in pandas, a column of whole numbers with gaps becomes one; .astype("Int64") makes whole numbers of it again). '
+    "Nothing was released."
 )
 _TOO_LARGE = "whole-number ids of one column must fit into 64 bits, signed or unsigned. Nothing was released."
 
@@ -234,7 +234,7 @@ def _check_text(array: pa.Array) -> None:
     except pa.ArrowInvalid:
         raise ObjectIdError("an id is not valid UTF-8. Nothing was released.") from None
     if not pc.utf8_normalize(array, "NFC").equals(array):
-        warnings.warn(NOT_NFC, UnicodeWarning, stacklevel=2)
+        warn_not_composed()
 
 
 def _pack(data: Words, begins: NDArray[np.int64], lengths: NDArray[np.int64], count: int, tag: int) -> Words:

@@ -105,6 +105,7 @@ class DeclaredEncoding(Encoding):
             f"row {row + 1:,}: the value {what} {is_not} one of the {len(self.values)} declared values.{NOTHING}",
             row=row + 1,
             values=len(self.values),
+            **({"missing": True} if missing else {}),
         )
 
 

@@ -92,7 +92,8 @@ def first_budget(account: Account, budget: Decimal | None, reason: str, time: da
     if account.budget is None:
         if budget is None:
             raise BudgetMissingError(
-                f"{account.subject} has no budget yet: the first release needs a budget. Nothing was released.",
+                f"{account.subject} has no budget yet: the first release needs a budget, like --budget 2 (in Python, "
+                "budget=2). Nothing was released.",
                 subject=str(account.subject),
             )
         return [BudgetSet(account.subject, time, budget, reason or "the first release")]

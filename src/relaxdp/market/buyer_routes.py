@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from pathlib import Path
+from collections.abc import AsyncIterator
+from functools import partial
+from itertools import count
 
 from sqlalchemy import Connection
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from relaxdp import errors
 from relaxdp.errors import ListingStateError, UnknownPurchaseError
 from relaxdp.market import purchases, views, wire
 from relaxdp.market.accounts import Account
-from relaxdp.market.files import write_file
+from relaxdp.market.files import length_of, part_of
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.room import PARQUET, Room, answer
 from relaxdp.service.bodies import decode, decoder_of, read_body
-from relaxdp.service.downloads import HandedOut
 from relaxdp.service.operations import Operation
 
 _ORDER, _REFUND = decoder_of(wire.OrderRequest), decoder_of(wire.RefundRequest)
@@ -58,11 +57,15 @@ class BuyerRoutes:
     async def download(self, request: Request) -> Response:
         """Hand out the file of a purchase: the very bytes that its receipt names."""
         buyer, number = await self._room.access.role(request, "buyer"), _number(request)
-        path = await self._room.worker.read(lambda connection: self._file(connection, buyer, number))
-        return HandedOut(
-            path, media_type=PARQUET, filename=f"purchase-{number}.parquet",
-            headers={"cache-control": "no-store", "accept-ranges": "none"},
-        )  # fmt: skip
+        digest, length = await self._room.worker.read(lambda connection: self._goods(connection, buyer, number))
+        headers = {
+            "content-length": str(length),
+            "content-disposition": f'attachment; filename="purchase-{number}.parquet"',
+            "cache-control": "no-store",
+            "accept-ranges": "none",  # a part of it would have another digest than the receipt says
+        }
+        parts = () if request.method == "HEAD" else self._parts(digest)
+        return StreamingResponse(parts, media_type=PARQUET, headers=headers)
 
     async def refund(self, request: Request) -> Response:
         """Give back what was paid; the privacy does not come back."""
@@ -86,17 +89,19 @@ class BuyerRoutes:
         view = await self._room.worker.read(lambda connection: views.purchase_view(connection, purchase, new=new))
         return answer(view, status)
 
-    def _file(self, connection: Connection, buyer: Account, number: int) -> Path:
+    async def _parts(self, digest: str) -> AsyncIterator[bytes]:
+        """Read part after part. A kept file never changes, so no snapshot is held while a client reads slowly."""
+        for place in count():
+            part = await self._room.worker.read(partial(part_of, digest=digest, place=place))
+            if part is None:
+                return
+            yield part
+
+    def _goods(self, connection: Connection, buyer: Account, number: int) -> tuple[str, int]:
         purchase = self._room.market.purchase_of(connection, buyer, number)
         if purchase.state == purchases.REFUNDED:
             raise ListingStateError("this purchase was refunded, and is not handed out again. Nothing was done.")
-        descriptor, name = tempfile.mkstemp(prefix="relaxdp-market-", suffix=".parquet")
-        os.close(descriptor)
-        try:
-            return write_file(connection, purchase.digest, Path(name))
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        return purchase.digest, length_of(connection, purchase.digest)
 
     def operations(self) -> list[Operation]:
         """Return what the routes are."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 
 from relaxdp.market.schema import FILES
 
@@ -33,21 +33,29 @@ def keep_file(connection: Connection, path: Path, digest: str) -> None:
             place += 1
 
 
+def part_of(connection: Connection, digest: str, place: int) -> bytes | None:
+    """Return one part of a kept file; None after the last one."""
+    query = select(FILES.c.content).where(FILES.c.digest == digest, FILES.c.part == place)
+    found = connection.execute(query).scalar()
+    return None if found is None else bytes(found)
+
+
 def parts_of(connection: Connection, digest: str) -> Iterator[bytes]:
     """Return the bytes of a kept file, a part at a time."""
     place = 0
-    while True:
-        query = select(FILES.c.content).where(FILES.c.digest == digest, FILES.c.part == place)
-        found = connection.execute(query).scalar()
-        if found is None:
-            return
-        yield bytes(found)
+    while part := part_of(connection, digest, place):
+        yield part
         place += 1
+
+
+def length_of(connection: Connection, digest: str) -> int:
+    """Return how many bytes a kept file has."""
+    query = select(func.coalesce(func.sum(func.length(FILES.c.content)), 0)).where(FILES.c.digest == digest)
+    return int(connection.execute(query).scalar_one())
 
 
 def write_file(connection: Connection, digest: str, path: Path) -> Path:
     """Write a kept file to a place on disk, and return that."""
     with path.open("wb") as file:
-        for part in parts_of(connection, digest):
-            file.write(part)
+        file.writelines(parts_of(connection, digest))
     return path

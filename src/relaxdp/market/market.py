@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -30,6 +30,7 @@ from relaxdp.market.receipts import Receipt, SignedReceipt, Signer, verify
 from relaxdp.market.schema import SETUP
 from relaxdp.market.store import hold, time_text
 from relaxdp.service.database import Database
+from relaxdp.service.workplace import workplace
 from relaxdp.table.description import ColumnDescription
 
 _ATTEMPTS = 4
@@ -120,8 +121,7 @@ class Market:
     def deliver(self, seller: str, listing_id: str, path: Path, column: str | None = None) -> Listing:
         """Take a released file as the next level of a listing: above every level that was delivered before."""
         goods = read_delivery(path, column)
-        with ExitStack() as stack:
-            folder = sales.workplace(stack)
+        with self._database.translated(), workplace() as folder:
             kept = deliveries.kept_form(goods, folder)
             with self.writing() as connection:
                 listing = deliveries.own(connection, listing_id, self._seller(connection, seller))
@@ -218,8 +218,7 @@ class Market:
         if is_pool:
             return self._buy_from_pool(order)
         for attempt in range(_ATTEMPTS):
-            with ExitStack() as stack:
-                folder = sales.workplace(stack)
+            with self._database.translated(), workplace() as folder:
                 drawn = None
                 if attempt < _ATTEMPTS - 1:
                     with self.reading() as connection:
@@ -292,16 +291,14 @@ class Market:
         return listing
 
     def _buy_from_pool(self, order: sales.Order) -> tuple[Purchase, bool]:
-        with ExitStack() as stack:
-            folder = sales.workplace(stack)
-            with self.writing() as connection:
-                buyer, listing = accounts.named(connection, order.buyer), listings.find(connection, order.listing)
-                deal, shares, willing = pools.pool_deal(connection, listing, buyer, order.epsilon)
-                check(deal, buyer, upgrade=order.upgrade, most=order.most)
-                if deal.is_owned and deal.owned is not None:
-                    return deal.owned, False
-                options: Any = {"key": self._key, "signer": self.signer, "now": self._clock(), "folder": folder}
-                return pools.sell(connection, order, deal, shares, willing, buyer, **options), True
+        with self._database.translated(), workplace() as folder, self.writing() as connection:
+            buyer, listing = accounts.named(connection, order.buyer), listings.find(connection, order.listing)
+            deal, shares, willing = pools.pool_deal(connection, listing, buyer, order.epsilon)
+            check(deal, buyer, upgrade=order.upgrade, most=order.most)
+            if deal.is_owned and deal.owned is not None:
+                return deal.owned, False
+            options: Any = {"key": self._key, "signer": self.signer, "now": self._clock(), "folder": folder}
+            return pools.sell(connection, order, deal, shares, willing, buyer, **options), True
 
     def _deal(self, connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal) -> Deal:
         if listing.kind == "pool":

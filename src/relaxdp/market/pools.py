@@ -204,11 +204,13 @@ def pool_deal(
 ) -> tuple[Deal, dict[int, int], list[Member]]:
     """Return what a level of a pool means to a buyer, and what each member would earn.
 
-    For a member who was in the purchase that is upgraded the difference is due, for everybody else the whole price.
+    For a member who was in a purchase that is upgraded the difference is due, for everybody else the whole price.
     """
     offer, willing = pool_offer(connection, listing, epsilon)
     owned = purchases.owned(connection, listing, buyer.number)
-    before = {} if owned is None else purchases.members_of(connection, owned.number)
+    before: dict[int, int] = {}
+    for earlier in [] if owned is None else reversed(purchases.chain(connection, owned)):
+        before |= purchases.members_of(connection, earlier.number)  # prices grow along a chain
     shares = {member.account: offer.each - before.get(member.account, 0) for member in willing}
     return deal_of(connection, offer, buyer, credit=offer.price - sum(shares.values())), shares, willing
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -150,8 +148,3 @@ def pay(connection: Connection, purchase: Purchase, listing: Listing, shares: Ma
         issued=purchase.issued,
         purchase=purchase.number,
     )
-
-
-def workplace(stack: ExitStack) -> Path:
-    """Return a private folder for files on their way, which is gone in the end."""
-    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-market-")))

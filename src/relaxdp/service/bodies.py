@@ -14,6 +14,7 @@ Wanted = TypeVar("Wanted")
 
 MOST_BYTES = 1 << 20
 _JSON = b"application/json"
+_NAME = "a name has small letters, digits and hyphens, at most 64"
 
 # A client that is still sending does not read: so what is too large is thrown away before it is refused, up to here.
 MOST_DRAINED = 32 << 20
@@ -94,6 +95,8 @@ def _safe(sentence: str) -> str:
         head = "it has a field that is not known"
     elif "Invalid enum value" in head:
         head = "it has a value that is not one of those allowed"
+    elif "matching regex" in head:
+        head = _NAME if "[a-z0-9-]" in head else "a text has a letter that is not allowed"
     return f"{head[:1].lower()}{head[1:]} at {place.strip('`')}" if place else head[:1].lower() + head[1:]
 
 

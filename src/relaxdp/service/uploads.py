@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from io import FileIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from starlette.requests import Request
 
 from relaxdp.errors import MalformedRequestError, StorageUnavailableError
 from relaxdp.service.bodies import MOST_DRAINED, announced, broken_off, too_large
+from relaxdp.service.workplace import workplace
 
 WAITING = "relaxdp.waiting"
 """Where the scope of a request has since when its connection waits for the rest of it (`connections.py`)."""
@@ -47,10 +47,9 @@ async def receive_file(request: Request, *, most: int, media_type: str) -> Async
     """
     if announced(request, media_type.encode()) > max(most, MOST_DRAINED):
         raise too_large(most)
-    with _storing():
-        folder = TemporaryDirectory(prefix="relaxdp-upload-", ignore_cleanup_errors=True)
+    stack = ExitStack()
+    path = await asyncio.to_thread(stack.enter_context, workplace()) / "file"
     try:
-        path = Path(folder.name, "file")
         with _storing():
             path.touch(0o600)
             file = path.open("wb", buffering=0)  # a buffer would be written once more when a full disk is given up
@@ -58,7 +57,7 @@ async def receive_file(request: Request, *, most: int, media_type: str) -> Async
             await _receive(request, file, most)
         yield path
     finally:
-        await asyncio.to_thread(folder.cleanup)
+        await asyncio.to_thread(stack.close)
 
 
 async def _receive(request: Request, file: FileIO, most: int) -> None:

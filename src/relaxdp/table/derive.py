@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaxdp.errors import DeriveError
+from relaxdp.errors import DeriveError, UndeclaredValueError
 
 Column = Any
 
@@ -99,6 +100,17 @@ class Numbers:
     def __call__(self, column: Column, first_row: int) -> Column:
         """Return numbers."""
         return as_numbers(column, first_row)
+
+
+@contextmanager
+def way_out(words: str) -> Iterator[None]:
+    """Let the refusal of a missing value name the way out: on the command line it is another one than for a frame."""
+    try:
+        yield
+    except UndeclaredValueError as problem:
+        if "missing" not in problem.fields:
+            raise
+        raise UndeclaredValueError(f"{problem.message} {words}", **problem.fields) from None
 
 
 def as_numbers(column: Column, first_row: int) -> Column:

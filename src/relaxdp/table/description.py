@@ -52,10 +52,11 @@ class ColumnDescription:
                 return made
         elif self.range is not None:
             return Numeric(*self.range)
-        hint = " RAPPOR reports are read by `relaxdp rappor decode`." if self.encoding == "bloom" else ""
-        raise DescriptionError(
-            f"the encoding {self.encoding!r} is not known to this version.{hint}", encoding=self.encoding
-        )
+        if self.encoding == "bloom":
+            raise DescriptionError(
+                "these are RAPPOR reports: `relaxdp rappor decode` reads them.", encoding=self.encoding
+            )
+        raise DescriptionError(f"the encoding {self.encoding!r} is not known to this version.", encoding=self.encoding)
 
     def _declared(self, values: tuple[Any, ...]) -> Mechanism | None:
         if self.encoding == stepped("categorical"):

@@ -21,7 +21,7 @@ from relaxdp.front import Mechanism, Numeric
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
 from relaxdp.table.charging import Account, charge, epoch_names, plan_epochs
-from relaxdp.table.derive import Numbers
+from relaxdp.table.derive import Numbers, way_out
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import BATCH_ROWS
 from relaxdp.table.frame_description import Said, describe
@@ -88,9 +88,10 @@ def release_frame(native: Any, request: ReleaseRequest, account: Account | None,
     request, keep = replace(request, keep=()), request.keep  # what is kept need not pass through Arrow
     table = frame.arrow(request.input_columns())
     id_type = _id_type(request, table)
-    epochs = plan_epochs(request, account, id_type, lambda: _draw(request, table, None, threads)[1])
-    names = epoch_names(request.release, epochs)
-    reports, prints = _draw(request, table, names, threads)
+    with way_out("fillna (fill_null in polars) makes it a value, which must be declared."):
+        epochs = plan_epochs(request, account, id_type, lambda: _draw(request, table, None, threads)[1])
+        names = epoch_names(request.release, epochs)
+        reports, prints = _draw(request, table, names, threads)
     order = id_order(table.column(request.id_column))
     result = frame.released(
         order, [request.id_column, *keep], reports, [request.id_column, *reports.column_names, *keep]
@@ -114,7 +115,8 @@ def _id_type(request: ReleaseRequest, table: pa.Table) -> str:
     if pa.types.is_floating(kind):
         raise ObjectIdError(
             f"the ids in {request.id_column!r} are floating-point numbers, which have no exact identity. In pandas, a "
-            "column of whole numbers becomes one where an id is missing. Nothing was released."
+            'column of whole numbers becomes one where an id is missing; .astype("Int64") makes whole '
+            "numbers of it again. Nothing was released."
         )
     return id_type_of(kind)
 

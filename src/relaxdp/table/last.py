@@ -237,9 +237,8 @@ def _codes(encoding: Any, column: Any, first_row: int) -> Any:
     try:
         return encoding.truths(column, first_row).index
     except UndeclaredValueError as problem:
-        raise UndeclaredValueError(
-            problem.message.replace("the value", "the last report", 1), **problem.fields
-        ) from None
+        fields = {name: field for name, field in problem.fields.items() if name != "missing"}  # no value is missing
+        raise UndeclaredValueError(problem.message.replace("the value", "the last report", 1), **fields) from None
 
 
 def _digest(path: Path) -> str:

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -75,9 +75,16 @@ class ReportsDescription(FileDescription):
         return found
 
 
+class Taken(NamedTuple):
+    """What a file was taken for, and how many of its devices count: those at a higher level in another one do not."""
+
+    what: str
+    devices: int
+
+
 def count_files(
     files: Sequence[Path], parameters: Parameters, epsilons: Sequence[str] = ()
-) -> tuple[RapporCounts, list[str]]:
+) -> tuple[RapporCounts, list[Taken]]:
     """Return the counts of all files, each at its own level, and what each was taken for.
 
     Our files say their level, and a client in several of them counts once, at its highest. Google's reports, and counts
@@ -88,7 +95,7 @@ def count_files(
     for path in files:
         if sum(path.absolute() == other.absolute() for other in files) > 1:
             raise MixedFilesError(f"{str(path)!r} is named twice: its devices would count twice.")
-    counts, notes = RapporCounts(parameters.shape), []
+    counts, notes, counted = RapporCounts(parameters.shape), [], {}
     described: list[tuple[int, Path, ReportsDescription]] = []
     for place, path in enumerate(files):
         named = as_epsilon(epsilons[place]) if epsilons else None
@@ -96,6 +103,7 @@ def count_files(
         if kind == "counts":
             devices, ones = read_counts(path, parameters.shape)
             counts.add(devices, ones, _support(parameters, named))
+            counted[path] = int(devices.sum())
         else:
             description = ReportsDescription.of(path) if kind == REPORT else None
             if description is not None:
@@ -107,15 +115,17 @@ def count_files(
             else:
                 devices, ones = _count(path, kind, parameters.shape, None)
                 counts.add(devices, ones, _support(parameters, named))
+                counted[path] = int(devices.sum())
         notes.append(_note(kind, description, named))
-    _count_described(counts, described)
-    return counts, notes
+    counted |= _count_described(counts, described)
+    return counts, [Taken(note, counted[path]) for note, path in zip(notes, files, strict=True)]
 
 
-def _count_described(counts: RapporCounts, described: list[tuple[int, Path, ReportsDescription]]) -> None:
-    """Count our own files, the highest level first, each client once."""
+def _count_described(counts: RapporCounts, described: list[tuple[int, Path, ReportsDescription]]) -> dict[Path, int]:
+    """Count our own files, the highest level first, each client once; return how many count in each file."""
+    counted: dict[Path, int] = {}
     if not described:
-        return
+        return counted
     first = described[0][2].report
     seen: set[Any] | None = set() if len(described) > 1 else None
     for threshold, path, description in sorted(described, key=lambda each: -each[0]):
@@ -132,6 +142,8 @@ def _count_described(counts: RapporCounts, described: list[tuple[int, Path, Repo
             )
         devices, ones = _count(path, REPORT, counts.shape, seen, report.id_type)
         counts.add(devices, ones, bit_support(threshold))
+        counted[path] = int(devices.sum())
+    return counted
 
 
 def _support(parameters: Parameters, epsilon: Decimal | None) -> Support:

@@ -25,17 +25,8 @@ def aside(target: Path) -> Iterator[Path]:
     A run that was killed leaves its unfinished file behind. The next one for the same target removes it, unless another
     process is still writing it, which a lock tells.
     """
-    refuse_existing(target)
-    _sweep(target)
-    place = target.with_name(f".{target.name}.{secrets.token_hex(6)}{_MARK}")
+    descriptor, place = _locked(target, is_folder=False)
     try:
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as problem:
-        raise TableFileError(
-            f"the folder of {str(target)!r} cannot be written to: {problem.strerror}. Nothing was released."
-        ) from None
-    try:
-        _try_lock(descriptor)
         yield place
     finally:
         os.close(descriptor)
@@ -45,22 +36,31 @@ def aside(target: Path) -> Iterator[Path]:
 @contextmanager
 def aside_folder(target: Path) -> Iterator[Path]:
     """Give a folder beside `target` to write to, like `aside`; other processes may write into it too."""
-    refuse_existing(target)
-    _sweep(target)
-    place = target.with_name(f".{target.name}.{secrets.token_hex(6)}{_MARK}")
+    descriptor, place = _locked(target, is_folder=True)
     try:
-        place.mkdir(0o700)
-        descriptor = os.open(place, os.O_RDONLY)
-    except OSError as problem:
-        raise TableFileError(
-            f"the folder of {str(target)!r} cannot be written to: {problem.strerror}. Nothing was released."
-        ) from None
-    try:
-        _try_lock(descriptor)
         yield place
     finally:
         os.close(descriptor)
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _locked(target: Path, *, is_folder: bool) -> tuple[int, Path]:
+    """Make a file or folder beside `target` and lock it. It gets the name that is swept only then."""
+    refuse_existing(target)
+    _sweep(target)
+    made = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    place = made.with_name(made.name + _MARK)
+    try:
+        if is_folder:
+            made.mkdir(0o700)
+        descriptor = os.open(made, os.O_RDONLY if is_folder else os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        _try_lock(descriptor)
+        made.rename(place)
+    except OSError as problem:
+        raise TableFileError(
+            f"the folder of {str(target)!r} cannot be written to: {problem.strerror}. Nothing was released."
+        ) from None
+    return descriptor, place
 
 
 def put_in_place(place: Path, target: Path) -> None:

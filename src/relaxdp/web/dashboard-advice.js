@@ -16,7 +16,14 @@ export function advicePart(api) {
 
   /** @param {FormData} data */
   function update(data) {
-    if (Object.keys(checkedPlan(data)).length > 0) return;
+    const [reason] = Object.values(checkedPlan(data));
+    if (reason !== undefined) {
+      if (last === "" || reason === last) return; // nothing was shown yet, or this was
+      clearTimeout(timer);
+      last = reason; // numbers of what stood here before would be taken for those of what stands here now
+      told.replaceChildren(notice(reason, "warn"));
+      return;
+    }
     const plan = planOf(data);
     const text = JSON.stringify(plan);
     if (text === last) return;
@@ -27,7 +34,7 @@ export function advicePart(api) {
         const found = await api.ask("POST", "advice", plan);
         if (last === text) told.replaceChildren(...words(found, plan));
       } catch (problem) {
-        told.replaceChildren(notice(/** @type {Error} */ (problem).message, "warn"));
+        if (last === text) told.replaceChildren(notice(/** @type {Error} */ (problem).message, "warn"));
       }
     }, PATIENCE);
   }

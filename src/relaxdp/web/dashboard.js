@@ -9,6 +9,7 @@ import { showSignIn } from "./dashboard-sign-in.js";
 
 // The tab forgets the token when it is closed, and no other tab or page sees it.
 const PLACE = "relaxdp operator token";
+const UNKNOWN = "This is not the operator’s token.";
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const menu = /** @type {HTMLElement} */ (document.getElementById("menu"));
 
@@ -44,7 +45,7 @@ async function show() {
 function fail(problem) {
   if (problem instanceof Problem && problem.status === 401) {
     leave();
-    signIn(problem.message);
+    signIn(UNKNOWN);
     return;
   }
   const sentence = problem instanceof Error ? problem.message : String(problem);
@@ -63,7 +64,7 @@ function arrived() {
 
 /** @param {string} [sentence] why the last token was refused */
 function signIn(sentence) {
-  const hint = [h("code", {}, "relaxdp serve"), " showed it at its first start; ", h("code", {}, "relaxdp service token"), " makes a new one. It stays in this tab."];
+  const hint = [h("code", {}, "relaxdp serve"), " showed it at its first start, or wrote it to its ", h("code", {}, "--token-file"), "; ", h("code", {}, "relaxdp service token"), " makes a new one. It stays in this tab."];
   const enter = async (/** @type {string} */ token) => {
     const tried = new Api(token);
     await tried.ask("GET", "campaigns");
@@ -71,7 +72,7 @@ function signIn(sentence) {
     api = tried;
     show();
   };
-  showSignIn(main, { label: "Operator’s token", hint, sentence, enter });
+  showSignIn(main, { label: "Operator’s token", hint, unknown: UNKNOWN, sentence, enter });
 }
 
 function leave() {
