@@ -71,7 +71,7 @@ coverage: $(VENV)/dev.stamp ## measure how often all intervals hold; writes docs
 audit: $(VENV)-bench/stamp ## try to refute every guarantee, 10 million trials each; writes docs/audit.md (10 minutes)
 	$(VENV)-bench/bin/python -m benchmarks.audit
 
-faults: $(VENV)/dev.stamp ## kill and race releases and the ledger on both stores, 500 times (13 minutes)
+faults: $(VENV)/dev.stamp ## kill and race releases, ledger, collector and market on both stores, 500 times (20 minutes)
 	RELAXDP_FAULTS=500 $(BIN)/pytest -p no:xdist -s tests/faults
 
 fuzz: $(VENV)/dev.stamp ## ask the collector 10,000 questions that its description allows or forbids (3 minutes)

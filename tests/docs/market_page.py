@@ -79,7 +79,7 @@ def stage() -> Iterator[Running]:
 def _run(words: list[str], server: Running) -> str:
     """Run one command and return what it prints."""
     if words[:2] == ["relaxdp", "serve"]:  # it runs already
-        return f"listening on {server.base}\n"
+        return server.said.replace(str(server.token_file), words[words.index("--token-file") + 1])
     if words[0] == "export":
         name, _, content = words[1].partition("=")
         os.environ[name] = server.base if name == "RELAXDP_SERVER" else content

@@ -58,9 +58,10 @@ class Running:
                 stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
             )  # fmt: skip
         assert self.process.stdout is not None
-        line = ""
+        line, self.said = "", ""
         while not line.startswith("listening on "):
             line = self.process.stdout.readline()
+            self.said += line
             assert line, self.log.read_text("utf-8")[-3000:]
         self.base = line.removeprefix("listening on ").strip()
         self.process.stdout.close()

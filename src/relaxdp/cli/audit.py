@@ -35,7 +35,9 @@ def audit(
     confidence: Annotated[
         float, typer.Option(help="With which probability all bounds hold, those of the whole table together.")
     ] = 0.999,
-    only: Annotated[str | None, typer.Option(help="Only mechanisms whose name, or the name of their group, contains this.")] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Only mechanisms whose name, or the name of their group, contains this.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Measure how much of its claimed epsilon every mechanism really gives away; takes about a minute.
