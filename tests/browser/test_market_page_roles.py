@@ -194,7 +194,7 @@ def test_the_operator_keeps_the_accounts(trader: New, market: Market) -> None:
     other = trader()
     other.go("sign-in")
     other.type_token(first)
-    expect(other.page.get_by_role("alert")).to_contain_text("nobody has this token")
+    expect(other.page.get_by_role("alert")).to_contain_text("Nobody has this token.")
 
 
 def _shown_token(someone: Trader, name: str) -> str:

@@ -252,7 +252,7 @@ class Here:
     def sales(self, seller: str) -> Any:
         with self.database.reading() as connection:
             who = accounts.named(connection, seller)
-            found = [each for each in listings.everything(connection) if each.seller == who.number]
+            found = listings.of_seller(connection, who.number)
             found += [listings.numbered(connection, number) for number in pools.pools_of(connection, who.number)]
             return [_plain(views.seller_view(connection, each, who.number)) for each in found]
 

@@ -128,18 +128,19 @@ def test_upgrades_cost_the_difference_and_telescope(trader: Here) -> None:
     assert sold["loss_buyers"] == max((each["epsilon"] for each in sold["sold"]), key=Decimal)
 
 
-def test_epsilons_of_one_threshold_are_one_level(trader: Here) -> None:
-    """What is told is the threshold's. Whoever has it has it, and the next buyer gets the very same file."""
+def test_one_level_has_one_name(trader: Here) -> None:
+    """A second spelling of a threshold would be sold under another epsilon than the one that its file says."""
     near = "0.50000000000000000000001"
     assert level_of("0.5")["threshold"] == level_of(near)["threshold"]
-    first = trader.buy("institute", "one", "0.5")
-    assert trader.buy("institute", "one", near) == {**first, "new": False}
-    assert trader.buy("institute", "one", near, upgrade=True)["new"] is False
-    second = trader.buy("insurer", "one", near)
-    assert second["digest"] == first["digest"]
-    assert second["epsilon"] == near
-    assert trader.sales("clinic")[0]["loss_buyers"] == near
-    assert len(trader.sales("clinic")[0]["sold"]) == 1
+    trader.buy("institute", "one", "0.5")
+    before = dump(trader.database)
+    for buyer in ("institute", "insurer"):
+        with pytest.raises(Refused, match="at most 15 digits. Nothing was sold."):
+            trader.buy(buyer, "one", near)
+    with pytest.raises(Refused, match="at most 15 digits"):
+        trader.quote("one", near)
+    assert dump(trader.database) == before
+    assert trader.buy("institute", "one", "0.50") == {**trader.buy("institute", "one", "0.5"), "new": False}
 
 
 def test_a_refund_returns_credits_and_not_privacy(trader: Here) -> None:

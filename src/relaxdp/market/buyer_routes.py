@@ -43,8 +43,7 @@ class BuyerRoutes:
         buyer = await self._room.access.role(request, "buyer")
 
         def work(connection: Connection) -> list[wire.Purchase]:
-            found = purchases.of_buyer(connection, buyer.number)
-            return [views.purchase_view(connection, each) for each in found]
+            return views.purchase_views(connection, purchases.of_buyer(connection, buyer.number))
 
         return answer(wire.Purchases(await self._room.worker.read(work), buyer.balance))
 

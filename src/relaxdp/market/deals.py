@@ -24,6 +24,7 @@ from relaxdp.market.accounts import Account
 from relaxdp.market.listings import Listing
 from relaxdp.market.purchases import Purchase
 
+MOST_DIGITS = 15
 _NOTHING = "Nothing was sold."
 
 
@@ -72,6 +73,8 @@ def level_of(listing: Listing, epsilon: Decimal, authorised: Decimal | None) -> 
             epsilon=epsilon_text(epsilon),
             authorised=most,
         )
+    if len(epsilon.as_tuple().digits) > MOST_DIGITS:  # two spellings of one level would be two names of one file
+        raise EpsilonError(f"an epsilon on the market has at most {MOST_DIGITS} digits. {_NOTHING}")
     try:
         return listing.encoding.threshold(epsilon)
     except EpsilonError as problem:

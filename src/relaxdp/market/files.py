@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, insert, select
 
 from relaxdp.market.schema import FILES
 
-PART_BYTES = 4 << 20
+PART_BYTES = 256 << 10  # so much of it is in memory for each buyer who downloads
 
 
 def digest_of(path: Path) -> str:

@@ -23,11 +23,9 @@ from relaxdp.law.bridge import NOISE
 from relaxdp.law.threshold import ONE
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import BATCH_ROWS, Format, Input, Output
-from relaxdp.table.order import IdOrder, NotAscendingError
-from relaxdp.table.request import id_type_of, plain
+from relaxdp.table.request import plain
 
 MOST_OBJECTS = 50_000_000
-MOST_LETTERS = 1000
 _MOST_BYTES = 2 << 30
 _NOTHING = "Nothing was delivered."
 
@@ -47,36 +45,13 @@ class Goods:
         return Fraction(self.described.threshold, ONE)
 
 
-def read_delivery(path: Path, column: str | None = None) -> Goods:
-    """Read what a seller delivers: a released Parquet file. Of other columns than ids and reports nothing is kept."""
-    try:
-        table = Input(path)
-        file = table.description()
-    except RelaxdpError:
-        raise DeliveryError(f"the delivery is damaged, or no Parquet file. {_NOTHING}") from None
-    if table.format is not Format.PARQUET or file is None:
-        raise DeliveryError(
-            f"the delivery does not say what it holds: a release is delivered as the Parquet file that `relaxdp "
-            f"release` writes. {_NOTHING}"
-        )
-    name = _column(file, column)
-    described = file.columns[name]
-    _check_names(file.id_column, described)
-    encoding = encoding_of(described)
-    if encoding.threshold(described.epsilon) != described.threshold:
-        raise DeliveryError(f"the delivery says an epsilon and a threshold that are not one level. {_NOTHING}")
-    ids, reports = _read(table, file.id_column, name)
-    _check_ids(ids, described)
-    return Goods(file.id_column, described, ids, _checked(encoding, reports))
-
-
 def read_level(path: Path) -> Goods:
     """Read a level that the market wrote."""
     table = Input(path)
     file = table.description()
     assert file is not None  # noqa: S101 (we wrote it)
     (name, described) = next(iter(file.columns.items()))
-    return Goods(file.id_column, described, *_read(table, file.id_column, name))
+    return Goods(file.id_column, described, *read_columns(table, file.id_column, name))
 
 
 def write_level(goods: Goods, path: Path) -> None:
@@ -166,33 +141,7 @@ def _same_seeds(encoding: Encoding, first: Any, new: Any) -> bool:
     return True
 
 
-def _check_names(id_column: str, described: ColumnDescription) -> None:
-    """Refuse names that are no text, or that both columns would have: they name what is written and bound."""
-    names = (id_column, described.release, described.attribute, described.key_fingerprint)
-    if not all(isinstance(name, str) and _is_text(name) for name in names):
-        raise DeliveryError(f"the delivery names its release, attribute, key or ids by something odd. {_NOTHING}")
-    if described.attribute == id_column:
-        raise DeliveryError(f"the delivery's attribute has the name of its ids. {_NOTHING}")
-
-
-def _is_text(name: str) -> bool:
-    """Tell whether a name is text that can be written everywhere: half a letter, or a null character, cannot."""
-    try:
-        return "\0" not in name and len(name.encode()) <= MOST_LETTERS
-    except UnicodeEncodeError:
-        return False
-
-
-def _column(file: FileDescription, wanted: str | None) -> str:
-    names = list(file.columns)
-    if wanted is None and len(names) != 1:
-        raise DeliveryError(f"the delivery has several released columns: say which one is for sale. {_NOTHING}")
-    if wanted is not None and wanted not in names:
-        raise DeliveryError(f"the delivery has no released column of that name. {_NOTHING}")
-    return names[0] if wanted is None else wanted
-
-
-def _read(table: Input, id_column: str, column: str) -> tuple[Any, Any]:
+def read_columns(table: Input, id_column: str, column: str) -> tuple[Any, Any]:
     """Return both columns, whole. What unfolds to more than the market takes is not read to its end."""
     if any(table.schema.names.count(name) != 1 for name in (id_column, column)):
         raise DeliveryError(f"the delivery speaks of other columns than it has. {_NOTHING}")
@@ -210,30 +159,12 @@ def _read(table: Input, id_column: str, column: str) -> tuple[Any, Any]:
     except (RelaxdpError, pa.ArrowException):
         raise DeliveryError(f"the delivery is damaged, or no Parquet file. {_NOTHING}") from None
     if size > _MOST_BYTES:
-        raise DeliveryError(f"the delivery is larger than the market takes. {_NOTHING}")
+        raise too_large()
     if sum(len(ids) for ids, _ in parts) != table.rows:
         raise DeliveryError(f"the delivery has not as many rows as it says. {_NOTHING}")
     return pa.concat_arrays([ids for ids, _ in parts]), pa.concat_arrays([reports for _, reports in parts])
 
 
-def _check_ids(ids: Any, described: ColumnDescription) -> None:
-    try:
-        IdOrder().check(ids)
-        kind = id_type_of(ids.type)
-    except NotAscendingError:
-        raise DeliveryError(f"the rows are not in the order of their ids, or an id occurs twice. {_NOTHING}") from None
-    except RelaxdpError as problem:
-        raise DeliveryError(f"{problem.message.removesuffix('Nothing was released.').strip()} {_NOTHING}") from None
-    if kind != described.id_type:
-        raise DeliveryError(f"the ids are of another type than the delivery says. {_NOTHING}")
-
-
-def _checked(encoding: Encoding, reports: Any) -> Any:
-    """Return reports in the encoding's own type, or refuse what is no report."""
-    parts = []
-    try:
-        for start in range(0, len(reports), CHUNK):
-            parts.append(encoding.column(*encoding.read(column_slice(reports, start, start + CHUNK))))
-    except (RelaxdpError, pa.ArrowException, ValueError, TypeError):
-        raise DeliveryError(f"the delivery holds something that is no report of its encoding. {_NOTHING}") from None
-    return pa.concat_arrays(parts)
+def too_large() -> DeliveryError:
+    """Return the refusal of what would not fit into memory."""
+    return DeliveryError(f"the delivery is larger than the market takes. {_NOTHING}")

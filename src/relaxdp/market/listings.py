@@ -17,6 +17,7 @@ from relaxdp.collector.precision import DEFAULT, Precision
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
 from relaxdp.law.epsilon import epsilon_text
+from relaxdp.market.accounts import OPERATOR, Account
 from relaxdp.market.goods import encoding_of
 from relaxdp.market.prices import PriceCurve, prices_from_json
 from relaxdp.market.schema import LEVELS, LISTINGS
@@ -39,11 +40,22 @@ class Listing:
     seller: int | None
     title: str
     state: str
-    prices: PriceCurve
     budget: Decimal | None
-    described: ColumnDescription | None
     id_column: str | None
     objects: int
+    terms: tuple[str, str | None]
+    """Prices and description as they are kept: read when they are needed."""
+
+    @cached_property
+    def prices(self) -> PriceCurve:
+        """What its levels cost."""
+        return prices_from_json(json.loads(self.terms[0]))
+
+    @cached_property
+    def described(self) -> ColumnDescription | None:
+        """What it holds."""
+        text = self.terms[1]
+        return None if text is None else ColumnDescription.from_json(json.loads(text))
 
     @cached_property
     def encoding(self) -> Encoding:
@@ -119,9 +131,17 @@ def numbered(connection: Connection, number: int) -> Listing:
     return _listing(connection.execute(select(LISTINGS).where(LISTINGS.c.number == number)).one())
 
 
-def everything(connection: Connection) -> list[Listing]:
-    """Return all listings, in the order in which they were made."""
-    return [_listing(row) for row in connection.execute(select(LISTINGS).order_by(LISTINGS.c.number))]
+def everything(connection: Connection, who: Account | None) -> list[Listing]:
+    """Return all listings that somebody may see, in the order in which they were made: of drafts, one's own."""
+    own = None if who is None else who.number
+    seen = (LISTINGS.c.state != "draft") | (LISTINGS.c.seller == own) | (own == OPERATOR.number)
+    return [_listing(row) for row in connection.execute(select(LISTINGS).where(seen).order_by(LISTINGS.c.number))]
+
+
+def of_seller(connection: Connection, seller: int) -> list[Listing]:
+    """Return the listings of a seller."""
+    query = select(LISTINGS).where(LISTINGS.c.seller == seller).order_by(LISTINGS.c.number)
+    return [_listing(row) for row in connection.execute(query)]
 
 
 def change(connection: Connection, listing: Listing, **columns: Any) -> Listing:
@@ -184,9 +204,8 @@ def _listing(row: Row[Any]) -> Listing:
         seller=row.seller,
         title=row.title,
         state=row.state,
-        prices=prices_from_json(json.loads(row.prices)),
         budget=None if row.budget is None else Decimal(row.budget),
-        described=None if row.described is None else ColumnDescription.from_json(json.loads(row.described)),
         id_column=row.id_column,
         objects=int(row.objects),
+        terms=(row.prices, row.described),
     )

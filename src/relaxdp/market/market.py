@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from sqlalchemy import Connection, insert, select
@@ -22,7 +23,7 @@ from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.market import accounts, books, deliveries, listings, pools, purchases, sales
 from relaxdp.market.accounts import OPERATOR, Account, Role
 from relaxdp.market.deals import Deal, check
-from relaxdp.market.goods import read_delivery
+from relaxdp.market.delivery_file import read_delivery
 from relaxdp.market.listings import Listing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.market.purchases import Purchase, receipt_of
@@ -46,6 +47,7 @@ class Market:
     def __init__(self, database: Database, key: Key, *, clock: Callable[[], float] = time.time) -> None:
         self._database, self._key, self._clock = database, key, clock
         self.signer = Signer(key)
+        self._turns = [Lock() for _ in range(64)]
 
     def open(self) -> None:
         """Open the books, or refuse a key that is not the one that this market was opened with."""
@@ -56,10 +58,20 @@ class Market:
                 connection.execute(insert(SETUP).values(**row))
                 accounts.open_books(connection)
             elif known != self._key.fingerprint:
-                raise MarketKeyError(
-                    f"the market of this database was opened with the key {known}, and this key is "
-                    f"{self._key.fingerprint}. Nothing was started."
-                )
+                raise self._other_key(known)
+
+    def check_key(self) -> None:
+        """Refuse a key that is not the one that this market was opened with."""
+        with self.reading() as connection:
+            known = connection.execute(select(SETUP.c.key_fingerprint)).scalar()
+        if known != self._key.fingerprint:
+            raise self._other_key(known)
+
+    def _other_key(self, known: str | None) -> MarketKeyError:
+        return MarketKeyError(
+            f"the market of this database was opened with the key {known}, and this key is "
+            f"{self._key.fingerprint}. Nothing was started."
+        )
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -198,10 +210,16 @@ class Market:
 
     def quote(self, listing_id: str, epsilon: Epsilon, buyer: str | None = None) -> Deal:
         """Return what a level costs, and what is due for whoever asks."""
-        exact = as_epsilon(epsilon)
         with self.reading() as connection:
-            account = NOBODY if buyer is None else accounts.named(connection, buyer)
-            return self._deal(connection, self.visible(connection, listing_id, None), account, exact)
+            return self.quoted(connection, listing_id, epsilon, buyer)
+
+    def quoted(self, connection: Connection, listing_id: str, epsilon: Epsilon, buyer: str | None) -> Deal:
+        """Return the same within a transaction."""
+        account = NOBODY if buyer is None else accounts.named(connection, buyer)
+        listing, exact = self.visible(connection, listing_id, None), as_epsilon(epsilon)
+        if listing.kind == "pool":
+            return pools.pool_quote(connection, listing, account, exact)
+        return sales.release_deal(connection, listing, account, exact)
 
     def buy(
         self, buyer: str, listing_id: str, epsilon: Epsilon, *, most: int | None = None, upgrade: bool = False
@@ -218,14 +236,17 @@ class Market:
         if is_pool:
             return self._buy_from_pool(order)
         for attempt in range(_ATTEMPTS):
-            with self._database.translated(), workplace() as folder:
+            # One draw of a listing at a time in this process: two at once would make one of them useless.
+            turn = self._turns[hash(listing_id) % len(self._turns)]
+            with turn, self._database.translated(), workplace() as folder:
                 drawn = None
                 if attempt < _ATTEMPTS - 1:
                     with self.reading() as connection:
-                        drawn = sales.prepare(connection, order, self._key, folder)
+                        wanted = sales.prepare(connection, order, folder)
+                    drawn = sales.draw(wanted, self._key, folder)
                 with self.writing() as connection:
                     if attempt == _ATTEMPTS - 1:
-                        drawn = sales.prepare(connection, order, self._key, folder)
+                        drawn = sales.draw(sales.prepare(connection, order, folder), self._key, folder)
                     owned = self._owned(connection, order)
                     purchase = sales.sell(connection, order, drawn, self.signer, self._clock())
                 if purchase is not None:
@@ -299,11 +320,6 @@ class Market:
                 return deal.owned, False
             options: Any = {"key": self._key, "signer": self.signer, "now": self._clock(), "folder": folder}
             return pools.sell(connection, order, deal, shares, willing, buyer, **options), True
-
-    def _deal(self, connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal) -> Deal:
-        if listing.kind == "pool":
-            return pools.pool_deal(connection, listing, buyer, epsilon)[0]
-        return sales.release_deal(connection, listing, buyer, epsilon)
 
     def _owned(self, connection: Connection, order: sales.Order) -> Purchase | None:
         listing = listings.find(connection, order.listing)

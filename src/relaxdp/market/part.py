@@ -53,7 +53,9 @@ class MarketPart:
         }
 
     async def start(self) -> None:
-        """Begin: there is nothing to begin with."""
+        """Check the key once more: its file may have been exchanged while the service ran."""
+        if self._is_open:
+            await self._room.worker.compute(self._room.market.check_key)
 
     def stopping(self) -> None:
         """End what never ends: nothing does."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, Subquery, func, insert, select, update
 
 from relaxdp.collector.codecs import Codec, codec_of
 from relaxdp.collector.wire import Level as WireLevel
@@ -105,6 +105,21 @@ class Standing:
 
 def standing_of(connection: Connection, listing: Listing) -> Standing:
     """Return where the members of a pool stand, counted by the database: a pool may have many."""
+    limits = _limits(listing)
+    query = select(limits.c.epsilon, limits.c.minimum, func.count()).group_by(limits.c.epsilon, limits.c.minimum)
+    found = ((Decimal(limit), int(least), int(count)) for limit, least, count in connection.execute(query))
+    return Standing(tuple(sorted(found)))
+
+
+def _willing(connection: Connection, listing: Listing, epsilon: Decimal, price: int) -> set[int]:
+    """Return who would be in a sale."""
+    limits = _limits(listing)
+    query = select(limits.c.account, limits.c.epsilon).where(limits.c.minimum <= price)
+    return {account for account, limit in connection.execute(query) if Decimal(limit) >= epsilon}
+
+
+def _limits(listing: Listing) -> Subquery:
+    """Return a query of the largest level that each member delivered, and of their least price."""
     levels, people = MEMBER_LEVELS.c, MEMBERS.c
     top = (
         select(levels.account, func.max(levels.threshold).label("top"))
@@ -112,16 +127,13 @@ def standing_of(connection: Connection, listing: Listing) -> Standing:
         .group_by(levels.account)
         .subquery()
     )
-    query = (
-        select(levels.epsilon, people.minimum, func.count())
+    return (
+        select(levels.account, levels.epsilon, people.minimum)
         .select_from(MEMBER_LEVELS)
         .join(top, (top.c.account == levels.account) & (top.c.top == levels.threshold))
         .join(MEMBERS, (people.listing == levels.listing) & (people.account == levels.account))
         .where(levels.listing == listing.number)
-        .group_by(levels.epsilon, people.minimum)
-    )
-    return Standing(
-        tuple((Decimal(limit), int(least), int(count)) for limit, least, count in connection.execute(query))
+        .subquery()
     )
 
 
@@ -189,14 +201,21 @@ def _check_same_path(member: Member, threshold: int, kept: bytes, codec: Codec) 
     check_delivery(threshold, (level.threshold for level in member.levels.values() if level.delivered))
 
 
-def pool_offer(connection: Connection, listing: Listing, epsilon: Decimal) -> tuple[Offer, list[Member]]:
-    """Return what a pool offers at a level: everybody who delivered at least that, for at least their own price."""
-    members = members_of(connection, listing)
-    most = max((member.limit for member in members), default=None)
+def _offer(listing: Listing, epsilon: Decimal, most: Decimal | None) -> tuple[int, int]:
+    """Return the threshold of a level, and what one object of it costs."""
     threshold = level_of(listing, epsilon, most)
-    each = listing.prices.price(epsilon, Fraction(threshold, ONE))
-    willing = [member for member in members if member.limit >= epsilon and member.minimum <= each]
-    return Offer(listing, epsilon, threshold, each * len(willing), len(willing), each), willing
+    return threshold, listing.prices.price(epsilon, Fraction(threshold, ONE))
+
+
+def pool_quote(connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal) -> Deal:
+    """Return what a level of a pool means to a buyer, without looking at a report: anybody may ask, and often."""
+    standing = standing_of(connection, listing)
+    threshold, each = _offer(listing, epsilon, standing.authorised)
+    objects = standing.willing(epsilon, each)
+    offer = Offer(listing, epsilon, threshold, each * objects, objects, each)
+    paid = _paid_before(connection, listing, buyer)
+    willing = _willing(connection, listing, epsilon, each) if paid else set()
+    return deal_of(connection, offer, buyer, credit=sum(price for account, price in paid.items() if account in willing))
 
 
 def pool_deal(
@@ -204,15 +223,24 @@ def pool_deal(
 ) -> tuple[Deal, dict[int, int], list[Member]]:
     """Return what a level of a pool means to a buyer, and what each member would earn.
 
-    For a member who was in a purchase that is upgraded the difference is due, for everybody else the whole price.
+    A sale contains everybody who delivered at least that level, for at least their own price. For a member who was in
+    a purchase that is upgraded the difference is due, for everybody else the whole price.
     """
-    offer, willing = pool_offer(connection, listing, epsilon)
-    owned = purchases.owned(connection, listing, buyer.number)
-    before: dict[int, int] = {}
-    for earlier in [] if owned is None else reversed(purchases.chain(connection, owned)):
-        before |= purchases.members_of(connection, earlier.number)  # prices grow along a chain
-    shares = {member.account: offer.each - before.get(member.account, 0) for member in willing}
+    members = members_of(connection, listing)
+    threshold, each = _offer(listing, epsilon, max((member.limit for member in members), default=None))
+    willing = [member for member in members if member.limit >= epsilon and member.minimum <= each]
+    offer = Offer(listing, epsilon, threshold, each * len(willing), len(willing), each)
+    paid = _paid_before(connection, listing, buyer)
+    shares = {member.account: each - paid.get(member.account, 0) for member in willing}
     return deal_of(connection, offer, buyer, credit=offer.price - sum(shares.values())), shares, willing
+
+
+def _paid_before(connection: Connection, listing: Listing, buyer: Account) -> dict[int, int]:
+    """Return what a buyer paid for each member in what is owned and in what that upgraded."""
+    owned, paid = purchases.owned(connection, listing, buyer.number), {}
+    for earlier in [] if owned is None else reversed(purchases.chain(connection, owned)):
+        paid |= purchases.members_of(connection, earlier.number)  # prices grow along a chain
+    return paid
 
 
 def sell(

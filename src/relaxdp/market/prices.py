@@ -20,6 +20,7 @@ MOST_PRICE = 10**15
 MOST_POINT = 10**12
 MOST_POINTS = 1000
 MOST_LETTERS = 500
+MOST_EPSILON_LETTERS = 80
 HIGHEST_POWER = 9
 # As many digits before a number's point, and as many after it. A sum of such numbers is held to the same bound, so the
 # normal form of a formula can always be read back, and is never longer than what a person may write.
@@ -248,9 +249,13 @@ def _read_points(points: object) -> list[tuple[Decimal, int]]:
 
 def _point_epsilon(written: str, number: int) -> Decimal:
     try:
-        return as_epsilon(written)
+        epsilon = as_epsilon(written)
     except EpsilonError as problem:
         found = problem.message
+    else:
+        if len(epsilon_text(epsilon)) <= MOST_EPSILON_LETTERS:
+            return epsilon
+        found = f"epsilon has at most {MOST_EPSILON_LETTERS} letters."
     raise PriceError(f"price point {number}: {found} {_UNLISTED}", point=number)
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from sqlalchemy import Connection, func, select
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 from starlette.responses import Response
 
 from relaxdp import errors
+from relaxdp.errors import StorageUnavailableError
 from relaxdp.market import listings, views, wire
-from relaxdp.market.accounts import OPERATOR, Account
 from relaxdp.market.listings import Listing
 from relaxdp.market.receipts import signed_of
 from relaxdp.market.room import Room, answer
 from relaxdp.market.schema import LISTINGS
 from relaxdp.service.bodies import decode, decoder_of, read_body
+from relaxdp.service.mistakes import log_mistake
 from relaxdp.service.operations import Operation, Query, read_queries
 
 EPSILON = (
@@ -40,10 +42,10 @@ class PublicRoutes:
         who = await self._room.access.anybody(request)
 
         def work(connection: Connection) -> list[wire.Listing]:
-            found = [each for each in listings.everything(connection) if _is_visible(each, who)]
-            return [views.listing_view(connection, each) for each in found]
+            found = [_view(connection, each) for each in listings.everything(connection, who)]
+            return [each for each in found if each is not None]
 
-        return answer(wire.Listings(await self._room.worker.read(work)))
+        return answer(wire.Listings(await self._room.worker.look(work)))
 
     async def show_listing(self, request: Request) -> Response:
         """Show one listing with its curve."""
@@ -53,7 +55,7 @@ class PublicRoutes:
             listing = self._room.market.visible(connection, request.path_params["id"], who)
             return views.listing_view(connection, listing)
 
-        return answer(await self._room.worker.read(work))
+        return answer(await self._room.worker.look(work))
 
     async def show_quote(self, request: Request) -> Response:
         """Show what a level costs."""
@@ -61,10 +63,11 @@ class PublicRoutes:
         who = await self._room.access.anybody(request)
         buyer = who.name if who is not None and who.role == "buyer" else None
 
-        def work() -> wire.Quote:
-            return views.quote_view(self._room.market.quote(request.path_params["id"], options.epsilon, buyer))
+        def work(connection: Connection) -> wire.Quote:
+            found = self._room.market.quoted(connection, request.path_params["id"], options.epsilon, buyer)
+            return views.quote_view(found)
 
-        return answer(await self._room.worker.compute(work))
+        return answer(await self._room.worker.look(work))
 
     async def verify_receipt(self, request: Request) -> Response:
         """Check that this market signed a receipt."""
@@ -92,8 +95,15 @@ class PublicRoutes:
         ]  # fmt: skip
 
 
-def _is_visible(listing: Listing, who: Account | None) -> bool:
-    return listing.state != "draft" or who is OPERATOR or (who is not None and who.number == listing.seller)
+def _view(connection: Connection, listing: Listing) -> wire.Listing | None:
+    """Return a listing as everybody sees it; one that cannot be shown, which is our mistake, hides no other."""
+    try:
+        return views.listing_view(connection, listing)
+    except (SQLAlchemyError, StorageUnavailableError):
+        raise
+    except Exception as problem:
+        log_mistake("a listing cannot be shown", problem)
+        return None
 
 
 def _fields(sent: wire.SignedReceipt) -> dict[str, object]:

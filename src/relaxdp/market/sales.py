@@ -10,6 +10,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from relaxdp.draw.key import Key
+from relaxdp.errors import ListingStateError
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.market import accounts, books, listings, purchases
 from relaxdp.market.accounts import Account
@@ -22,6 +23,8 @@ from relaxdp.market.purchases import OWNED, Purchase, receipt_of
 from relaxdp.market.receipts import Signer
 from relaxdp.market.schema import PURCHASES
 from relaxdp.market.store import next_number, time_text
+
+MOST_LEVELS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,15 @@ class Drawn:
     digest: str
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A level that is to be drawn: between which levels, and where their files lie."""
+
+    offer: Offer
+    between: Neighbours
+    files: Mapping[int, Path]
+
+
 def authorised(levels: Mapping[int, Level]) -> Decimal | None:
     """Return the largest epsilon that was delivered."""
     return max((level.epsilon for level in levels.values() if level.delivered), default=None)
@@ -56,34 +68,45 @@ def release_deal(connection: Connection, listing: Listing, buyer: Account, epsil
     return deal_of(connection, offer, buyer, credit=0 if owned is None else owned.price)
 
 
-def prepare(connection: Connection, order: Order, key: Key, folder: Path) -> Drawn | None:
-    """Draw the level that an order needs, from a snapshot; None where it is out already.
+def prepare(connection: Connection, order: Order, folder: Path) -> Wanted | None:
+    """Return what the level that an order needs is drawn from, taken out of a snapshot; None where it is out already.
 
-    The draw takes a while, so it is made before anybody holds the market. Whether its neighbours are still the nearest
-    ones is seen when it is kept.
+    The draw itself takes a while, so it is made after the snapshot was left, and before anybody holds the market.
+    Whether the neighbours are still the nearest ones is seen when it is kept.
     """
     listing, buyer = listings.find(connection, order.listing), accounts.named(connection, order.buyer)
     deal = release_deal(connection, listing, buyer, order.epsilon)
     check(deal, buyer, upgrade=order.upgrade, most=order.most)
-    if deal.is_owned:
-        return None
-    return draw(connection, listing, deal.offer, key, folder)
-
-
-def draw(connection: Connection, listing: Listing, offer: Offer, key: Key, folder: Path) -> Drawn | None:
-    """Draw a level between its nearest neighbours; None where it is out already."""
     levels = listings.levels_of(connection, listing)
-    between = neighbours(offer.threshold, levels)
+    between = None if deal.is_owned else neighbours(deal.offer.threshold, levels)
     if between is None:
         return None
-    upper, lower = (
-        None if end is None else read_level(write_file(connection, levels[end].digest, folder / f"{end}.parquet"))
-        for end in (between.upper, between.lower)
-    )
-    assert upper is not None  # noqa: S101
-    path = folder / "drawn.parquet"
-    write_level(draw_level(key, listing.id, offer.epsilon, offer.threshold, lower=lower, upper=upper), path)
+    check_room(levels)
+    files = {
+        end: write_file(connection, levels[end].digest, folder / f"{end}.parquet")
+        for end in (between.lower, between.upper)
+        if end is not None
+    }
+    return Wanted(deal.offer, between, files)
+
+
+def draw(wanted: Wanted | None, key: Key, folder: Path) -> Drawn | None:
+    """Draw a level between its nearest neighbours; None where none is wanted."""
+    if wanted is None:
+        return None
+    between, offer, path = wanted.between, wanted.offer, folder / "drawn.parquet"
+    lower = None if between.lower is None else read_level(wanted.files[between.lower])
+    upper = read_level(wanted.files[between.upper])
+    write_level(draw_level(key, offer.listing.id, offer.epsilon, offer.threshold, lower=lower, upper=upper), path)
     return Drawn(between, path, digest_of(path))
+
+
+def check_room(levels: Mapping[int, Level]) -> None:
+    """Refuse one level too many: each is kept for good, and between two credits they may cost nothing."""
+    if len(levels) >= MOST_LEVELS:
+        raise ListingStateError(
+            f"this listing has {len(levels):,} levels, and no more are drawn: buy one that is out. Nothing was sold."
+        )
 
 
 def sell(connection: Connection, order: Order, drawn: Drawn | None, signer: Signer, now: float) -> Purchase | None:

@@ -92,7 +92,7 @@ class SellerRoutes:
         seller = await self._room.access.role(request, "seller")
 
         def work(connection: Connection) -> list[wire.SellerListing]:
-            own = [each for each in listings.everything(connection) if each.seller == seller.number]
+            own = listings.of_seller(connection, seller.number)
             own += [listings.numbered(connection, number) for number in pools.pools_of(connection, seller.number)]
             return [views.seller_view(connection, each, seller.number) for each in own]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 import msgspec
 from msgspec import UNSET
@@ -47,8 +49,8 @@ def listing_view(connection: Connection, listing: Listing) -> wire.Listing:
         encoding=None if listing.described is None else encoding_view(listing.described),
         objects=listing.objects,
         authorised=None if most is None else epsilon_text(most),
-        prices=msgspec.convert(listing.prices.to_json(), wire.Prices),
-        curve=[] if most is None else _curve(listing, most, standing),
+        prices=wire.Prices(**listing.prices.to_json()),
+        curve=[] if most is None else list(_curve(_Drawn(listing, most, standing))),
     )
 
 
@@ -65,9 +67,29 @@ def curve_levels(listing: Listing, most: Decimal) -> list[Decimal]:
     return [*sorted(step for step in steps if step < most), most]
 
 
-def _curve(listing: Listing, most: Decimal, standing: Standing | None) -> list[wire.CurvePoint]:
-    curve = []
-    for epsilon in curve_levels(listing, most):
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """What a curve is drawn from. Two are equal where their curves are: so a curve is computed once."""
+
+    listing: Listing
+    most: Decimal
+    standing: Standing | None
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return self.listing.terms, self.listing.objects, self.most, self.standing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Drawn) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@lru_cache(maxsize=4096)
+def _curve(drawn: _Drawn) -> tuple[wire.CurvePoint, ...]:
+    listing, standing, curve = drawn.listing, drawn.standing, []
+    for epsilon in curve_levels(listing, drawn.most):
         try:
             keep = Fraction(listing.encoding.threshold(epsilon), ONE)
         except EpsilonError:  # too small to tell anything
@@ -78,7 +100,7 @@ def _curve(listing: Listing, most: Decimal, standing: Standing | None) -> list[w
             price *= objects
         half_width = listing.half_width(epsilon, objects)
         curve.append(wire.CurvePoint(epsilon_text(epsilon), price, objects, half_width))
-    return curve
+    return tuple(curve)
 
 
 def quote_view(deal: Deal) -> wire.Quote:
@@ -96,11 +118,25 @@ def quote_view(deal: Deal) -> wire.Quote:
     )
 
 
+def purchase_views(connection: Connection, found: Sequence[Purchase]) -> list[wire.Purchase]:
+    """Return what a buyer got; each listing is looked at once."""
+    own = {number: listings.numbered(connection, number) for number in {purchase.listing for purchase in found}}
+    most = {number: _most(connection, listing) for number, listing in own.items()}
+    return [_purchase_view(each, own[each.listing], most[each.listing]) for each in found]
+
+
 def purchase_view(connection: Connection, purchase: Purchase, *, new: bool = False) -> wire.Purchase:
     """Return what a buyer got, and how far an upgrade may go now."""
     listing = listings.numbered(connection, purchase.listing)
+    return _purchase_view(purchase, listing, _most(connection, listing), new=new)
+
+
+def _most(connection: Connection, listing: Listing) -> Decimal | None:
     standing = pools.standing_of(connection, listing) if listing.kind == "pool" else None
-    most = _authorised(connection, listing, standing)
+    return _authorised(connection, listing, standing)
+
+
+def _purchase_view(purchase: Purchase, listing: Listing, most: Decimal | None, *, new: bool = False) -> wire.Purchase:
     return wire.Purchase(
         number=purchase.number,
         listing=listing.id,

@@ -1,8 +1,10 @@
-"""Connections: those that send nothing are told so and closed, and there are only so many of them."""
+"""Connections: those that neither send nor read are closed, and there are only so many of them."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 from typing import Any
 
 from uvicorn.config import Config
@@ -13,6 +15,9 @@ from relaxdp.errors import MalformedRequestError, RelaxdpError, RequestTimeoutEr
 from relaxdp.service.problems import problem_response
 from relaxdp.service.uploads import WAITING, Waiting
 
+_ACKNOWLEDGED = slice(120, 128)
+"""Where Linux has the bytes that were acknowledged in its `struct tcp_info`."""
+
 
 class PatientProtocol(HttpToolsProtocol):
     """Uvicorn's protocol, whose patience has an end before and within a request as well.
@@ -20,7 +25,7 @@ class PatientProtocol(HttpToolsProtocol):
     Uvicorn closes a connection that waits for its next request; one that never sends the whole of one it keeps. A
     timer for each request would cost more than reading it does, so a connection notes since when it waits, and all of
     them are looked through now and then. A request must be here as a whole in time, but for files (`uploads.py`), of
-    which some more must be.
+    which some more must be. An answer may be read as slowly as one likes, as long as some of it is.
     """
 
     def __init__(
@@ -29,7 +34,9 @@ class PatientProtocol(HttpToolsProtocol):
     ) -> None:  # fmt: skip
         super().__init__(config, server_state, app_state, _loop)
         self.idle_seconds, self.most_connections = idle_seconds, most_connections
-        self.waiting = Waiting(self.loop.time)
+        self.waiting = Waiting(self.loop.time, idle_seconds)
+        self._unread_since: float | None = None
+        self._unread = (0, 0)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start to wait, or refuse one connection too many."""
@@ -53,15 +60,40 @@ class PatientProtocol(HttpToolsProtocol):
         self.waiting.since = None
         super().on_message_complete()
 
+    def resume_writing(self) -> None:
+        """Note that the client reads: what waits from now on waits anew."""
+        self._unread_since = None
+        super().resume_writing()
+
     def _look_through(self) -> None:
         """Close all connections that wait too long, and come back later while there are any."""
-        latest = self.loop.time() - self.idle_seconds
+        now = self.loop.time()
         for each in list(self.connections):
-            if isinstance(each, PatientProtocol) and each.waiting.since is not None and each.waiting.since < latest:
-                each._too_slow()
+            if isinstance(each, PatientProtocol):
+                each._look(now, now - self.idle_seconds)
         self.server_state.is_watched = bool(self.connections)  # type: ignore[attr-defined]
         if self.connections:
             self.loop.call_later(self.idle_seconds / 8, self._look_through)
+
+    def _look(self, now: float, latest: float) -> None:
+        if self.waiting.since is not None and self.waiting.since < latest:
+            self._too_slow()
+        elif self.flow.write_paused or self.transport.get_write_buffer_size():
+            self._look_at_unread(now, latest)
+        else:
+            self._unread_since = None  # nothing waits for the client: a stream that is merely quiet lives
+
+    def _look_at_unread(self, now: float, latest: float) -> None:
+        """End a connection whose client has read nothing of what waits for it, also when it is closing already.
+
+        It is not told: it would not read it. And what waits must be dropped, for a transport that is closed keeps it
+        until it is read.
+        """
+        unread = (self.transport.get_write_buffer_size(), _acknowledged(self.transport))
+        if self._unread_since is None or unread != self._unread:
+            self._unread_since, self._unread = now, unread
+        elif self._unread_since < latest:
+            self.transport.abort()
 
     def _too_slow(self) -> None:
         self.waiting.since = None
@@ -82,3 +114,18 @@ class PatientProtocol(HttpToolsProtocol):
         head = [STATUS_LINE[answer.status_code], *lines, b"connection: close\r\n\r\n"]
         self.transport.write(b"".join(head) + bytes(answer.body))
         self.transport.close()
+
+
+def _acknowledged(transport: asyncio.Transport) -> int:
+    """Return how many bytes the other side has acknowledged, 0 where the system does not tell.
+
+    Behind TLS, most of what waits is in a buffer that we do not see, so its size alone does not show who reads.
+    """
+    plain = transport.get_extra_info("socket")
+    if plain is None or not hasattr(socket, "TCP_INFO"):
+        return 0
+    try:
+        told = plain.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ACKNOWLEDGED.stop)
+    except OSError:  # no TCP, or gone by now
+        return 0
+    return int.from_bytes(told[_ACKNOWLEDGED], sys.byteorder)

@@ -20,6 +20,7 @@ from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import bears, digest_for
 
 _THREADS = 4
+_FOR_STRANGERS = 2
 _RELOAD_SECONDS = 5.0
 Result = TypeVar("Result")
 
@@ -35,6 +36,7 @@ class Worker:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="relaxdp-read")
         # A write may wait long for others that write: nobody who only reads waits behind it.
         self._writers = ThreadPoolExecutor(_THREADS, thread_name_prefix="relaxdp-write")
+        self._strangers = ThreadPoolExecutor(_FOR_STRANGERS, thread_name_prefix="relaxdp-look")
         self._digest: bytes | None = None
         self._reload_at = 0.0
 
@@ -46,6 +48,15 @@ class Worker:
                 return work(connection)
 
         return await self.compute(run)
+
+    async def look(self, work: Callable[[Connection], Result]) -> Result:
+        """Look at one snapshot for somebody who need not be known: in few threads, so that nobody else waits long."""
+
+        def run() -> Result:
+            with self.database.reading() as connection:
+                return work(connection)
+
+        return await asyncio.get_running_loop().run_in_executor(self._strangers, run)
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
         """Write in a transaction of its own, in a thread; what it did is durable when this returns."""
@@ -79,6 +90,6 @@ class Worker:
 
     def close(self) -> None:
         """Wait for the threads, and close the database."""
-        for threads in (self._writers, self._threads):
+        for threads in (self._writers, self._strangers, self._threads):
             threads.shutdown(wait=True, cancel_futures=True)
         self.database.close()

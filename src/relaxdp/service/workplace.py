@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from relaxdp.errors import StorageUnavailableError, TableFileError
-from relaxdp.table.temporary import aside_folder
+from relaxdp.table.temporary import passing_folder
 
 
 @contextmanager
@@ -17,10 +17,10 @@ def workplace() -> Iterator[Path]:
     """Give a folder that nobody else can read.
 
     What is in it may be reports, so it must not stay: the folder of a process that was killed is removed by the next
-    one that needs a place, which a lock tells from one at work.
+    one that needs a place, which a lock tells from one at work. Everybody may write beside it, and can stop nobody.
     """
     try:
-        with aside_folder(Path(tempfile.gettempdir()) / f"relaxdp-files-{os.geteuid()}") as folder:
+        with passing_folder(Path(tempfile.gettempdir()) / f"relaxdp-files-{os.geteuid()}") as folder:
             yield folder
     except (TableFileError, FileNotFoundError):
         raise StorageUnavailableError(

@@ -117,7 +117,7 @@ class ColumnDescription:
                     options=dict(content.get("options", {})),
                     retention=_retention(content),
                 )
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError):
             pass
         raise problem or DescriptionError("the file's relaxdp description is damaged.")
 
@@ -140,7 +140,7 @@ class FileDescription:
         try:
             content = json.loads(text)
             id_column, columns = content["id"], content["columns"].items()
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise DescriptionError("the file's relaxdp description is damaged.") from None
         return cls(id_column, {name: ColumnDescription.from_json(column) for name, column in columns})
 

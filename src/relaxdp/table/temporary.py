@@ -7,6 +7,7 @@ import glob
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ def aside(target: Path) -> Iterator[Path]:
     A run that was killed leaves its unfinished file behind. The next one for the same target removes it, unless another
     process is still writing it, which a lock tells.
     """
+    refuse_existing(target)
     descriptor, place = _locked(target, is_folder=False)
     try:
         yield place
@@ -36,6 +38,14 @@ def aside(target: Path) -> Iterator[Path]:
 @contextmanager
 def aside_folder(target: Path) -> Iterator[Path]:
     """Give a folder beside `target` to write to, like `aside`; other processes may write into it too."""
+    refuse_existing(target)
+    with passing_folder(target) as place:
+        yield place
+
+
+@contextmanager
+def passing_folder(target: Path) -> Iterator[Path]:
+    """Give a folder that never gets the name `target`, only names made from it: whatever has that name may keep it."""
     descriptor, place = _locked(target, is_folder=True)
     try:
         yield place
@@ -46,7 +56,6 @@ def aside_folder(target: Path) -> Iterator[Path]:
 
 def _locked(target: Path, *, is_folder: bool) -> tuple[int, Path]:
     """Make a file or folder beside `target` and lock it. It gets the name that is swept only then."""
-    refuse_existing(target)
     _sweep(target)
     made = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
     place = made.with_name(made.name + _MARK)
@@ -83,8 +92,8 @@ def kept_aside(target: Path, digest: str) -> Path:
 def sweep_kept(target: Path, recorded: Callable[[], set[str]]) -> None:
     """Remove kept files that were never charged. Asked after the lock is held: their maker is gone then."""
     for left in target.parent.glob(f".{glob.escape(target.name)}.*{_KEPT}"):
-        with contextlib.suppress(OSError, RelaxdpError), left.open("rb+") as file:
-            if _try_lock(file.fileno()) and left not in {kept_aside(target, digest) for digest in recorded()}:
+        with contextlib.suppress(OSError, RelaxdpError), _left_behind(left) as is_left:
+            if is_left and left not in {kept_aside(target, digest) for digest in recorded()}:
                 left.unlink()
 
 
@@ -96,14 +105,29 @@ def refuse_existing(target: Path) -> None:
 
 def _sweep(target: Path) -> None:
     for left in target.parent.glob(f".{glob.escape(target.name)}.*{_MARK}"):
-        with contextlib.suppress(OSError):
-            is_folder = left.is_dir()
-            descriptor = os.open(left, os.O_RDONLY if is_folder else os.O_WRONLY)
-            try:
-                if _try_lock(descriptor):
-                    shutil.rmtree(left, ignore_errors=True) if is_folder else left.unlink()
-            finally:
-                os.close(descriptor)
+        with contextlib.suppress(OSError), _left_behind(left) as is_left:
+            if is_left:
+                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
+
+
+@contextmanager
+def _left_behind(left: Path) -> Iterator[bool]:
+    """Tell whether a process of this user left something behind and is gone; while it is asked, nobody else has it.
+
+    Others may write to the folder too. A pipe of theirs under such a name would block whoever opens it, a link would
+    lead elsewhere, and a folder of ours that they gave such a name is no unfinished one, unless it is private.
+    """
+    found, mine = left.lstat(), os.geteuid() if os.name == "posix" else None
+    is_folder, is_private = stat.S_ISDIR(found.st_mode), not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    if found.st_uid != mine or not (is_private if is_folder else stat.S_ISREG(found.st_mode)):
+        yield False
+        return
+    kind = os.O_RDONLY | os.O_DIRECTORY if is_folder else os.O_WRONLY
+    descriptor = os.open(left, kind | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        yield os.path.samestat(os.fstat(descriptor), found) and _try_lock(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _try_lock(descriptor: int) -> bool:
