@@ -21,7 +21,7 @@ from tests.servers.collectors import until
 
 from relaxdp.service.connections import PatientProtocol
 
-IDLE = 0.8
+IDLE = 0.5
 SIZE = 16 << 20  # more than the system's own buffers hold
 PARTS = {"/parts": 256 << 10, "/whole": SIZE}
 
@@ -103,13 +103,13 @@ def certificate_in(folder: Path) -> tuple[Path, Path]:
     return certificate, key
 
 
-def read_all(one: socket.socket, pause: float = 0.0) -> bytes:
-    """Read up to the end of the connection, a little at a time."""
+def read_all(one: socket.socket, seconds: float = 0.0) -> bytes:
+    """Read up to the end of the connection, a little at a time, so that all of it takes about so long."""
     answer = bytearray()
     with contextlib.suppress(ConnectionResetError, ssl.SSLError):
         while part := one.recv(64 << 10):
             answer += part
-            time.sleep(pause)
+            time.sleep(seconds * len(part) / SIZE)
     return bytes(answer)
 
 
@@ -121,7 +121,7 @@ def test_who_stops_reading_is_cut_off(served: Served, path: str) -> None:
         start = time.monotonic()
         assert until(lambda: served.connections() == 1, 5)
         assert until(lambda: served.connections() == 0, 15)
-        assert IDLE / 2 < time.monotonic() - start < 10 * IDLE
+        assert time.monotonic() - start > IDLE / 2
         assert len(read_all(one)) < SIZE / 2
 
 
@@ -130,7 +130,7 @@ def test_who_reads_slowly_gets_everything(served: Served, path: str) -> None:
     """A part that takes several times the patience arrives as well: it is progress that counts."""
     with served.asked(path) as one:
         start = time.monotonic()
-        answer = read_all(one, pause=0.02)
+        answer = read_all(one, 5 * IDLE)
         assert time.monotonic() - start > 4 * IDLE
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert len(answer) > SIZE

@@ -25,7 +25,7 @@ from tests.servers.uploads import PARQUET, Uploads
 from relaxdp.errors import BodyTooLargeError, MalformedRequestError, RequestTimeoutError, StorageUnavailableError
 from relaxdp.service import uploads
 from relaxdp.service.bodies import MOST_DRAINED, Limits, read_body
-from relaxdp.service.uploads import receive_file
+from relaxdp.service.uploads import LEAST_RATE, MOST_AT_ONCE, WAITING, Waiting, receive_file
 
 IDLE, LIMIT = 1.0, 100 << 20
 
@@ -132,15 +132,46 @@ def test_a_handler_that_fails(server: Uploads) -> None:
 
 def test_slow_and_steady_arrives(server: Uploads) -> None:
     """An upload that takes several times the patience is received, for it never stands still for so long."""
-    with begun(server, 20 * 100) as one:
+    with begun(server, 20 * 4000) as one:
         start = time.monotonic()
         for _ in range(20):
             time.sleep(IDLE / 5)
-            one.sendall(bytes(100))
+            one.sendall(bytes(4000))
         answer = whole(one)
         assert time.monotonic() - start > 3 * IDLE
     assert answer.startswith(b"HTTP/1.1 200 "), answer
-    assert b'"size":2000' in answer
+    assert b'"size":80000' in answer
+
+
+def test_drops_do_not_hold_the_disk(server: Uploads) -> None:
+    """A file that comes by drops is given up, however much of it came fast before."""
+    with begun(server, LIMIT) as one:
+        one.sendall(bytes(20 << 20))
+        one.settimeout(IDLE / 5)
+        answer = b""
+        for _ in range(100):
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                one.sendall(b"x")
+            with contextlib.suppress(TimeoutError):
+                answer = one.recv(4096)
+                break
+        assert until(lambda: not list(server.kept.iterdir()))
+    assert answer.startswith(b"HTTP/1.1 408 "), answer
+    assert b"the file arrives too slowly: after 1 seconds, at least 10,000 bytes must arrive in a second" in answer
+
+
+def test_only_so_many_files_at_once(server: Uploads) -> None:
+    with contextlib.ExitStack() as stack:
+        others = [stack.enter_context(begun(server, 5_000)) for _ in range(MOST_AT_ONCE)]
+        assert until(lambda: len(list(server.kept.rglob("file"))) == MOST_AT_ONCE)
+        answer = send(server, b"x")
+        assert (answer.status, answer.error) == (429, "too_many_requests")
+        assert answer.json["message"] == "too many files are arriving at once. Nothing was stored."
+        assert answer.headers["retry-after"]
+        for each in others:
+            each.sendall(bytes(5_000))
+            assert whole(each).startswith(b"HTTP/1.1 200 ")
+    assert send(server, b"x").status == 200
 
 
 def test_what_stands_still_is_cut_off(server: Uploads) -> None:
@@ -183,6 +214,20 @@ def request_of(*parts: bytes, disconnect: bool = False) -> Request:
     return Request({"type": "http", "headers": []}, receive)
 
 
+def paced(patience: float, *parts: tuple[float, int]) -> Request:
+    """A request whose body comes in parts of these sizes, each after so many seconds of a clock that nobody waits for."""
+    request, now = request_of(*[bytes(size) for _, size in parts]), [0.0]
+    seconds, plain = [wait for wait, _ in parts], request.receive
+
+    async def receive() -> Any:
+        now[0] += seconds.pop(0) if seconds else 0.0
+        return await plain()
+
+    waiting = Waiting(lambda: now[0], patience)
+    waiting.since = 0.0
+    return Request({"type": "http", "headers": [], WAITING: waiting}, receive)
+
+
 def receive_once(request: Request, most: int) -> bytes:
     async def run() -> bytes:
         async with receive_file(request, most=most, media_type=PARQUET) as path:
@@ -207,6 +252,35 @@ def test_without_a_server(kept: Path) -> None:
         with pytest.raises(problem, match="Nothing was stored"):
             receive_once(request, 3)
     assert not list(kept.iterdir())
+
+
+FAST, SLOW = (1.0, LEAST_RATE), (1.0, LEAST_RATE - 1000)
+
+
+@pytest.mark.parametrize("steps", [
+    [(29.9, 1)], [FAST] * 1000, [SLOW] * 300, [(0.0, 10 << 20), (29.9, 1)], [FAST, (29.9, LEAST_RATE)] + [FAST] * 100,
+    [(20.0, 1), (0.0, 200_000), (20.0, 1)],
+])  # fmt: skip
+def test_a_file_may_be_slow_for_a_while(kept: Path, steps: list[tuple[float, int]]) -> None:
+    size = sum(size for _, size in steps)
+    assert len(receive_once(paced(30.0, *steps), size)) == size
+
+
+@pytest.mark.parametrize("steps", [
+    [(30.1, 1)], [SLOW] * 302, [(0.0, 10 << 20), (15.1, 1), (15.1, 1)], [FAST] * 100 + [(5.0, 1)] * 7,
+])  # fmt: skip
+def test_a_file_may_not_be_slow_for_long(kept: Path, steps: list[tuple[float, int]]) -> None:
+    with pytest.raises(RequestTimeoutError, match=r"too slowly: after 30 seconds.* Nothing was stored\."):
+        receive_once(paced(30.0, *steps), 100 << 20)
+    assert not list(kept.iterdir())
+
+
+def test_what_failed_makes_room(kept: Path) -> None:
+    """However a file ends, it is not counted any more."""
+    for _ in range(2 * MOST_AT_ONCE):
+        with pytest.raises(MalformedRequestError):
+            receive_once(request_of(b""), 3)
+    assert receive_once(request_of(b"abc"), 3) == b"abc"
 
 
 def test_a_full_disk_is_said_without_a_path(kept: Path) -> None:

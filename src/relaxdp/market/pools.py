@@ -32,7 +32,7 @@ from relaxdp.market.levels import check_delivery, neighbours
 from relaxdp.market.listings import Listing, change
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.receipts import Signer
-from relaxdp.market.sales import Order, pay, record
+from relaxdp.market.sales import Order, check_room, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
 from relaxdp.market.store import level_text
 
@@ -279,6 +279,7 @@ def _reports(
         if between is None:
             found[member.account] = member.levels[offer.threshold].report
         else:
+            check_room(member.levels)
             groups[between.lower, between.upper].append(member)
     for (lower, upper), group in groups.items():
         drawn = _drawn(listing, offer, group, lower, upper, key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -101,7 +101,7 @@ def draw(wanted: Wanted | None, key: Key, folder: Path) -> Drawn | None:
     return Drawn(between, path, digest_of(path))
 
 
-def check_room(levels: Mapping[int, Level]) -> None:
+def check_room(levels: Sized) -> None:
     """Refuse one level too many: each is kept for good, and between two credits they may cost nothing."""
     if len(levels) >= MOST_LEVELS:
         raise ListingStateError(

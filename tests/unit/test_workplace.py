@@ -1,0 +1,146 @@
+"""Places for files on their way, in a folder that everybody may write to: nobody is stopped, and nothing stays."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from relaxdp.errors import StorageUnavailableError, TableFileError
+from relaxdp.service.workplace import workplace
+from relaxdp.table import temporary
+from relaxdp.table.temporary import aside, aside_folder, kept_aside, sweep_kept
+
+DIGEST = "0123456789abcdef" * 4
+
+
+@pytest.fixture
+def everybodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def name() -> str:
+    return f"relaxdp-files-{os.geteuid()}"
+
+
+def in_time(work: Callable[[], None]) -> bool:
+    """Return whether something ends; what hangs must not hang the tests."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(20)
+    return not thread.is_alive()
+
+
+def use_workplace() -> None:
+    with workplace() as place:
+        (place / "file").write_bytes(b"x")
+
+
+def unfinished(folder: Path, of: str, word: str = "zz") -> Path:
+    return folder / f".{of}.{word}.relaxdp-unfinished"
+
+
+def test_a_workplace_is_private_and_gone_afterwards(everybodys: Path) -> None:
+    with workplace() as place:
+        assert place.parent == everybodys
+        assert place.stat().st_mode & 0o777 == 0o700
+        (place / "file").write_bytes(b"x")
+    assert not list(everybodys.iterdir())
+
+
+@pytest.mark.parametrize("make", [Path.touch, Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/nowhere")])
+def test_whatever_has_the_name_stops_no_workplace(everybodys: Path, make: Callable[[Path], None]) -> None:
+    make(everybodys / name())
+    assert in_time(use_workplace)
+    with workplace() as place:
+        assert place.is_dir()
+    assert [each.name for each in everybodys.iterdir()] == [name()]
+
+
+def test_what_was_left_is_swept_and_what_is_at_work_is_not(everybodys: Path) -> None:
+    left = unfinished(everybodys, name())
+    left.mkdir(0o700)
+    (left / "file").write_bytes(b"x")
+    with workplace() as at_work:
+        assert not left.exists()
+        (at_work / "file").write_bytes(b"x")
+        use_workplace()
+        assert (at_work / "file").exists()
+    assert not list(everybodys.iterdir())
+
+
+def test_a_pipe_or_a_link_is_left_alone(everybodys: Path, tmp_path: Path) -> None:
+    """A pipe would block whoever opens it, and a link leads to what was never ours to remove."""
+    folder, file = tmp_path / "precious", tmp_path / "precious.txt"
+    folder.mkdir(0o700)
+    (folder / "file").touch()
+    file.touch()
+    for target in (name(), "out.parquet"):
+        os.mkfifo(unfinished(everybodys, target))
+        unfinished(everybodys, target, "folder").symlink_to(folder)
+        unfinished(everybodys, target, "file").symlink_to(file)
+    os.mkfifo(kept_aside(everybodys / "out.parquet", DIGEST))
+    before = sorted(everybodys.iterdir())
+
+    def work() -> None:
+        use_workplace()
+        with aside(everybodys / "out.parquet"), aside_folder(everybodys / "out.parquet"):
+            sweep_kept(everybodys / "out.parquet", set)
+
+    assert in_time(work)
+    assert sorted(everybodys.iterdir()) == before
+    assert file.exists()
+    assert (folder / "file").exists()
+
+
+def test_only_our_own_is_swept(everybodys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another user left, or put there, is theirs: asked as somebody else, the sweep finds nothing."""
+    target = everybodys / "out.parquet"
+    folder, file = unfinished(everybodys, target.name), unfinished(everybodys, target.name, "y")
+    folder.mkdir(0o700)
+    file.touch(0o600)
+    kept = kept_aside(target, DIGEST)
+    kept.touch(0o600)
+    mine = os.geteuid()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: mine + 1)
+        temporary._sweep(target)
+        sweep_kept(target, set)
+        assert sorted(everybodys.iterdir()) == sorted([folder, file, kept])
+    temporary._sweep(target)
+    sweep_kept(target, lambda: {DIGEST})
+    assert list(everybodys.iterdir()) == [kept]
+    sweep_kept(target, set)
+    assert not list(everybodys.iterdir())
+
+
+def test_a_folder_that_others_may_read_is_no_unfinished_one(everybodys: Path) -> None:
+    """Where others may rename what is ours, a folder of ours could get such a name: unfinished ones are private."""
+    results = unfinished(everybodys, "out.parquet")
+    results.mkdir(0o755)
+    (results / "file").touch()
+    with aside(everybodys / "out.parquet"):
+        assert (results / "file").exists()
+
+
+def test_a_release_still_refuses_to_write_over_a_file(everybodys: Path) -> None:
+    target = everybodys / "out.parquet"
+    target.touch()
+    for context in (aside, aside_folder):
+        with pytest.raises(TableFileError, match="exists already"), context(target):
+            pass
+    assert list(everybodys.iterdir()) == [target]
+
+
+def test_no_place_at_all(everybodys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(everybodys / "missing"))
+    with pytest.raises(StorageUnavailableError, match="there is no place"):
+        use_workplace()
