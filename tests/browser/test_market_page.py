@@ -126,7 +126,7 @@ def test_a_token_that_ended_is_told_and_forgotten(trader: New, market: Market) -
     someone = trader(token)
     market.tokens.append(str(market.operator.renew_token(name)["token"]))
     someone.go("owned")
-    expect(someone.page.get_by_role("alert")).to_contain_text("nobody has this token")
+    expect(someone.page.get_by_role("alert")).to_have_text("Nobody has this token.")
     assert someone.page.evaluate("sessionStorage.length") == 0
 
 

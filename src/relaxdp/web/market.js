@@ -67,7 +67,7 @@ function fail(problem) {
   const sentence = problem instanceof Error ? problem.message : String(problem);
   if (problem instanceof Problem && problem.status === 401) {
     session.leave();
-    signIn(undefined, sentence);
+    signIn(undefined, "Nobody has this token.");
     return;
   }
   const again = h("button", { type: "button", onclick: start }, "Try again");
