@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from relaxdp.errors import StorageUnavailableError, TableFileError
@@ -19,11 +19,13 @@ def workplace() -> Iterator[Path]:
     What is in it may be reports, so it must not stay: the folder of a process that was killed is removed by the next
     one that needs a place, which a lock tells from one at work. Everybody may write beside it, and can stop nobody.
     """
-    try:
-        with passing_folder(Path(tempfile.gettempdir()) / f"relaxdp-files-{os.geteuid()}") as folder:
-            yield folder
-    except (TableFileError, FileNotFoundError):
-        raise StorageUnavailableError(
-            "there is no place for files on their way: the folder for temporary files cannot be written to. What was "
-            "not acknowledged may be sent again."
-        ) from None
+    with ExitStack() as stack:
+        place = Path(tempfile.gettempdir()) / f"relaxdp-files-{os.geteuid()}"
+        try:
+            folder = stack.enter_context(passing_folder(place))
+        except (TableFileError, FileNotFoundError):
+            raise StorageUnavailableError(
+                "there is no place for files on their way: the folder for temporary files cannot be written to. What "
+                "was not acknowledged may be sent again."
+            ) from None
+        yield folder
