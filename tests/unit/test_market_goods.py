@@ -27,8 +27,8 @@ from relaxdp.errors import DeliveryError
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.threshold import ONE
-from relaxdp.market.files import parts_of
 from relaxdp.market.delivery_file import read_delivery
+from relaxdp.market.files import parts_of
 from relaxdp.market.goods import draw_level, read_level, write_level
 from relaxdp.market.listings import find, levels_of
 from relaxdp.table.formats import Input
