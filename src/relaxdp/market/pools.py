@@ -237,7 +237,8 @@ def pool_deal(
 
 def _paid_before(connection: Connection, listing: Listing, buyer: Account) -> dict[int, int]:
     """Return what a buyer paid for each member in what is owned and in what that upgraded."""
-    owned, paid = purchases.owned(connection, listing, buyer.number), {}
+    owned = purchases.owned(connection, listing, buyer.number)
+    paid: dict[int, int] = {}
     for earlier in [] if owned is None else reversed(purchases.chain(connection, owned)):
         paid |= purchases.members_of(connection, earlier.number)  # prices grow along a chain
     return paid
