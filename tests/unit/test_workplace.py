@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 from relaxdp.errors import StorageUnavailableError, TableFileError
 from relaxdp.service.workplace import workplace
 from relaxdp.table import temporary
-from relaxdp.table.temporary import aside, aside_folder, kept_aside, sweep_kept
+from relaxdp.table.temporary import aside, aside_folder, kept_aside, passing_folder, sweep_kept
 
 DIGEST = "0123456789abcdef" * 4
 
@@ -144,3 +146,26 @@ def test_no_place_at_all(everybodys: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(tempfile, "tempdir", str(everybodys / "missing"))
     with pytest.raises(StorageUnavailableError, match="there is no place"):
         use_workplace()
+
+
+def _come_and_go(target: Path, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with passing_folder(target) as folder:
+            (folder / "file").write_text("here")
+            assert (folder / "file").read_text() == "here"
+        with aside(target) as place:
+            place.write_text("here")
+            assert place.read_text() == "here"
+
+
+def test_nobody_sweeps_what_was_made_a_moment_ago(tmp_path: Path) -> None:
+    """Many come and go at once, and each of them sweeps: a place must not vanish before it is locked."""
+    fork = multiprocessing.get_context("fork")
+    people = [fork.Process(target=_come_and_go, args=(tmp_path / "target", 1.5)) for _ in range(6)]
+    for each in people:
+        each.start()
+    for each in people:
+        each.join(60)
+    assert [each.exitcode for each in people] == [0] * 6
+    assert not list(tmp_path.iterdir())

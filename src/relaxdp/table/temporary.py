@@ -55,21 +55,41 @@ def passing_folder(target: Path) -> Iterator[Path]:
 
 
 def _locked(target: Path, *, is_folder: bool) -> tuple[int, Path]:
-    """Make a file or folder beside `target` and lock it. It gets the name that is swept only then."""
+    """Make a file or folder beside `target` and lock it.
+
+    Whoever sweeps at that very instant may find it before it is locked, and take it for left behind: then the next one
+    is made.
+    """
     _sweep(target)
-    made = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
-    place = made.with_name(made.name + _MARK)
     try:
-        if is_folder:
-            made.mkdir(0o700)
-        descriptor = os.open(made, os.O_RDONLY if is_folder else os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        _try_lock(descriptor)
-        made.rename(place)
+        while True:
+            place = target.with_name(f".{target.name}.{secrets.token_hex(6)}{_MARK}")
+            descriptor = _made(place, is_folder=is_folder)
+            if descriptor is not None:
+                return descriptor, place
     except OSError as problem:
         raise TableFileError(
             f"the folder of {str(target)!r} cannot be written to: {problem.strerror}. Nothing was released."
         ) from None
-    return descriptor, place
+
+
+def _made(place: Path, *, is_folder: bool) -> int | None:
+    """Make and lock a file or folder; None where somebody swept it away in between."""
+    if is_folder:
+        place.mkdir(0o700)
+    try:
+        descriptor = os.open(place, os.O_RDONLY if is_folder else os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileNotFoundError:
+        if is_folder:
+            return None
+        raise
+    # Where a file system knows no locks, nobody sweeps either.
+    taken = _lock(descriptor) is False
+    with contextlib.suppress(FileNotFoundError):
+        if not taken and os.path.samestat(os.fstat(descriptor), place.lstat()):
+            return descriptor
+    os.close(descriptor)
+    return None
 
 
 def put_in_place(place: Path, target: Path) -> None:
@@ -131,12 +151,19 @@ def _left_behind(left: Path) -> Iterator[bool]:
 
 
 def _try_lock(descriptor: int) -> bool:
+    return _lock(descriptor) is True
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Lock, or say that somebody else has the lock; None where there are no locks."""
     if os.name != "posix":  # pragma: no cover
-        return False
+        return None
     import fcntl  # noqa: PLC0415
 
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
+    except OSError:
+        return None
     return True
