@@ -83,7 +83,7 @@ def test_every_table_is_named() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     assert f"| {Settings(database='x').upload_limit >> 20} MiB | `--upload-limit`" in TEXT
-    assert f"| {goods.MOST_OBJECTS:,}, and {goods._MOST_BYTES >> 30} GiB unpacked |" in TEXT
+    assert f"| {goods.MOST_OBJECTS:,}, and {goods.MOST_BYTES >> 30} GiB unpacked |" in TEXT
     assert f"| members of a pool | {pools.MOST_MEMBERS:,} |" in TEXT
     assert f"| points of a price curve | {prices.MOST_POINTS:,} |" in TEXT
     assert prices.MOST_PRICE == books.MOST_CREDITS == 10**15

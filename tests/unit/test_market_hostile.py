@@ -110,6 +110,19 @@ def test_a_small_file_that_unfolds_to_more_than_memory(tmp_path: Path) -> None:
     assert done.stdout == "the delivery is larger than the market takes. Nothing was delivered.\n", done.stderr
 
 
+def test_a_level_is_not_delivered_under_a_second_name(trader: Here, tmp_path: Path) -> None:
+    """0.1 + 0.2 as a computer writes it is a level as good as any; one more digit could name what is out already."""
+    written = "0.50000000000000001"
+    assert level_of(written)["threshold"] != level_of("0.5")["threshold"]
+    with pytest.raises(Refused, match="at most 17 digits. Nothing was delivered."):
+        trader.deliver("clinic", "one", release_file(tmp_path, "0.500000000000000001"))
+    trader.deliver("clinic", "one", release_file(tmp_path, repr(0.1 + 0.2)))
+    assert trader.buy("institute", "one", repr(0.1 + 0.2))["epsilon"] == "0.30000000000000004"
+    trader.pool("two", {"name": "categorical", "values": ["a", "b"]}, PRICES)
+    with pytest.raises(Refused, match="at most 17 digits. Nothing was delivered."):
+        trader.join("clinic", "two", level_of("0.500000000000000001", rx.Categorical(["a", "b"])), "a")
+
+
 def test_prices_that_could_not_be_shown(trader: Here) -> None:
     before = dump(trader.database)
     with pytest.raises(Refused, match="at most 80 letters"):

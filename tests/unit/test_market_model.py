@@ -135,9 +135,9 @@ def test_one_level_has_one_name(trader: Here) -> None:
     trader.buy("institute", "one", "0.5")
     before = dump(trader.database)
     for buyer in ("institute", "insurer"):
-        with pytest.raises(Refused, match="at most 15 digits. Nothing was sold."):
+        with pytest.raises(Refused, match="at most 17 digits. Nothing was sold."):
             trader.buy(buyer, "one", near)
-    with pytest.raises(Refused, match="at most 15 digits"):
+    with pytest.raises(Refused, match="at most 17 digits"):
         trader.quote("one", near)
     assert dump(trader.database) == before
     assert trader.buy("institute", "one", "0.50") == {**trader.buy("institute", "one", "0.5"), "new": False}

@@ -9,6 +9,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, Row, insert, select, update
 
+from relaxdp.collector.wire import ID_PATTERN
 from relaxdp.errors import AccountExistsError, MarketError, UnknownAccountError, WrongRoleError
 from relaxdp.market.books import ISSUE
 from relaxdp.market.schema import ACCOUNTS
@@ -16,7 +17,7 @@ from relaxdp.market.store import next_number
 from relaxdp.service.tokens import digest_of
 
 Role = Literal["seller", "buyer", "operator", "issue"]
-NAME_PATTERN = "^[a-z0-9][a-z0-9-]{0,63}$"
+NAME_PATTERN = ID_PATTERN  # what a campaign is called, an account and a listing may be called
 _NAME = re.compile(NAME_PATTERN)
 _TAKEN = {"issue", "operator"}
 _WITH_ARTICLE = {"seller": "a seller", "buyer": "a buyer", "operator": "the operator", "issue": "the issuer"}

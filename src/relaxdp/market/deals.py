@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from sqlalchemy import Connection
-
 from relaxdp.errors import (
     CreditsError,
     EpsilonError,
@@ -19,12 +17,11 @@ from relaxdp.errors import (
 )
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.threshold import ONE
-from relaxdp.market import purchases
 from relaxdp.market.accounts import Account
+from relaxdp.market.levels import check_digits
 from relaxdp.market.listings import Listing
 from relaxdp.market.purchases import Purchase
 
-MOST_DIGITS = 15
 _NOTHING = "Nothing was sold."
 
 
@@ -73,8 +70,7 @@ def level_of(listing: Listing, epsilon: Decimal, authorised: Decimal | None) -> 
             epsilon=epsilon_text(epsilon),
             authorised=most,
         )
-    if len(epsilon.as_tuple().digits) > MOST_DIGITS:  # two spellings of one level would be two names of one file
-        raise EpsilonError(f"an epsilon on the market has at most {MOST_DIGITS} digits. {_NOTHING}")
+    check_digits(epsilon, _NOTHING)
     try:
         return listing.encoding.threshold(epsilon)
     except EpsilonError as problem:
@@ -86,11 +82,6 @@ def release_offer(listing: Listing, epsilon: Decimal, authorised: Decimal | None
     threshold = level_of(listing, epsilon, authorised)
     price = listing.prices.price(epsilon, Fraction(threshold, ONE))
     return Offer(listing, epsilon, threshold, price, listing.objects)
-
-
-def deal_of(connection: Connection, offer: Offer, buyer: Account, *, credit: int) -> Deal:
-    """Return what an offer means to a buyer; `credit` is what was paid already for what is in it."""
-    return Deal(offer, offer.price - credit, purchases.owned(connection, offer.listing, buyer.number))
 
 
 def check(deal: Deal, buyer: Account, *, upgrade: bool, most: int | None) -> None:

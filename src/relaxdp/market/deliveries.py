@@ -14,7 +14,7 @@ from relaxdp.market import listings
 from relaxdp.market.accounts import Account
 from relaxdp.market.files import digest_of, keep_file, write_file
 from relaxdp.market.goods import Goods, check_fits, read_level, write_level
-from relaxdp.market.levels import check_delivery
+from relaxdp.market.levels import check_delivery, check_digits
 from relaxdp.market.listings import Level, Listing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.market.sales import authorised
@@ -46,6 +46,7 @@ def deliver(connection: Connection, listing: Listing, goods: Goods, path: Path, 
         first = read_level(write_file(connection, delivered[0].digest, folder / "first.parquet"))
         check_fits(goods, first)
     check_delivery(described.threshold, (level.threshold for level in delivered))
+    check_digits(described.epsilon, "Nothing was delivered.")
     columns = {
         "path": listings.claim_path(connection, listing, described),
         "described": json.dumps(described.to_json()),

@@ -15,7 +15,7 @@ from relaxdp.draw.columns import column_slice
 from relaxdp.encode.numeric import NumericEncoding
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import DeliveryError, RelaxdpError
-from relaxdp.market.goods import Goods, encoding_of, read_columns, too_large
+from relaxdp.market.goods import MOST_BYTES, Goods, encoding_of, read_columns, too_large
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import Format, Input
 from relaxdp.table.order import IdOrder, NotAscendingError
@@ -23,7 +23,6 @@ from relaxdp.table.request import id_type_of
 
 MOST_LETTERS = 1000
 MOST_VALUES = 10_000
-_MOST_BYTES = 2 << 30
 _SMALL_BATCH = 1 << 14
 _NOTHING = "Nothing was delivered."
 
@@ -108,7 +107,7 @@ def _read_delivered(path: Path, table: Input, id_column: str, column: str) -> tu
     wanted = [id_column, column]
     try:
         with pa_parquet.ParquetFile(path, pre_buffer=False, read_dictionary=wanted) as file:
-            if _unpacked(file.metadata, wanted) > _MOST_BYTES:
+            if _unpacked(file.metadata, wanted) > MOST_BYTES:
                 raise too_large()
             for batch in file.iter_batches(_SMALL_BATCH, columns=wanted):
                 if any(_longest(each) > MOST_LETTERS for each in batch.columns):

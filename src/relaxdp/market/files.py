@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select
@@ -15,11 +15,8 @@ PART_BYTES = 256 << 10  # so much of it is in memory for each buyer who download
 
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal digits, as `sha256sum` shows it."""
-    digest = sha256()
     with path.open("rb") as file:
-        while part := file.read(PART_BYTES):
-            digest.update(part)
-    return digest.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
 
 
 def keep_file(connection: Connection, path: Path, digest: str) -> None:

@@ -1,4 +1,4 @@
-"""The goods: a level of a release in memory, read from a delivery, drawn from its neighbours, written to a file."""
+"""The goods: a level of a release in memory, drawn from its neighbours, and kept as a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from relaxdp.table.formats import BATCH_ROWS, Format, Input, Output
 from relaxdp.table.request import plain
 
 MOST_OBJECTS = 50_000_000
-_MOST_BYTES = 2 << 30
+MOST_BYTES = 2 << 30
 _NOTHING = "Nothing was delivered."
 
 
@@ -154,11 +154,11 @@ def read_columns(table: Input, id_column: str, column: str) -> tuple[Any, Any]:
             for batch in batches:
                 parts.append((plain(batch.column(id_column)), plain(batch.column(column))))
                 size += sum(part.nbytes for part in parts[-1])
-                if size > _MOST_BYTES:
+                if size > MOST_BYTES:
                     break
     except (RelaxdpError, pa.ArrowException):
         raise DeliveryError(f"the delivery is damaged, or no Parquet file. {_NOTHING}") from None
-    if size > _MOST_BYTES:
+    if size > MOST_BYTES:
         raise too_large()
     if sum(len(ids) for ids, _ in parts) != table.rows:
         raise DeliveryError(f"the delivery has not as many rows as it says. {_NOTHING}")

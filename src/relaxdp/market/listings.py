@@ -17,15 +17,15 @@ from relaxdp.collector.precision import DEFAULT, Precision
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.market.accounts import OPERATOR, Account
+from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, Account
 from relaxdp.market.goods import encoding_of
 from relaxdp.market.prices import PriceCurve, prices_from_json
 from relaxdp.market.schema import LEVELS, LISTINGS
-from relaxdp.market.store import level_text, next_number
+from relaxdp.market.store import end_of, end_text, level_text, next_number
 from relaxdp.table.description import ColumnDescription
 
 Kind = Literal["release", "pool"]
-ID_PATTERN = "^[a-z0-9][a-z0-9-]{0,63}$"
+ID_PATTERN = NAME_PATTERN
 _ID = re.compile(ID_PATTERN)
 MOST_TITLE = 200
 
@@ -184,16 +184,16 @@ def keep_level(connection: Connection, listing: Listing, level: Level) -> None:
         "threshold": level_text(level.threshold),
         "epsilon": epsilon_text(level.epsilon),
         "delivered": level.delivered,
-        "lower": None if level.lower is None else level_text(level.lower),
-        "upper": None if level.upper is None else level_text(level.upper),
+        "lower": end_text(level.lower),
+        "upper": end_text(level.upper),
         "digest": level.digest,
     }
     connection.execute(insert(LEVELS).values(listing=listing.number, **row))
 
 
 def _level(row: Row[Any]) -> Level:
-    lower, upper = (None if end is None else int(end) for end in (row.lower, row.upper))
-    return Level(int(row.threshold), Decimal(row.epsilon), bool(row.delivered), lower, upper, row.digest)
+    ends = end_of(row.lower), end_of(row.upper)
+    return Level(int(row.threshold), Decimal(row.epsilon), bool(row.delivered), *ends, row.digest)
 
 
 def _listing(row: Row[Any]) -> Listing:

@@ -25,16 +25,16 @@ from relaxdp.law.threshold import ONE
 from relaxdp.market import purchases
 from relaxdp.market.accounts import Account
 from relaxdp.market.books import MOST_CREDITS
-from relaxdp.market.deals import Deal, Offer, deal_of, level_of
+from relaxdp.market.deals import Deal, Offer, level_of
 from relaxdp.market.files import digest_of, keep_file
 from relaxdp.market.goods import Goods, draw_level, write_level
-from relaxdp.market.levels import check_delivery, neighbours
+from relaxdp.market.levels import check_delivery, check_digits, neighbours
 from relaxdp.market.listings import Listing, change
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.receipts import Signer
 from relaxdp.market.sales import Order, check_room, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
-from relaxdp.market.store import level_text
+from relaxdp.market.store import end_of, end_text, level_text
 
 MEMBER = "member"
 ATTRIBUTE = "answer"
@@ -78,9 +78,13 @@ def members_of(connection: Connection, listing: Listing, account: int | None = N
     levels: defaultdict[int, dict[int, Kept]] = defaultdict(dict)
     for row in connection.execute(kept):
         threshold = int(row.threshold)
-        lower, upper = (None if end is None else int(end) for end in (row.lower, row.upper))
         levels[row.account][threshold] = Kept(
-            threshold, Decimal(row.epsilon), bool(row.delivered), bytes(row.report), lower, upper
+            threshold,
+            Decimal(row.epsilon),
+            bool(row.delivered),
+            bytes(row.report),
+            end_of(row.lower),
+            end_of(row.upper),
         )
     return [
         Member(row.account, row.pseudonym, int(row.minimum), levels[row.account]) for row in connection.execute(people)
@@ -159,6 +163,7 @@ def join(
     if type(minimum) is not int or not 0 <= minimum <= MOST_CREDITS:
         raise MarketError(f"the least price is a whole number of credits, 0 or more. {_NOTHING}")
     epsilon, encoding = as_epsilon(level.epsilon), listing.encoding
+    check_digits(epsilon, _NOTHING)
     threshold = encoding.threshold(epsilon)
     if level.threshold != str(threshold) or level.epsilon != epsilon_text(epsilon):
         raise DeliveryError(f"epsilon and threshold are not one level. {_NOTHING}")
@@ -188,17 +193,12 @@ def join(
 
 
 def _check_same_path(member: Member, threshold: int, kept: bytes, codec: Codec) -> None:
-    top = member.levels[max(level.threshold for level in member.levels.values() if level.delivered)]
+    delivered = [level.threshold for level in member.levels.values() if level.delivered]
+    top = member.levels[max(delivered)]
     if kept[: codec.fixed] != top.report[: codec.fixed]:
         raise DeliveryError(f"this report has another seed than the one before: it is not of one path. {_NOTHING}")
-    if threshold == top.threshold and kept == top.report:
-        return
-    if threshold <= top.threshold:
-        raise DeliveryError(
-            f"a delivery must lie above every delivered level: {epsilon_text(top.epsilon)} was delivered. {_NOTHING}",
-            delivered=epsilon_text(top.epsilon),
-        )
-    check_delivery(threshold, (level.threshold for level in member.levels.values() if level.delivered))
+    if threshold != top.threshold or kept != top.report:
+        check_delivery(threshold, delivered)
 
 
 def _offer(listing: Listing, epsilon: Decimal, most: Decimal | None) -> tuple[int, int]:
@@ -213,9 +213,10 @@ def pool_quote(connection: Connection, listing: Listing, buyer: Account, epsilon
     threshold, each = _offer(listing, epsilon, standing.authorised)
     objects = standing.willing(epsilon, each)
     offer = Offer(listing, epsilon, threshold, each * objects, objects, each)
-    paid = _paid_before(connection, listing, buyer)
+    owned = purchases.owned(connection, listing, buyer.number)
+    paid = _paid_before(connection, owned)
     willing = _willing(connection, listing, epsilon, each) if paid else set()
-    return deal_of(connection, offer, buyer, credit=sum(price for account, price in paid.items() if account in willing))
+    return Deal(offer, offer.price - sum(price for account, price in paid.items() if account in willing), owned)
 
 
 def pool_deal(
@@ -230,14 +231,14 @@ def pool_deal(
     threshold, each = _offer(listing, epsilon, max((member.limit for member in members), default=None))
     willing = [member for member in members if member.limit >= epsilon and member.minimum <= each]
     offer = Offer(listing, epsilon, threshold, each * len(willing), len(willing), each)
-    paid = _paid_before(connection, listing, buyer)
-    shares = {member.account: each - paid.get(member.account, 0) for member in willing}
-    return deal_of(connection, offer, buyer, credit=offer.price - sum(shares.values())), shares, willing
-
-
-def _paid_before(connection: Connection, listing: Listing, buyer: Account) -> dict[int, int]:
-    """Return what a buyer paid for each member in what is owned and in what that upgraded."""
     owned = purchases.owned(connection, listing, buyer.number)
+    paid = _paid_before(connection, owned)
+    shares = {member.account: each - paid.get(member.account, 0) for member in willing}
+    return Deal(offer, sum(shares.values()), owned), shares, willing
+
+
+def _paid_before(connection: Connection, owned: Purchase | None) -> dict[int, int]:
+    """Return what a buyer paid for each member in what is owned and in what that upgraded."""
     paid: dict[int, int] = {}
     for earlier in [] if owned is None else reversed(purchases.chain(connection, owned)):
         paid |= purchases.members_of(connection, earlier.number)  # prices grow along a chain
@@ -337,8 +338,8 @@ def _keep(connection: Connection, listing: Listing, new: Mapping[int, Kept]) -> 
             "threshold": level_text(kept.threshold),
             "epsilon": epsilon_text(kept.epsilon),
             "delivered": kept.delivered,
-            "lower": None if kept.lower is None else level_text(kept.lower),
-            "upper": None if kept.upper is None else level_text(kept.upper),
+            "lower": end_text(kept.lower),
+            "upper": end_text(kept.upper),
             "report": kept.report,
         }
         for account, kept in new.items()

@@ -30,7 +30,6 @@ SIGNATURE_BYTES = 64
 PUBLIC_KEY_BYTES = 32
 MOST_LETTERS = 10_000
 _MOST = 1 << 63
-_PART = 1 << 20
 _NAME = re.compile("[a-z0-9][a-z0-9-]{0,63}")
 _TIME = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]{1,6})?Z")
 _NO_RECEIPT = "this is no signed receipt of a market."
@@ -146,11 +145,10 @@ def verify(signed: SignedReceipt, public_key: bytes) -> Receipt:
 
 def check_data(receipt: Receipt, path: str | os.PathLike[str]) -> None:
     """Refuse a file that is not, byte for byte, the one that was bought; the receipt has to be verified before."""
-    place, digest = Path(path), hashlib.sha256()
+    place = Path(path)
     try:
         with place.open("rb") as file:
-            while part := file.read(_PART):
-                digest.update(part)
+            digest = hashlib.file_digest(file, "sha256")
     except (OSError, ValueError):  # a path with a null character in it is a ValueError
         raise MarketError(f"the file {str(place)!r} cannot be read. Nothing was verified.") from None
     if digest.hexdigest() != receipt.digest:

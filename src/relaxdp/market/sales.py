@@ -14,7 +14,7 @@ from relaxdp.errors import ListingStateError
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.market import accounts, books, listings, purchases
 from relaxdp.market.accounts import Account
-from relaxdp.market.deals import Deal, Offer, check, deal_of, release_offer
+from relaxdp.market.deals import Deal, Offer, check, release_offer
 from relaxdp.market.files import digest_of, keep_file, write_file
 from relaxdp.market.goods import draw_level, read_level, write_level
 from relaxdp.market.levels import Neighbours, neighbours
@@ -65,7 +65,7 @@ def release_deal(connection: Connection, listing: Listing, buyer: Account, epsil
     """Return what a level of a release means to a buyer: an upgrade costs the difference."""
     offer = release_offer(listing, epsilon, authorised(listings.levels_of(connection, listing)))
     owned = purchases.owned(connection, listing, buyer.number)
-    return deal_of(connection, offer, buyer, credit=0 if owned is None else owned.price)
+    return Deal(offer, offer.price - (0 if owned is None else owned.price), owned)
 
 
 def prepare(connection: Connection, order: Order, folder: Path) -> Wanted | None:

@@ -33,6 +33,16 @@ def level_text(threshold: int) -> str:
     return f"{threshold:020d}"
 
 
+def end_text(threshold: int | None) -> str | None:
+    """Return a level that another one was drawn from as it is kept; None where there is none."""
+    return None if threshold is None else level_text(threshold)
+
+
+def end_of(kept: str | None) -> int | None:
+    """Return the level that `end_text` wrote."""
+    return None if kept is None else int(kept)
+
+
 def time_text(seconds: float) -> str:
     """Return a time in UTC.
 
