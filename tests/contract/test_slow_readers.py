@@ -18,6 +18,7 @@ import pytest
 import uvicorn
 from tests.conftest import require
 from tests.servers.collectors import until
+from tests.servers.sockets import read_all
 
 from relaxdp.service.connections import PatientProtocol
 
@@ -103,16 +104,6 @@ def certificate_in(folder: Path) -> tuple[Path, Path]:
     return certificate, key
 
 
-def read_all(one: socket.socket, seconds: float = 0.0) -> bytes:
-    """Read up to the end of the connection, a little at a time, so that all of it takes about so long."""
-    answer = bytearray()
-    with contextlib.suppress(ConnectionResetError, ssl.SSLError):
-        while part := one.recv(64 << 10):
-            answer += part
-            time.sleep(seconds * len(part) / SIZE)
-    return bytes(answer)
-
-
 @pytest.mark.parametrize("path", PARTS)
 def test_who_stops_reading_is_cut_off(served: Served, path: str) -> None:
     """Whether more is to come or everything was handed out: what waits is dropped, and the connection with it."""
@@ -130,7 +121,7 @@ def test_who_reads_slowly_gets_everything(served: Served, path: str) -> None:
     """A part that takes several times the patience arrives as well: it is progress that counts."""
     with served.asked(path) as one:
         start = time.monotonic()
-        answer = read_all(one, 5 * IDLE)
+        answer = read_all(one, 5 * IDLE / SIZE)
         assert time.monotonic() - start > 4 * IDLE
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert len(answer) > SIZE

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 from tests.servers.collectors import Answer, until
+from tests.servers.sockets import drop_by_drop, read_all
 from tests.servers.uploads import PARQUET, Uploads
 
 from relaxdp.errors import BodyTooLargeError, MalformedRequestError, RequestTimeoutError, StorageUnavailableError
@@ -69,14 +70,6 @@ def begun(server: Uploads, length: int, path: str = "/v1/file", kind: str = PARQ
         yield one
 
 
-def whole(one: socket.socket) -> bytes:
-    """The answer, up to the end of the connection."""
-    answer = b""
-    while part := one.recv(4096):
-        answer += part
-    return answer
-
-
 @pytest.mark.parametrize("size", [1, 65_536, 70_001, (1 << 20) - 1, 1 << 20, (3 << 20) + 1])
 def test_a_file_arrives_as_it_was_and_is_private(server: Uploads, size: int) -> None:
     content = random.Random(size).randbytes(size)
@@ -104,7 +97,7 @@ def test_an_empty_file_is_refused(server: Uploads) -> None:
 def test_too_large_a_file_is_refused(server: Uploads) -> None:
     assert send(server, bytes(LIMIT)).json["size"] == LIMIT
     with begun(server, LIMIT + 1) as one:  # so much is refused before any of it was sent
-        at_once = whole(one)
+        at_once = read_all(one)
         assert at_once.startswith(b"HTTP/1.1 413 "), at_once
         assert b'"most":%d' % LIMIT in at_once
     part = bytes(1 << 20)  # nobody knows beforehand how much comes in chunks
@@ -137,7 +130,7 @@ def test_slow_and_steady_arrives(server: Uploads) -> None:
         for _ in range(20):
             time.sleep(IDLE / 5)
             one.sendall(bytes(4000))
-        answer = whole(one)
+        answer = read_all(one)
         assert time.monotonic() - start > 3 * IDLE
     assert answer.startswith(b"HTTP/1.1 200 "), answer
     assert b'"size":80000' in answer
@@ -147,14 +140,7 @@ def test_drops_do_not_hold_the_disk(server: Uploads) -> None:
     """A file that comes by drops is given up, however much of it came fast before."""
     with begun(server, LIMIT) as one:
         one.sendall(bytes(20 << 20))
-        one.settimeout(IDLE / 5)
-        answer = b""
-        for _ in range(100):
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                one.sendall(b"x")
-            with contextlib.suppress(TimeoutError):
-                answer = one.recv(4096)
-                break
+        answer = drop_by_drop(one, 100, IDLE / 5)
         assert until(lambda: not list(server.kept.iterdir()))
     assert answer.startswith(b"HTTP/1.1 408 "), answer
     assert b"the file arrives too slowly: after 1 seconds, at least 10,000 bytes must arrive in a second" in answer
@@ -170,7 +156,7 @@ def test_only_so_many_files_at_once(server: Uploads) -> None:
         assert answer.headers["retry-after"]
         for each in others:
             each.sendall(bytes(5_000))
-            assert whole(each).startswith(b"HTTP/1.1 200 ")
+            assert read_all(each).startswith(b"HTTP/1.1 200 ")
     assert send(server, b"x").status == 200
 
 
@@ -178,7 +164,7 @@ def test_what_stands_still_is_cut_off(server: Uploads) -> None:
     with begun(server, 1_000_000) as one:
         one.sendall(bytes(10_000))
         start = time.monotonic()
-        answer = whole(one)
+        answer = read_all(one)
         assert answer.startswith(b"HTTP/1.1 408 "), answer
         assert IDLE / 2 < time.monotonic() - start < 10 * IDLE
 
@@ -186,14 +172,7 @@ def test_what_stands_still_is_cut_off(server: Uploads) -> None:
 def test_what_is_no_file_must_be_whole_in_time(server: Uploads) -> None:
     """A drop now and then does not keep a connection: only a route that takes a file is patient."""
     with begun(server, 1000, "/v1/json", "application/json") as one:
-        answer = b""
-        one.settimeout(IDLE / 5)
-        for _ in range(40):
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                one.sendall(b" ")
-            with contextlib.suppress(TimeoutError):
-                answer = one.recv(4096)
-                break
+        answer = drop_by_drop(one, 40, IDLE / 5)
     assert answer.startswith(b"HTTP/1.1 408 "), answer
 
 

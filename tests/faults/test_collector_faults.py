@@ -16,6 +16,7 @@ import pytest
 from tests.conftest import missing
 from tests.faults.collector_load import Load, check_nothing_lost
 from tests.servers.collectors import STORES, Running, running, until
+from tests.servers.sockets import read_all
 
 ROUNDS = min(50, int(os.environ.get("RELAXDP_FAULTS", "3")))
 
@@ -137,9 +138,7 @@ def test_idle_connections_are_told_and_closed(small: Running) -> None:
             each.sendall(b"GET /healthz HTTP/1.1\r\nho")
         assert small.ask("GET", "/healthz").status == 200
         for each in idle:
-            answer = b""
-            while part := each.recv(4096):
-                answer += part
+            answer = read_all(each)
             assert answer.startswith(b"HTTP/1.1 408 "), answer
             assert b'"error":"request_timeout"' in answer
     assert small.ask("GET", "/healthz").status == 200
