@@ -130,10 +130,10 @@ def test_bridge_ends() -> None:
 @pytest.mark.parametrize("values", [2, 3, 4, 9])
 def test_one_step_alone_costs_the_product_of_the_odds(values: int) -> None:
     for old, new in itertools.combinations_with_replacement(LEVELS, 2):
-        ratios = []
-        for last, report, truth, other in itertools.product(range(values), repeat=4):
-            one = next_report_law(values, old, new, truth=truth, last=last)[report]
-            two = next_report_law(values, old, new, truth=other, last=last)[report]
+        ratios, pairs = [], list(itertools.product(range(values), repeat=2))
+        laws = {(last, truth): next_report_law(values, old, new, truth=truth, last=last) for last, truth in pairs}
+        for (last, truth), (other, report) in itertools.product(pairs, repeat=2):
+            one, two = laws[last, truth][report], laws[last, other][report]
             if two:
                 ratios.append(one / two)
             else:

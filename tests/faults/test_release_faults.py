@@ -73,25 +73,26 @@ def test_killed_at_random_instants(zygote: Zygote, folder: Path) -> None:
     assert zygote.line() == [0]
     usual = time.perf_counter() - began
     died = appeared = charged = 0
+    before = spent(folder)
     for number in range(1, KILLS + 1):
         epsilon, target = f"{number * 0.01:.2f}", folder / f"out-{number}.parquet"
-        before = spent(folder)
         (child,) = zygote.start({**order, "target": target.name, "epsilon": epsilon})
         time.sleep(rng.random() * usual * 1.1)
         with contextlib.suppress(ProcessLookupError):  # it may have been faster
             os.kill(child, signal.SIGKILL)
         died += zygote.line() == [-signal.SIGKILL]
-        expected = reports(epsilon)
+        expected, after = reports(epsilon), spent(folder)
         if target.exists():
             appeared += 1
             assert pa_parquet.read_table(target)["answer"].to_pylist() == expected
-            assert spent(folder) == Decimal(epsilon)
-        assert spent(folder) in (before, Decimal(epsilon))
-        charged += spent(folder) == Decimal(epsilon)
+            assert after == Decimal(epsilon)
+        assert after in (before, Decimal(epsilon))
+        charged += after == Decimal(epsilon)
         zygote.start({**order, "target": f"again-{number}.parquet", "epsilon": epsilon})
         assert zygote.line() == [0]
         assert pa_parquet.read_table(folder / f"again-{number}.parquet")["answer"].to_pylist() == expected
-        assert spent(folder) == Decimal(epsilon)
+        before = spent(folder)
+        assert before == Decimal(epsilon)
         for file in folder.glob("*.parquet"):
             if file.name != "in.parquet":
                 file.unlink()

@@ -126,64 +126,33 @@ def show(
             Console().print(part)
 
 
-@app.command("relax")
-def relax(
-    campaign: Campaign,
-    server: ServerOption,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Open the next level. It cannot be closed again."""
-    _steer(campaign, "relax", server, token_file, ca_file, as_json)
+def _steering(verb: str, sentence: str) -> None:
+    """Make the command for one step in the life of a campaign."""
+
+    @app.command(verb, help=sentence)
+    def steer(
+        campaign: Campaign,
+        server: ServerOption,
+        token_file: TokenFile = None,
+        ca_file: CaFile = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        status = _operator(server, token_file, ca_file).act(campaign, verb)
+        if as_json:
+            typer.echo(json.dumps(status))
+            return
+        with expected():
+            words = heading(status)
+        Console().print(words)
 
 
-@app.command("pause")
-def pause(
-    campaign: Campaign,
-    server: ServerOption,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Take no reports for a while."""
-    _steer(campaign, "pause", server, token_file, ca_file, as_json)
-
-
-@app.command("resume")
-def resume(
-    campaign: Campaign,
-    server: ServerOption,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Go on after a pause."""
-    _steer(campaign, "resume", server, token_file, ca_file, as_json)
-
-
-@app.command("finish")
-def finish(
-    campaign: Campaign,
-    server: ServerOption,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
-    """End a campaign for good. Devices erase their answers and keys when they hear of it."""
-    _steer(campaign, "finish", server, token_file, ca_file, as_json)
-
-
-@app.command("reduce")
-def reduce(
-    campaign: Campaign,
-    server: ServerOption,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Delete the reports of a finished campaign and keep their counts. They cannot be exported any more."""
-    _steer(campaign, "reduce", server, token_file, ca_file, as_json)
+_steering("relax", "Open the next level. It cannot be closed again.")
+_steering("pause", "Take no reports for a while.")
+_steering("resume", "Go on after a pause.")
+_steering("finish", "End a campaign for good. Devices erase their answers and keys when they hear of it.")
+_steering(
+    "reduce", "Delete the reports of a finished campaign and keep their counts. They cannot be exported any more."
+)
 
 
 @app.command("export")
@@ -229,13 +198,3 @@ def invite(
     """Make one-time invitations. They are shown this once, one a line."""
     made = _operator(server, token_file, ca_file).invite(campaign, count)
     typer.echo(json.dumps({"invitations": made}) if as_json else "\n".join(map(tidy, made)))
-
-
-def _steer(campaign: str, verb: str, server: str, token_file: Path | None, ca_file: Path | None, as_json: bool) -> None:
-    status = _operator(server, token_file, ca_file).act(campaign, verb)
-    if as_json:
-        typer.echo(json.dumps(status))
-    else:
-        with expected():
-            words = heading(status)
-        Console().print(words)
