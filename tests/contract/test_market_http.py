@@ -268,7 +268,7 @@ def test_a_trade_from_end_to_end(stage: tuple[Remote, Scene, Path], tmp_path: Pa
     table = pa_parquet.read_table(io.BytesIO(remote.data("paper", shared["number"])))
     assert (table.num_rows, shared["objects"], shared["paid"]) == (1, 1, 5)
     assert described(remote.data("paper", shared["number"]))["columns"]["answer"]["epsilon"] == "0.5"
-    assert remote.close_pool("shared")["state"] == "closed"
+    assert remote.close_any("shared")["state"] == "closed"
     assert (remote.sales("school")[0]["income"], remote.balance("school")) == (5, 5)
     assert [entry["amount"] for entry in remote.statement("paper")] == [-5, -50, -50, 500]
     people = remote.ask("GET", "/accounts", who="operator").json["accounts"]
@@ -285,6 +285,29 @@ def test_a_trade_from_end_to_end(stage: tuple[Remote, Scene, Path], tmp_path: Pa
     assert remote.balance("radio") == renewed["balance"] == 500
     succeeded = {(method, path) for method, path, status in remote.seen if status < 300}
     assert set(market_operations(remote)) - succeeded == set()
+
+
+def test_the_operator_closes_a_release_and_its_path_is_free(remote: Remote, tmp_path: Path) -> None:
+    """Where nothing of it was sold; where something was, the path stays taken."""
+    buyer, other = fresh(remote, "buyer", 100), fresh(remote, "seller")
+    for sold in (False, True):
+        first, _ = listed(remote, tmp_path)
+        second = remote.list_release(other, None, PRICES)["listing"]["id"]
+        file = tmp_path / f"of-{first}-1.parquet"
+        if sold:
+            remote.buy(buyer, first, "0.5")
+        else:
+            with pytest.raises(Refused, match=f"as '{first}', and one path is sold in one place only"):
+                remote.deliver(other, second, file)
+        assert (remote.close_any(first)["state"], remote.listing(first)["state"]) == ("closed", "closed")
+        if sold:
+            with pytest.raises(Refused, match="one path is sold in one place only"):
+                remote.deliver(other, second, file)
+        else:
+            assert remote.deliver(other, second, file)["listing"]["state"] == "open"
+            assert remote.buy(buyer, second, "0.5")["new"]
+        with pytest.raises(Refused, match="closed and sells nothing now"):
+            remote.buy(buyer, first, "0.7")
 
 
 def test_drafts_are_their_sellers(remote: Remote) -> None:

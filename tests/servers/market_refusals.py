@@ -123,9 +123,9 @@ def _listings() -> Iterator[Mistake]:
     for listing, budget in (("diagnoses", "1.5"), ("diagnoses", "2"), ("open-end", "0.5")):
         yield wrong(f"the budget of {listing} lowered to {budget}", "market", "budget", "clinic", listing, budget)
     yield wrong("closed twice", "listing_state", "close", "clinic", "closed")
-    yield wrong("a closed pool closed", "listing_state", "close_pool", "shut")
-    for listing in ("diagnoses", "draft", "nothing"):
-        yield wrong(f"{listing} closed as a pool", "unknown_listing", "close_pool", listing)
+    yield wrong("a closed pool closed", "listing_state", "close_any", "shut")
+    yield wrong("closed twice, by the operator", "listing_state", "close_any", "closed")
+    yield wrong("nothing closed by the operator", "unknown_listing", "close_any", "nothing")
     for words in [
         ("deliver", "rival", "diagnoses", file("second")),
         ("prices", "rival", "diagnoses", PRICES),

@@ -72,7 +72,7 @@ def set_the_scene(trader: Trader, folder: Path) -> Scene:
     trader.pool("shut", {"name": "categorical", "values": VALUES}, FORMULA)
     trader.join("ann", "shut", level_of("1"), "flu")
     trader.buy("institute", "shut", "0.5")
-    trader.close_pool("shut")
+    trader.close_any("shut")
     upgraded, owned = sorted(each["number"] for each in trader.purchases("institute") if each["listing"] == "diagnoses")
     return Scene(files, owned, upgraded, refunded)
 

@@ -154,7 +154,7 @@ class Trader(Protocol):
     def budget(self, seller: str, listing: str, budget: Any) -> Any: ...
     def close(self, seller: str, listing: str) -> Any: ...
     def pool(self, listing: str | None, encoding: Any, prices: Any, **more: Any) -> Any: ...
-    def close_pool(self, listing: str) -> Any: ...
+    def close_any(self, listing: str) -> Any: ...
     def join(self, seller: str, listing: str, level: Any, report: Any, minimum: Any = 0) -> Any: ...
     def sales(self, seller: str) -> Any: ...
     def listing(self, listing: str) -> Any: ...
@@ -240,9 +240,9 @@ class Here:
             )
         return self.listing(made.id)
 
-    def close_pool(self, listing: str) -> Any:
+    def close_any(self, listing: str) -> Any:
         with _refusing():
-            return self.listing(self.market.close_pool(listing).id)
+            return self.listing(self.market.close_any(listing).id)
 
     def join(self, seller: str, listing: str, level: Any, report: Any, minimum: Any = 0) -> Any:
         with _refusing():
@@ -393,7 +393,7 @@ class Remote:
         asked = {"id": listing, "title": "What did you eat?", "encoding": encoding, "prices": prices, **more}
         return self._do("POST", "/pools", asked, who="operator").json
 
-    def close_pool(self, listing: str) -> Any:
+    def close_any(self, listing: str) -> Any:
         return self._do("POST", f"/pools/{listing}/close", who="operator").json
 
     def join(self, seller: str, listing: str, level: Any, report: Any, minimum: Any = 0) -> Any:

@@ -100,6 +100,7 @@ def answers() -> dict[str, Any]:
         "POST /listings/diagnoses/budget": SELLER,
         "POST /listings/diagnoses/close": SELLER,
         "POST /pools/snacks/close": POOL,
+        "POST /pools/diagnoses/close": LISTING,
         "POST /listings/snacks/reports": SELLER,
         "GET /sales": {"listings": [SELLER], "balance": 120},
         "POST /listings/diagnoses/buy": PURCHASE,

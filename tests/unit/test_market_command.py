@@ -62,7 +62,8 @@ def test_everybody_may_look(market: FakeMarket) -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "name", "route"), [("seller", "diagnoses", "listings"), ("operator", "snacks", "pools")]
+    ("role", "name", "route"),
+    [("seller", "diagnoses", "listings"), ("operator", "snacks", "pools"), ("operator", "diagnoses", "pools")],
 )
 def test_who_closes_what(market: FakeMarket, role: str, name: str, route: str) -> None:
     market.answers["GET /me"] = {"name": "somebody", "role": role, "balance": 0}

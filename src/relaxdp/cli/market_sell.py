@@ -128,8 +128,11 @@ def close(
     ca_file: CaFile = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Sell no more of your listing, or (operator) from a pool. What was bought stays bought."""
+    """Sell no more of your listing, or (operator) of any: a pool, a seller's release. What was bought stays bought.
+
+    It is for good. The path stays taken, unless nothing was ever sold of it: then it may be listed again.
+    """
     market = open_market(server, token_file, ca_file)
     operator = market.me().get("role") == "operator"
-    found = market.close_pool(listing) if operator else market.close(listing)
+    found = market.close_any(listing) if operator else market.close(listing)
     say(found, as_json, lambda: [f"{text(listing)} is closed: nothing more is sold, and what was bought stays bought"])

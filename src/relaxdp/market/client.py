@@ -105,8 +105,8 @@ class MarketClient:
         """Sell no more of one's own listing."""
         return self._ask("POST", *_listing(name), "close")
 
-    def close_pool(self, name: str) -> Content:
-        """Sell no more from a pool."""
+    def close_any(self, name: str) -> Content:
+        """Sell no more from a pool, or of a seller's release (operator)."""
         return self._ask("POST", "pools", _listing(name)[-1], "close")
 
     def report(self, pool: str, body: Content) -> Content:

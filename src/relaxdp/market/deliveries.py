@@ -107,7 +107,7 @@ def raise_budget(connection: Connection, listing: Listing, budget: Decimal) -> L
 
 
 def close(connection: Connection, listing: Listing) -> Listing:
-    """Sell no more. What was bought stays bought, and the path stays taken."""
+    """Sell no more, for good. What was bought stays bought; if anything was, the path stays taken."""
     if listing.state == "closed":
         raise ListingStateError("this listing is closed already. Nothing was changed.")
     return listings.change(connection, listing, state="closed")

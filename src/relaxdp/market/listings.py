@@ -20,7 +20,7 @@ from relaxdp.law.epsilon import epsilon_text
 from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, Account
 from relaxdp.market.goods import encoding_of
 from relaxdp.market.prices import PriceCurve, prices_from_json
-from relaxdp.market.schema import LEVELS, LISTINGS
+from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
 from relaxdp.market.store import end_of, end_text, level_text, next_number
 from relaxdp.table.description import ColumnDescription
 
@@ -156,19 +156,42 @@ def describe(connection: Connection, listing: Listing, described: ColumnDescript
 
 
 def claim_path(connection: Connection, listing: Listing, described: ColumnDescription) -> str:
-    """Return the name under which a path is sold, once and for good, or refuse one that is sold elsewhere.
+    """Return the name under which a path is sold, or refuse one that is sold elsewhere. The market is held.
 
     Two listings of one path would draw their levels independently of each other, and together they would tell more
-    than the larger one.
+    than the larger one. A listing that ended before anything was sold gives the path up to whoever asks for it.
     """
     named = json.dumps([described.key_fingerprint, described.release, described.attribute])
     path = sha256(named.encode()).hexdigest()  # names may be longer than what an index takes
-    known = select(LISTINGS.c.number).where(LISTINGS.c.path == path, LISTINGS.c.number != listing.number)
-    if connection.execute(known).first() is not None:
-        raise ListingExistsError(
-            "this release is listed already, and one path is sold in one place only. Nothing was delivered."
-        )
+    known = select(LISTINGS).where(LISTINGS.c.path == path, LISTINGS.c.number != listing.number)
+    row = connection.execute(known).first()
+    if row is not None:
+        holder = _listing(row)
+        if not ended_unsold(connection, holder):
+            raise ListingExistsError(
+                f"this release is listed already, as {holder.id!r}, and one path is sold in one place only. "
+                "Nothing was delivered.",
+                listing=holder.id,
+            )
+        change(connection, holder, path=None)
     return path
+
+
+def ended_unsold(connection: Connection, listing: Listing) -> bool:
+    """Tell whether a listing of a release ended, which is for good, before anything was sold of it.
+
+    Nothing of it ever left the platform to a buyer, and nothing ever will: so what all buyers of the next listing learn
+    is one path again. The platform holds what was delivered to both, and against it the seller's release is one keyed
+    path, wherever its levels were delivered. A pool keeps its path, which is named after an id that stays taken.
+    """
+    return listing.kind == "release" and listing.state == "closed" and not anything_sold(connection, listing)
+
+
+def anything_sold(connection: Connection, listing: Listing) -> bool:
+    """Tell whether anything of a release was ever sold, refunded or not: a purchase, or a level drawn for one."""
+    bought = select(PURCHASES.c.number).where(PURCHASES.c.listing == listing.number)
+    drawn = select(LEVELS.c.threshold).where(LEVELS.c.listing == listing.number, ~LEVELS.c.delivered)
+    return any(connection.execute(query.limit(1)).first() is not None for query in (bought, drawn))
 
 
 def levels_of(connection: Connection, listing: Listing) -> dict[int, Level]:

@@ -189,13 +189,10 @@ class Market:
             # What was bought from a pool says whose path it is of: nobody lists it here once more as a release.
             return listings.change(connection, listing, path=listings.claim_path(connection, listing, named))
 
-    def close_pool(self, listing_id: str) -> Listing:
-        """Sell no more from a pool, which is the operator's to close."""
+    def close_any(self, listing_id: str) -> Listing:
+        """Sell no more from a pool, or of whichever seller's release: the operator closes what should not be there."""
         with self.writing() as connection:
-            listing = listings.find(connection, listing_id)
-            if listing.kind != "pool":
-                raise UnknownListingError("there is no pool with this id. Nothing was done.")
-            return deliveries.close(connection, listing)
+            return deliveries.close(connection, listings.find(connection, listing_id))
 
     def join_pool(
         self, seller: str, listing_id: str, level: WireLevel, report: str | int | float, minimum: int

@@ -72,12 +72,12 @@ class OperatorRoutes:
 
         return answer(await self._room.worker.perform(work), 201)
 
-    async def close_pool(self, request: Request) -> Response:
-        """Sell no more from a pool."""
+    async def close_any(self, request: Request) -> Response:
+        """Sell no more from a pool, or of a seller's release."""
         await self._room.access.operator(request)
 
         def work() -> wire.Listing:
-            closed = self._room.market.close_pool(request.path_params["id"])
+            closed = self._room.market.close_any(request.path_params["id"])
             with self._room.market.reading() as connection:
                 return views.listing_view(connection, closed)
 
@@ -118,8 +118,8 @@ class OperatorRoutes:
                       wire.Listing, status=201, security="operator",
                       problems=(errors.ListingExistsError, errors.MarketError, errors.PriceError, errors.CampaignError,
                                 errors.EncodingError, errors.ValuesError, errors.RangeError)),
-            Operation("POST", "/v1/market/pools/{id}/close", self.close_pool, "Sell no more from a pool.",
-                      answer=wire.Listing, security="operator",
+            Operation("POST", "/v1/market/pools/{id}/close", self.close_any,
+                      "Sell no more from a pool, or of a seller's release.", answer=wire.Listing, security="operator",
                       problems=(errors.UnknownListingError, errors.ListingStateError)),
             Operation("GET", "/v1/market/books", self.show_books, "Tell whether the books balance.", answer=wire.Books,
                       security="operator"),

@@ -34,7 +34,8 @@ ACCOUNTS = Table(
     Column("balance", BigInteger, nullable=False),
 )
 
-# `path` names what is sold, so that one path is not sold in two places, where each would draw for itself.
+# `path` names what is sold, so that one path is not sold in two places, where each would draw for itself. A draft has
+# none yet, and a listing that ended before anything was sold may have given it up to another one.
 LISTINGS = Table(
     "market_listing",
     METADATA,
