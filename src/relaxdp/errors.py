@@ -389,6 +389,10 @@ class ListingStateError(ServiceError):
     """What was asked for makes no sense in the state that a listing is in."""
 
 
+class ForgottenSalesError(ServiceError):
+    """The market's database was restored from an older copy, and does not know what was sold since."""
+
+
 class UnknownPurchaseError(ServiceError):
     """There is no purchase with this number, or it is somebody else's."""
 

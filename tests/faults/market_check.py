@@ -5,6 +5,7 @@ The books with every credit, and purchases, in which goods and money change toge
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
@@ -34,6 +35,7 @@ def check(place: Place, folder: Path) -> Counter[str]:
         check_purchase(rows, purchase)
     check_chains(rows)
     check_paths(rows, folder)
+    check_journal(rows, folder)
     return check_told(rows, everything(folder))
 
 
@@ -100,6 +102,20 @@ def _check_receipt(rows: Rows, purchase: Purchase) -> None:
         **fields,
     )  # fmt: skip
     assert verify(SignedReceipt(receipt, purchase.signature), rows.public_key) == receipt
+
+
+def check_journal(rows: Rows, folder: Path) -> None:
+    """What was sold stands there in its order, and all of it that anybody was told of."""
+    told = {attempt.told["number"] for attempt in everything(folder) if "number" in attempt.told}
+    for number, listing in rows.listings.items():
+        sold = [each for each in rows.purchases.values() if each.listing == number]
+        file = folder / "journal" / f"{listing}.jsonl"
+        content = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
+        written = [json.loads(line) for line in content]
+        expected = [(str(int(each.threshold)), each.digest) for each in sold]
+        found = [(each["threshold"], each["digest"]) for each in written]
+        assert found == expected[: len(found)], "the journal tells of other sales"
+        assert not told & {each.number for each in sold[len(found) :]}, "somebody was told of a sale before the journal"
 
 
 def check_chains(rows: Rows) -> None:

@@ -14,7 +14,7 @@ _PAY = "pay(connection, purchase, listing, {listing.seller: deal.due})"
 _LATER = """\
 if purchase is not None and purchase != owned:
     with self.writing() as connection:
-        listing = listings.find(connection, listing_id)
+        listing = listings.find(connection, order.listing)
         sales.pay(connection, purchase, listing, {listing.seller: purchase.paid})
 if purchase is not None:
 """
@@ -35,10 +35,11 @@ MUTANTS: dict[str, list[Edit]] = {
         ("market", "Market.refund", "books.post(connection, back", "books.post(connection, {}")
     ],
     "a stale draw is kept": [("sales", "sell", "drawn is None or drawn.between != between", "drawn is None")],
+    "a sale is not written down": [("market", "Market.buy", "self.write_down(connection, listing_id)", "pass")],
     "nobody holds the market": [("market", "Market.writing", "hold(connection)", "pass")],
     "goods first and money later": [
         ("sales", "sell", _PAY, "pass"),
-        ("market", "Market.buy", "if purchase is not None:\n", textwrap.indent(_LATER, " " * 12).lstrip()),
+        ("market", "Market._buy_release", "if purchase is not None:\n", textwrap.indent(_LATER, " " * 12).lstrip()),
     ],
 }
 

@@ -27,7 +27,7 @@ class Scene:
     def __init__(self, place: Place, folder: Path, zygote: Zygote | None = None) -> None:
         self.place, self.folder, self.zygote = place, folder, zygote
         self.market = set_up(place, folder)
-        self.other = open_market(url_of(place))
+        self.other = open_market(url_of(place), folder)
         self.do, self.do_otherwise = Worker(self.market, folder, HERE).do, Worker(self.other, folder, OTHER).do
 
     def start(self, slot: int, **more: Any) -> int:

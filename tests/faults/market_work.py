@@ -143,7 +143,7 @@ def live(order: Task) -> None:
     tempfile.tempdir = str(folder / order.get("temporary", "temporary"))
     if "mistake" in order:
         make_mistake(order["mistake"])
-    worker = Worker(open_market(order["url"]), folder, order["slot"], order["seed"])
+    worker = Worker(open_market(order["url"], folder), folder, order["slot"], order["seed"])
     if "die" in order:
         die_in_time(worker.market, order["die"])
     if "limit" in order:

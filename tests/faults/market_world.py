@@ -21,6 +21,7 @@ from relaxdp.collector.wire import EncodingRequest, Level
 from relaxdp.draw.key import Key
 from relaxdp.front import Categorical
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
 from relaxdp.service.database import Database
@@ -53,9 +54,15 @@ def url_of(place: Place) -> str:
     return f"sqlite:///{place.where}" if isinstance(place, SqlitePlace) else place.where
 
 
-def open_market(url: str) -> Market:
+def journal_in(folder: Path) -> Journal:
+    """Return the journal of the market whose files lie in a folder."""
+    (folder / "journal").mkdir(exist_ok=True)
+    return Journal(folder / "journal")
+
+
+def open_market(url: str, folder: Path) -> Market:
     """Return the market that is there."""
-    return Market(Database(url), MARKET_KEY)
+    return Market(Database(url), MARKET_KEY, journal=journal_in(folder))
 
 
 @contextmanager
@@ -90,7 +97,7 @@ def set_up(place: Place, folder: Path) -> Market:
     database = Database(url_of(place))
     database.prepare()
     place_witness(place)
-    market = Market(database, MARKET_KEY)
+    market = Market(database, MARKET_KEY, journal=journal_in(folder))
     market.open()
     market.create_account("seller", "seller")
     market.list_release("seller", "A survey", prices_of(None, PRICES), listing_id=LISTING)

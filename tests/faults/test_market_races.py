@@ -213,7 +213,7 @@ def test_a_commit_whose_answer_is_lost(
     """Whoever bought is told that it may be sent again; then it is theirs already, and not charged again."""
     with new_scene("postgres", request, tmp_path) as scene, forgetful_network(postgres) as (port, armed):
         there = url_of(scene.place).replace(f":{postgres.port}/", f":{port}/")
-        far = open_market(f"{there}?sslmode=disable&gssencmode=disable")
+        far = open_market(f"{there}?sslmode=disable&gssencmode=disable", tmp_path)
         one = somebody(scene)
         After(monkeypatch, sales, "sell", armed.set)
         with pytest.raises(StorageUnavailableError, match="What was not acknowledged may be sent again") as found:

@@ -31,6 +31,7 @@ from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market import accounts, books, listings, pools, purchases, views
 from relaxdp.market.accounts import OPERATOR
 from relaxdp.market.files import parts_of
+from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_from_json
 from relaxdp.market.receipts import signed_of
@@ -182,8 +183,8 @@ def _plain(view: Any) -> Any:
 class Here:
     """Trade in this process. Whatever the model refuses with another exception than ours is an error of the test."""
 
-    def __init__(self, database: Database, key: rx.Key = MARKET_KEY) -> None:
-        self.database, self.market = database, Market(database, key, clock=lambda: NOW)
+    def __init__(self, database: Database, key: rx.Key = MARKET_KEY, journal: Journal | None = None) -> None:
+        self.database, self.market = database, Market(database, key, journal=journal, clock=lambda: NOW)
         database.prepare()
         self.market.open()
 

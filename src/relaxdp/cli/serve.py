@@ -33,6 +33,10 @@ def serve(
         Path | None,
         typer.Option(help="Key file of the market; made if missing.", show_default="beside a SQLite database"),
     ] = None,
+    market_journal: Annotated[
+        Path | None,
+        typer.Option(help="Folder in which the market writes down what it sold.", show_default="beside its key"),
+    ] = None,
     idle_seconds: Annotated[float, typer.Option(help="How long a connection may stay silent.", min=0.1)] = 30.0,
     connections: Annotated[int, typer.Option(help="Connections that a worker keeps open.", min=10)] = 4096,
     embed: Annotated[
@@ -45,6 +49,7 @@ def serve(
     try:
         from relaxdp.market.app import build  # noqa: PLC0415
         from relaxdp.market.keys import key_file, open_market  # noqa: PLC0415
+        from relaxdp.market.recovery import forgotten_sales  # noqa: PLC0415
         from relaxdp.service.database import Database  # noqa: PLC0415
         from relaxdp.service.pages import sites_of  # noqa: PLC0415
         from relaxdp.service.run import BACKLOG, listen  # noqa: PLC0415
@@ -63,6 +68,7 @@ def serve(
         trusted_proxies=tuple(trusted_proxy or ()), request_log=request_log, certificate=certificate,
         certificate_key=certificate_key, idle_seconds=idle_seconds, most_connections=connections,
         embed=tuple(sites_of(embed or ())), upload_limit=upload_limit, market_key=market_key,
+        market_journal=market_journal,
     )  # fmt: skip
     listening, address = listen(settings)
     try:
@@ -71,11 +77,18 @@ def serve(
         database.close()
         is_new = market_file is not None and not market_file.exists()
         token = prepare(settings, token_file, opened=open_market)
+        forgotten = len(forgotten_sales(settings))
     except BaseException:
         listening.close()
         raise
     if is_new:
         typer.echo(f"market key made: {market_file} (copy it to a safe place, apart from the database)")
+    if forgotten:
+        typer.echo(
+            f"the database was restored from an older copy and has forgotten sales of the market ({forgotten:,}): nothing "
+            "else is sold of their listings until `relaxdp service recover` has made them again (docs/market.md)",
+            err=True,
+        )
     if token is not None:
         say_token(token, token_file)
     typer.echo(f"dashboard {address}/" + (f"   market {address}/market" if market_file is not None else ""))

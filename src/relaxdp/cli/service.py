@@ -1,4 +1,4 @@
-"""`relaxdp service backup|restore|token`: looking after a service's database."""
+"""`relaxdp service backup|restore|recover|token`: looking after a service's database."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Back up, restore, and renew the token of a service.", no_args_is_help=True)
+app = typer.Typer(help="Back up, restore, recover, and renew the token of a service.", no_args_is_help=True)
 
 DatabaseOption = Annotated[str, typer.Option("--db", envvar="RELAXDP_DB", help="SQLite file or PostgreSQL URL.")]
 DEFAULT = "sqlite:///relaxdp-service.db"
+MarketKey = Annotated[
+    Path | None, typer.Option("--market-key", help="Key file of the market.", show_default="beside a SQLite database")
+]
+MarketJournal = Annotated[
+    Path | None,
+    typer.Option("--market-journal", help="Folder in which the market writes down what it sold.",
+                 show_default="beside its key"),
+]  # fmt: skip
 
 
 @app.command("backup")
@@ -34,7 +42,29 @@ def restore(
 
     restore_copy(source, db)
     typer.echo(f"restored {source}; devices that withdrew after it was written must withdraw again,")
-    typer.echo("and a market must not sell before the sales that it forgot are made again (docs/market.md)")
+    typer.echo("and a market makes the sales that it forgot again: relaxdp service recover (docs/market.md)")
+
+
+@app.command("recover")
+def recover(db: DatabaseOption = DEFAULT, market_key: MarketKey = None, market_journal: MarketJournal = None) -> None:
+    """Make the market's sales again that a restored database forgot, from the journal beside the market's key.
+
+    Until then nothing else is sold of their listings. Deliver again first what sellers delivered since the copy was
+    made, and make the accounts and credits again that came since.
+    """
+    from relaxdp.market.recovery import recover as make_again  # noqa: PLC0415
+    from relaxdp.service.settings import Settings  # noqa: PLC0415
+
+    made, missing = 0, 0
+    for each in make_again(Settings(database=db, market_key=market_key, market_journal=market_journal)):
+        made, missing = made + (each.problem is None), missing + (each.problem is not None)
+        if each.problem is not None:
+            sale = f"{each.listing} at epsilon {each.sold.epsilon} for {each.sold.buyer} (purchase {each.sold.number})"
+            typer.echo(f"not made again: {sale}: {each.problem}", err=True)
+    counted = f"forgotten sales made again: {made:,}; missing: {missing:,}"
+    typer.echo(counted if made or missing else "nothing was forgotten")
+    if missing:
+        raise typer.Exit(1)
 
 
 @app.command("token")

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from relaxdp import errors
 from relaxdp.errors import ListingStateError, UnknownPurchaseError
-from relaxdp.market import purchases, views, wire
+from relaxdp.market import listings, purchases, views, wire
 from relaxdp.market.accounts import Account
 from relaxdp.market.files import length_of, part_of
 from relaxdp.market.purchases import Purchase
@@ -100,6 +100,7 @@ class BuyerRoutes:
         purchase = self._room.market.purchase_of(connection, buyer, number)
         if purchase.state == purchases.REFUNDED:
             raise ListingStateError("this purchase was refunded, and is not handed out again. Nothing was done.")
+        self._room.market.write_down(connection, listings.numbered(connection, purchase.listing).id)
         return purchase.digest, length_of(connection, purchase.digest)
 
     def operations(self) -> list[Operation]:
@@ -108,6 +109,7 @@ class BuyerRoutes:
         refusals = (
             errors.UnknownListingError, errors.ListingStateError, errors.NotAuthorisedError, errors.NotOwnedError,
             errors.OwnedAlreadyError, errors.CreditsError, errors.PriceChangedError, errors.EpsilonError,
+            errors.ForgottenSalesError,
         )  # fmt: skip
         return [
             Operation("POST", f"{path}/buy", self.buy, "Buy a level; one that is owned is not charged again.",
@@ -119,7 +121,8 @@ class BuyerRoutes:
             Operation("GET", f"{own}/receipt", self.show_receipt, "Show the signed receipt of a purchase.",
                       answer=wire.SignedReceipt, security="buyer", problems=(errors.UnknownPurchaseError,)),
             Operation("GET", f"{own}/data", self.download, "Hand out the file of a purchase.", media_type=PARQUET,
-                      security="buyer", problems=(errors.UnknownPurchaseError, errors.ListingStateError)),
+                      security="buyer",
+                      problems=(errors.UnknownPurchaseError, errors.ListingStateError, errors.ForgottenSalesError)),
             Operation("POST", f"{own}/refund", self.refund, "Give back what was paid for a purchase.",
                       wire.RefundRequest, wire.Purchase, security="account",
                       problems=(errors.UnknownPurchaseError, errors.ListingStateError, errors.CreditsError,

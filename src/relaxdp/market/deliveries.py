@@ -106,10 +106,19 @@ def raise_budget(connection: Connection, listing: Listing, budget: Decimal) -> L
     return listings.change(connection, listing, budget=epsilon_text(budget))
 
 
-def close(connection: Connection, listing: Listing) -> Listing:
-    """Sell no more, for good. What was bought stays bought; if anything was, the path stays taken."""
+def close(connection: Connection, listing: Listing, *, sold: bool = False) -> Listing:
+    """Sell no more, for good. What was bought stays bought; if anything was, the path stays taken.
+
+    Of a release that ends before anything was sold, nothing ever left the platform to a buyer, and nothing ever will:
+    so what all buyers of the next listing of its path learn is one path again, and it gives the path up. The platform
+    holds what was delivered to both, and against it the seller's release is one keyed path, wherever its levels were
+    delivered. `sold` says that something was sold which the database has forgotten. A pool keeps its path, which is
+    named after an id that stays taken.
+    """
     if listing.state == "closed":
         raise ListingStateError("this listing is closed already. Nothing was changed.")
+    if listing.kind == "release" and not sold and not listings.anything_sold(connection, listing):
+        return listings.change(connection, listing, state="closed", path=None)
     return listings.change(connection, listing, state="closed")
 
 

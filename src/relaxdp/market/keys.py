@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 from sqlalchemy import select
 
 from relaxdp.draw.key import Key
 from relaxdp.errors import MarketKeyError
+from relaxdp.market.journal import ENDING as JOURNAL
 from relaxdp.market.market import Market
 from relaxdp.market.schema import SETUP
 from relaxdp.service.address import SqliteAddress
@@ -40,9 +42,28 @@ def open_market(settings: Settings) -> bool:
             _check_new(database, file)
             Key.generate().save(file)
         Market(database, Key.load(file)).open()
+        _make_journal(journal_folder(settings, file))
     finally:
         database.close()
     return True
+
+
+def journal_folder(settings: Settings, key: Path) -> Path:
+    """Return where the market's journal lies: beside its key, for it must not go back with the database."""
+    return settings.market_journal or Path(f"{key}{JOURNAL}")
+
+
+def _make_journal(folder: Path) -> None:
+    try:
+        folder.mkdir(0o700, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as problem:
+        raise MarketKeyError(
+            f"the market's journal cannot be written to {str(folder)!r}: {problem.strerror}. Name another folder with "
+            "--market-journal. Nothing was started.",
+            path=str(folder),
+        ) from None
 
 
 def _check_new(database: Database, file: Path) -> None:

@@ -156,35 +156,22 @@ def describe(connection: Connection, listing: Listing, described: ColumnDescript
 
 
 def claim_path(connection: Connection, listing: Listing, described: ColumnDescription) -> str:
-    """Return the name under which a path is sold, or refuse one that is sold elsewhere. The market is held.
+    """Return the name under which a path is sold, or refuse one that is sold elsewhere.
 
     Two listings of one path would draw their levels independently of each other, and together they would tell more
-    than the larger one. A listing that ended before anything was sold gives the path up to whoever asks for it.
+    than the larger one.
     """
     named = json.dumps([described.key_fingerprint, described.release, described.attribute])
     path = sha256(named.encode()).hexdigest()  # names may be longer than what an index takes
-    known = select(LISTINGS).where(LISTINGS.c.path == path, LISTINGS.c.number != listing.number)
-    row = connection.execute(known).first()
-    if row is not None:
-        holder = _listing(row)
-        if not ended_unsold(connection, holder):
-            raise ListingExistsError(
-                f"this release is listed already, as {holder.id!r}, and one path is sold in one place only. "
-                "Nothing was delivered.",
-                listing=holder.id,
-            )
-        change(connection, holder, path=None)
+    known = select(LISTINGS.c.id).where(LISTINGS.c.path == path, LISTINGS.c.number != listing.number)
+    holder = connection.execute(known).scalar()
+    if holder is not None:
+        raise ListingExistsError(
+            f"this release is listed already, as {holder!r}, and one path is sold in one place only. "
+            "Nothing was delivered.",
+            listing=holder,
+        )
     return path
-
-
-def ended_unsold(connection: Connection, listing: Listing) -> bool:
-    """Tell whether a listing of a release ended, which is for good, before anything was sold of it.
-
-    Nothing of it ever left the platform to a buyer, and nothing ever will: so what all buyers of the next listing learn
-    is one path again. The platform holds what was delivered to both, and against it the seller's release is one keyed
-    path, wherever its levels were delivered. A pool keeps its path, which is named after an id that stays taken.
-    """
-    return listing.kind == "release" and listing.state == "closed" and not anything_sold(connection, listing)
 
 
 def anything_sold(connection: Connection, listing: Listing) -> bool:

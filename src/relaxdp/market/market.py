@@ -24,6 +24,7 @@ from relaxdp.market import accounts, books, deliveries, listings, pools, purchas
 from relaxdp.market.accounts import OPERATOR, Account, Role
 from relaxdp.market.deals import Deal, check
 from relaxdp.market.delivery_file import read_delivery
+from relaxdp.market.journal import Journal
 from relaxdp.market.listings import Listing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.market.purchases import Purchase, receipt_of
@@ -42,10 +43,13 @@ class Market:
     """A market in a database that was prepared. Its key draws the levels that are sold, and signs receipts.
 
     The market's key is as secret as what was delivered: with it, a buyer could undo the blur of what was bought.
+    Without a journal it is not noticed that the database was restored from an older copy.
     """
 
-    def __init__(self, database: Database, key: Key, *, clock: Callable[[], float] = time.time) -> None:
-        self._database, self._key, self._clock = database, key, clock
+    def __init__(
+        self, database: Database, key: Key, *, journal: Journal | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._database, self._key, self.journal, self._clock = database, key, journal, clock
         self.signer = Signer(key)
         self._turns = [Lock() for _ in range(64)]
 
@@ -159,7 +163,7 @@ class Market:
 
     def close_listing(self, seller: str, listing_id: str) -> Listing:
         """Sell no more of a listing."""
-        return self.change_listing(seller, listing_id, deliveries.close)
+        return self.change_listing(seller, listing_id, self._close)
 
     def create_pool(
         self, title: str, encoding: EncodingRequest, prices: PriceCurve, *, listing_id: str | None = None
@@ -192,7 +196,7 @@ class Market:
     def close_any(self, listing_id: str) -> Listing:
         """Sell no more from a pool, or of whichever seller's release: the operator closes what should not be there."""
         with self.writing() as connection:
-            return deliveries.close(connection, listings.find(connection, listing_id))
+            return self._close(connection, listings.find(connection, listing_id))
 
     def join_pool(
         self, seller: str, listing_id: str, level: WireLevel, report: str | int | float, minimum: int
@@ -221,34 +225,15 @@ class Market:
     def buy(
         self, buyer: str, listing_id: str, epsilon: Epsilon, *, most: int | None = None, upgrade: bool = False
     ) -> tuple[Purchase, bool]:
-        """Sell a level, and say whether that is new: a level that is owned already is not charged again.
-
-        The level is drawn before the market is held. If another one was kept meanwhile that is nearer, the draw is
-        thrown away and made again; after a few times while the market is held, so that it comes to an end.
-        """
+        """Sell a level, and say whether that is new: a level that is owned already is not charged again."""
         order = sales.Order(buyer, listing_id, as_epsilon(epsilon), upgrade, most)
         with self.reading() as connection:
             accounts.named(connection, buyer).check("buyer")
             is_pool = self.visible(connection, listing_id, None).kind == "pool"
-        if is_pool:
-            return self._buy_from_pool(order)
-        for attempt in range(_ATTEMPTS):
-            # One draw of a listing at a time in this process: two at once would make one of them useless.
-            turn = self._turns[hash(listing_id) % len(self._turns)]
-            with turn, self._database.translated(), workplace() as folder:
-                drawn = None
-                if attempt < _ATTEMPTS - 1:
-                    with self.reading() as connection:
-                        wanted = sales.prepare(connection, order, folder)
-                    drawn = sales.draw(wanted, self._key, folder)
-                with self.writing() as connection:
-                    if attempt == _ATTEMPTS - 1:
-                        drawn = sales.draw(sales.prepare(connection, order, folder), self._key, folder)
-                    owned = self._owned(connection, order)
-                    purchase = sales.sell(connection, order, drawn, self.signer, self._clock())
-                if purchase is not None:
-                    return purchase, purchase != owned
-        raise AssertionError("whoever holds the market sells")  # pragma: no cover
+        purchase, is_new = self._buy_from_pool(order) if is_pool else self._buy_release(order)
+        with self.reading() as connection:
+            self.write_down(connection, listing_id)
+        return purchase, is_new
 
     def upgrade(
         self, buyer: str, listing_id: str, epsilon: Epsilon, *, most: int | None = None
@@ -301,12 +286,49 @@ class Market:
 
     # What several of them need.
 
+    def write_down(self, connection: Connection, listing_id: str) -> None:
+        """Write what was sold of a listing into the journal: nothing of it leaves before."""
+        if self.journal is not None:
+            self.journal.keep(connection, listing_id)
+
+    def _check_journal(self, connection: Connection, listing_id: str) -> None:
+        if self.journal is not None:
+            self.journal.check(connection, listing_id)
+
+    def _close(self, connection: Connection, listing: Listing) -> Listing:
+        return deliveries.close(connection, listing, sold=self.journal is not None and self.journal.knows(listing.id))
+
     def visible(self, connection: Connection, listing_id: str, who: Account | None) -> Listing:
         """Return a listing; a draft is there for its seller only."""
         listing = listings.find(connection, listing_id)
         if listing.state == "draft" and (who is None or who.number != listing.seller) and who is not OPERATOR:
             raise UnknownListingError("there is no listing with this id. Nothing was done.")
         return listing
+
+    def _buy_release(self, order: sales.Order) -> tuple[Purchase, bool]:
+        """Sell a level of a release.
+
+        It is drawn before the market is held. If another one was kept meanwhile that is nearer, the draw is thrown away
+        and made again; after a few times while the market is held, so that it comes to an end.
+        """
+        for attempt in range(_ATTEMPTS):
+            # One draw of a listing at a time in this process: two at once would make one of them useless.
+            turn = self._turns[hash(order.listing) % len(self._turns)]
+            with turn, self._database.translated(), workplace() as folder:
+                drawn = None
+                if attempt < _ATTEMPTS - 1:
+                    with self.reading() as connection:
+                        wanted = sales.prepare(connection, order, folder)
+                    drawn = sales.draw(wanted, self._key, folder)
+                with self.writing() as connection:
+                    if attempt == _ATTEMPTS - 1:
+                        drawn = sales.draw(sales.prepare(connection, order, folder), self._key, folder)
+                    owned = self._owned(connection, order)
+                    purchase = sales.sell(connection, order, drawn, self.signer, self._clock())
+                    self._check_journal(connection, order.listing)
+                if purchase is not None:
+                    return purchase, purchase != owned
+        raise AssertionError("whoever holds the market sells")  # pragma: no cover
 
     def _buy_from_pool(self, order: sales.Order) -> tuple[Purchase, bool]:
         with self._database.translated(), workplace() as folder, self.writing() as connection:
@@ -316,7 +338,9 @@ class Market:
             if deal.is_owned and deal.owned is not None:
                 return deal.owned, False
             options: Any = {"key": self._key, "signer": self.signer, "now": self._clock(), "folder": folder}
-            return pools.sell(connection, order, deal, shares, willing, buyer, **options), True
+            purchase = pools.sell(connection, order, deal, shares, willing, buyer, **options)
+            self._check_journal(connection, order.listing)
+            return purchase, True
 
     def _owned(self, connection: Connection, order: sales.Order) -> Purchase | None:
         listing = listings.find(connection, order.listing)

@@ -13,7 +13,8 @@ from relaxdp.errors import MarketClosedError
 from relaxdp.market.access import Access
 from relaxdp.market.accounts import NAME_PATTERN
 from relaxdp.market.buyer_routes import BuyerRoutes
-from relaxdp.market.keys import key_file
+from relaxdp.market.journal import Journal
+from relaxdp.market.keys import journal_folder, key_file
 from relaxdp.market.listings import ID_PATTERN
 from relaxdp.market.market import Market
 from relaxdp.market.operator_routes import OperatorRoutes
@@ -31,7 +32,8 @@ class MarketPart:
         file = key_file(worker.settings, worker.database)
         self._is_open = file is not None
         key = Key.generate() if file is None else Key.load(file)  # a closed market never uses its key
-        self._room = Room(worker, Market(worker.database, key, clock=worker.clock), Access(worker))
+        journal = None if file is None else Journal(journal_folder(worker.settings, file))
+        self._room = Room(worker, Market(worker.database, key, journal=journal, clock=worker.clock), Access(worker))
 
     def operations(self) -> list[Operation]:
         """Return what the routes are."""

@@ -35,7 +35,7 @@ ACCOUNTS = Table(
 )
 
 # `path` names what is sold, so that one path is not sold in two places, where each would draw for itself. A draft has
-# none yet, and a listing that ended before anything was sold may have given it up to another one.
+# none yet, and a release that ended before anything was sold has none any more.
 LISTINGS = Table(
     "market_listing",
     METADATA,

@@ -59,9 +59,9 @@ def solve(values: int, cases: list[tuple[float, float]]) -> tuple[Floats, Floats
     parts = [inequalities(values, *case) for case in cases]
     equations = [equality(values, *case) for case in cases]
     program = {
-        "A_ub": block_diag([rows for rows, _ in parts], format="csr"),
+        "A_ub": _diagonal([rows for rows, _ in parts]),
         "b_ub": np.concatenate([limits for _, limits in parts]),
-        "A_eq": block_diag([row[None] for row, _ in equations], format="csr"),
+        "A_eq": _diagonal([row[None] for row, _ in equations]),
         "b_eq": np.array([target for _, target in equations]),
     }
     ends = []
@@ -82,13 +82,18 @@ def least_violation(values: int, cases: list[tuple[float, float]]) -> Floats:
     slack = csr_array(np.kron(np.eye(count), -np.ones((rows, 1))))
     result = _solved(
         np.concatenate([np.zeros(3 * count), np.ones(count)]),
-        A_ub=hstack([block_diag([left for left, _ in parts], format="csr"), slack], format="csr"),
+        A_ub=hstack([_diagonal([left for left, _ in parts]), slack], format="csr"),
         b_ub=np.concatenate([limits for _, limits in parts]),
-        A_eq=hstack([block_diag([row[None] for row, _ in equations]), csr_array((count, count))], format="csr"),
+        A_eq=hstack([_diagonal([row[None] for row, _ in equations]), csr_array((count, count))], format="csr"),
         b_eq=np.array([target for _, target in equations]),
         bounds=[(0, 1)] * (3 * count) + [(0, None)] * count,
     )
     return result[3 * count :]
+
+
+def _diagonal(blocks: list[Floats]) -> Any:
+    """Return a sparse matrix with the blocks on its diagonal; of arrays, which later versions of SciPy take alone."""
+    return block_diag([csr_array(block) for block in blocks], format="csr")
 
 
 def linear_program(lab: Lab) -> Outcome:

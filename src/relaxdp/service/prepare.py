@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from relaxdp.draw.private_file import PrivateFileError, write_private
@@ -44,6 +45,13 @@ def renew_token(url: str, token_file: Path | None = None) -> str:
     A service must be there: a mistyped address would make a database, and a token that opens nothing.
     """
     nothing = "No token was made."
+    with existing(url, nothing) as database:
+        return str(_make(database, token_file, replace=True, nothing=nothing))
+
+
+@contextmanager
+def existing(url: str, nothing: str) -> Iterator[Database]:
+    """Open the database of a service that is there already, or refuse, and say what did not happen."""
     database = Database(url)
     try:
         if isinstance(database.address, SqliteAddress):
@@ -55,7 +63,7 @@ def renew_token(url: str, token_file: Path | None = None) -> str:
         if version is None:
             raise ServiceError(f"the database {database.address.name!r} holds no service. {nothing}")
         database.prepare()
-        return str(_make(database, token_file, replace=True, nothing=nothing))
+        yield database
     finally:
         database.close()
 

@@ -32,6 +32,7 @@ STATUSES: dict[type[RelaxdpError], int] = {
     errors.AccountExistsError: 409,
     errors.ListingExistsError: 409,
     errors.ListingStateError: 409,
+    errors.ForgottenSalesError: 409,
     errors.NotAuthorisedError: 409,
     errors.NotOwnedError: 409,
     errors.OwnedAlreadyError: 409,

@@ -22,6 +22,8 @@ class Settings:
     """How large a file may be that a seller delivers."""
     market_key: Path | None = None
     """The file of the market's key; None for the one beside a SQLite database."""
+    market_journal: Path | None = None
+    """The folder in which sales are written down once more; None for the one beside the key."""
     trusted_proxies: tuple[str, ...] = ()
     request_log: bool = True
     certificate: Path | None = None
