@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+import relaxdp as rx
+from relaxdp.cli.main import app
 from relaxdp.errors import TableFileError
-from relaxdp.table import temporary
+from relaxdp.table import release, temporary
 from relaxdp.table.temporary import aside, aside_folder, kept_aside, put_in_place, refuse_existing
 
 DIGEST = "0123456789abcdef" * 4
-EXCHANGED = r"^'.*' was exchanged while it was written. Nothing was released\.$"
+EXCHANGED = r"^'.*' was exchanged while it was written. Nothing was put in its place..$"
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +54,8 @@ def mode(path: Path) -> int:
 
 
 def modes(ours: Path) -> set[int]:
-    return {mode(path) for path in ours.rglob("*") if path.is_file()} | {0o600 | mode(ours)}
+    """Return the modes of a folder and all that is in it."""
+    return {mode(path) for path in (ours, *ours.rglob("*"))}
 
 
 def test_a_file_gets_the_mode_of_any_new_one(target: Path) -> None:
@@ -128,7 +133,7 @@ def refused(place: Path, target: Path) -> None:
 @pytest.mark.parametrize("exchange", EXCHANGES.values(), ids=EXCHANGES)
 def test_an_exchanged_file_is_refused(target: Path, ours: Path, exchange: Exchange, is_kept: bool) -> None:
     """Another file of ours under that name would be one that everybody may read afterwards."""
-    (key,) = ours.glob("key")
+    key = ours / "key"
     before = key.stat()
     with aside(target) as unfinished:
         unfinished.write_text("reports")
@@ -189,6 +194,33 @@ def test_an_exchanged_folder_is_refused(target: Path, ours: Path, exchange: Exch
         with pytest.raises(TableFileError, match=EXCHANGED):
             refused(place / "whole", target)
         assert modes(place.resolve()) == {0o600, 0o700}
+    assert (place / "whole" / "part").exists()  # nor is any of it removed
+
+
+def test_a_release_says_so_and_can_be_made_again(tmp_path: Path, ours: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger is charged by then; the same reports come out the next time, and cost nothing."""
+    monkeypatch.chdir(tmp_path)
+    rx.Key.from_bytes(bytes(range(32))).save(tmp_path / "key")
+    Path("in.csv").write_text("id,answer\n1,yes\n2,no\n")
+    words = ["release", "in.csv", "out.parquet", "--column", "answer", "--id", "id", "--values", "no,yes"]
+    words += ["--epsilon", "1", "--key", "key", "--budget", "2"]
+
+    def exchanged(place: Path, target: Path) -> None:
+        place.unlink()
+        place.symlink_to(ours / "key")
+        put_in_place(place, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "put_in_place", exchanged)
+        problem = CliRunner().invoke(app, words).exception
+    assert isinstance(problem, TableFileError)
+    assert re.match(EXCHANGED, problem.message)
+    assert modes(ours) == {0o600, 0o700}
+    assert not Path("out.parquet").exists()
+    again = CliRunner().invoke(app, words[:-2])
+    assert again.exit_code == 0, again.output
+    assert "cost 0; spent 1" in again.output
+    assert mode(Path("out.parquet")) == 0o640
 
 
 def test_a_folder_that_is_reached_through_a_link_is_one(target: Path, tmp_path: Path) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 from sqlalchemy import Connection
@@ -13,6 +12,7 @@ from sqlalchemy import Connection
 from relaxdp.collector import reports
 from relaxdp.collector.campaign import ATTRIBUTE, Campaign
 from relaxdp.encode.bloom import BloomEncoding
+from relaxdp.service.downloads import nameless
 from relaxdp.table.description import METADATA_KEY, ColumnDescription, FileDescription
 from relaxdp.table.rappor_reports import CLIENT, COHORT, REPORT, ReportsDescription
 
@@ -20,21 +20,18 @@ DEVICE = "device"
 _PAGE = 50_000
 
 
-def export(connection: Connection, campaign: Campaign, place: int) -> Path:
-    """Write the reports of a level to a temporary file, in the order of the pseudonyms, and return it."""
+def export(connection: Connection, campaign: Campaign, place: int) -> IO[bytes]:
+    """Write the reports of a level, in the order of the pseudonyms, and return the file, which has no name any more."""
     import pyarrow.parquet as pa_parquet  # noqa: PLC0415
 
     schema = _schema(campaign, place)
-    with tempfile.NamedTemporaryFile(prefix="relaxdp-export-", suffix=".parquet", delete=False) as file:
-        path = Path(file.name)
-    try:
+
+    def write(path: Path) -> None:
         with pa_parquet.ParquetWriter(path, schema) as writer:
             for rows in reports.pages(connection, campaign.number, place, _PAGE):
                 writer.write_table(_table(campaign, rows, schema))
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return path
+
+    return nameless(write)
 
 
 def _schema(campaign: Campaign, place: int) -> Any:

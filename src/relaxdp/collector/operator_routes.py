@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from sqlalchemy import Connection
 from starlette.requests import Request
@@ -114,14 +113,12 @@ class OperatorRoutes:
                 f"the campaign has {len(campaign.levels)} levels, counted from 0. Nothing was exported."
             )
 
-        def work(connection: Connection) -> Path:
+        def work(connection: Connection) -> IO[bytes]:
             if states.look(connection, campaign.number).reduced:
                 raise CampaignReducedError("the reports were reduced to counts and are gone. Nothing was exported.")
             return export(connection, campaign, options.level)
 
-        path = await self._collector.read(work)
-        name = f"{campaign.id}-{options.level}.parquet"
-        return HandedOut(path, media_type=_PARQUET, filename=name)
+        return HandedOut(await self._collector.read(work), f"{campaign.id}-{options.level}.parquet", _PARQUET)
 
     async def stream_estimates(self, request: Request) -> Response:
         """Stream estimates as they change."""

@@ -86,9 +86,8 @@ class Database:
             lost = True
         else:
             return
-        raise StorageUnavailableError(
-            f"the database {self.address.name!r} cannot be used now. What was not acknowledged may be sent again.",
-            lost=lost,
+        raise StorageUnavailableError(  # which one is nobody's business who asks over the network
+            "the database cannot be used now. What was not acknowledged may be sent again.", lost=lost
         )
 
     def close(self) -> None:

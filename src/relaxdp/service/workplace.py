@@ -20,8 +20,8 @@ def workplace() -> Iterator[Path]:
     one that needs a place, which a lock tells from one at work. Everybody may write beside it, and can stop nobody.
     """
     with ExitStack() as stack:
-        place = Path(tempfile.gettempdir()) / f"relaxdp-files-{os.geteuid()}"
         try:
+            place = Path(tempfile.gettempdir()) / f"relaxdp-files-{os.geteuid()}"
             folder = stack.enter_context(passing_folder(place))
         except (TableFileError, FileNotFoundError):
             raise StorageUnavailableError(

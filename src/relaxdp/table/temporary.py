@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import os
 import secrets
@@ -17,6 +18,10 @@ from relaxdp.errors import RelaxdpError, TableFileError
 
 _MARK = ".relaxdp-unfinished"
 _KEPT = ".relaxdp-released"
+# How the opening of something that is not ours may fail: of a link, of what is gone, of what only others may read.
+_NOT_OURS = {errno.ELOOP, errno.EMLINK, errno.ENOENT, errno.ENXIO, errno.EACCES}
+_written: dict[tuple[int, int], Path] = {}
+"""What this process writes now, by its number in the file system, and what for: its name may get to something else."""
 
 
 @contextmanager
@@ -27,12 +32,8 @@ def aside(target: Path) -> Iterator[Path]:
     process is still writing it, which a lock tells.
     """
     refuse_existing(target)
-    descriptor, place = _locked(target, is_folder=False)
-    try:
+    with _held(target, is_folder=False) as place:
         yield place
-    finally:
-        os.close(descriptor)
-        place.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -46,12 +47,24 @@ def aside_folder(target: Path) -> Iterator[Path]:
 @contextmanager
 def passing_folder(target: Path) -> Iterator[Path]:
     """Give a folder that never gets the name `target`, only names made from it: whatever has that name may keep it."""
-    descriptor, place = _locked(target, is_folder=True)
+    with _held(target, is_folder=True) as place:
+        yield place
+
+
+@contextmanager
+def _held(target: Path, *, is_folder: bool) -> Iterator[Path]:
+    """Hold a file or folder beside `target`, and remove it at the end; not what somebody else put in its place."""
+    descriptor, place = _locked(target, is_folder=is_folder)
+    number = _number(os.fstat(descriptor))
+    _written[number] = target
     try:
         yield place
     finally:
+        _written.pop(number, None)
+        is_there = _number_at(place) == number
         os.close(descriptor)
-        shutil.rmtree(place, ignore_errors=True)
+        if is_there:
+            shutil.rmtree(place, ignore_errors=True) if is_folder else place.unlink(missing_ok=True)
 
 
 def _locked(target: Path, *, is_folder: bool) -> tuple[int, Path]:
@@ -85,9 +98,8 @@ def _made(place: Path, *, is_folder: bool) -> int | None:
         raise
     # Where a file system knows no locks, nobody sweeps either.
     taken = _lock(descriptor) is False
-    with contextlib.suppress(FileNotFoundError):
-        if not taken and os.path.samestat(os.fstat(descriptor), place.lstat()):
-            return descriptor
+    if not taken and _number_at(place) == _number(os.fstat(descriptor)):
+        return descriptor
     os.close(descriptor)
     return None
 
@@ -97,11 +109,72 @@ def put_in_place(place: Path, target: Path) -> None:
     refuse_existing(target)
     umask = os.umask(0)
     os.umask(umask)
-    for file in place.iterdir() if place.is_dir() else ():
-        file.chmod(0o666 & ~umask)
-    place.chmod((0o777 if place.is_dir() else 0o666) & ~umask)
+    if os.name == "posix":
+        _set_modes(place, target, umask)
+    else:
+        for file in place.iterdir() if place.is_dir() else ():
+            file.chmod(0o666 & ~umask)
+        place.chmod((0o777 if place.is_dir() else 0o666) & ~umask)
     place.rename(target)
     sync_folder(target.parent)
+
+
+def _set_modes(place: Path, target: Path, umask: int) -> None:
+    """Set the modes of what was written for `target`; refuse anything else that has its name.
+
+    Whoever may write to the folder can exchange what is in it: for a link, or for another file of ours, which nothing
+    but its mode protects. So it must be what this process made, or be in it. What was kept by a run that was killed
+    nobody holds any more: that must be a file of ours, with no second name.
+    """
+    with _opened(place.parent) as parent, _opened(place.name, parent) as descriptor:
+        found = os.fstat(descriptor)
+        is_folder = stat.S_ISDIR(found.st_mode)
+        if target in list(_written.values()):
+            is_same = target in (_written.get(_number(os.fstat(each))) for each in (descriptor, parent))
+        else:
+            is_same = _is_file_of(os.geteuid(), found)
+        if not is_same:
+            raise _exchanged(place.name)
+        for name in os.listdir(descriptor) if is_folder else ():  # noqa: PTH208 (a path could lead elsewhere)
+            with _opened(name, descriptor) as entry:
+                if not _is_file_of(found.st_uid, os.fstat(entry)):
+                    raise _exchanged(name)
+                os.fchmod(entry, 0o666 & ~umask)
+        os.fchmod(descriptor, (0o777 if is_folder else 0o666) & ~umask)
+
+
+@contextmanager
+def _opened(name: str | Path, folder: int | None = None) -> Iterator[int]:
+    """Open a folder, or something in one that is open: there no link is followed, and nobody waits for a pipe."""
+    kind = os.O_DIRECTORY if folder is None else os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(name, os.O_RDONLY | kind, dir_fd=folder)
+    except OSError as problem:
+        if folder is None or problem.errno not in _NOT_OURS:
+            raise
+        raise _exchanged(str(name)) from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _is_file_of(owner: int, found: os.stat_result) -> bool:
+    return stat.S_ISREG(found.st_mode) and found.st_uid == owner and found.st_nlink <= 1
+
+
+def _exchanged(name: str) -> TableFileError:
+    return TableFileError(f"{name!r} was exchanged while it was written. Nothing was put in its place.")
+
+
+def _number(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _number_at(place: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        return _number(place.lstat())
+    return None
 
 
 def kept_aside(target: Path, digest: str) -> Path:
@@ -118,8 +191,8 @@ def sweep_kept(target: Path, recorded: Callable[[], set[str]]) -> None:
 
 
 def refuse_existing(target: Path) -> None:
-    """Refuse to write over a file."""
-    if target.exists():
+    """Refuse to write over a file, or over a link, even one to nothing: it says where somebody wants a file."""
+    if os.path.lexists(target):
         raise TableFileError(f"{str(target)!r} exists already. Nothing was written.", path=str(target))
 
 
