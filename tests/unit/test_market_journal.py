@@ -284,7 +284,8 @@ def test_recover_says_what_is_missing(market: Here, opened: OPENER, tmp_path: Pa
     code, said = command(tmp_path)
     assert code == 1
     assert said == [
-        "not made again: quiet at epsilon 2.2 for newest (purchase 4): there is no account with this name. Nothing was done.",
+        "not made again: quiet at epsilon 2.2 for newest (purchase 4): there is no account with this name. "
+        "Nothing was done.",
         "not made again: quiet at epsilon 0.3 for late (purchase 5): an earlier sale of this listing was not made",
         "forgotten sales made again: 2; missing: 2",
     ]

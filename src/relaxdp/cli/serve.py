@@ -85,8 +85,9 @@ def serve(
         typer.echo(f"market key made: {market_file} (copy it to a safe place, apart from the database)")
     if forgotten:
         typer.echo(
-            f"the database was restored from an older copy and has forgotten sales of the market ({forgotten:,}): nothing "
-            "else is sold of their listings until `relaxdp service recover` has made them again (docs/market.md)",
+            f"the database was restored from an older copy and has forgotten sales of the market ({forgotten:,}): "
+            "nothing else is sold of their listings until `relaxdp service recover` has made them again "
+            "(docs/market.md)",
             err=True,
         )
     if token is not None:
