@@ -19,7 +19,7 @@ from relaxdp.table import release, temporary
 from relaxdp.table.temporary import aside, aside_folder, kept_aside, put_in_place, refuse_existing
 
 DIGEST = "0123456789abcdef" * 4
-EXCHANGED = r"^'.*' was exchanged while it was written. Nothing was put in its place..$"
+EXCHANGED = r"^'.*' was exchanged while it was written. Nothing was put in its place\.$"
 
 
 @pytest.fixture(autouse=True)
