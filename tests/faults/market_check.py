@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import sha256
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -110,11 +111,15 @@ def check_journal(rows: Rows, folder: Path) -> None:
     for number, listing in rows.listings.items():
         sold = [each for each in rows.purchases.values() if each.listing == number]
         file = folder / "journal" / f"{listing}.jsonl"
-        content = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
-        written = [json.loads(line) for line in content]
-        expected = [(str(int(each.threshold)), each.digest) for each in sold]
-        found = [(each["threshold"], each["digest"]) for each in written]
-        assert found == expected[: len(found)], "the journal tells of other sales"
+        content = file.read_bytes() if file.exists() else b""
+        found = [json.loads(content[start : start + 512]) for start in range(0, len(content) // 512 * 512, 512)]
+        history, expected = "", []
+        for place, each in enumerate(sold):
+            history = sha256(f"{history} {int(each.threshold)} {each.digest}".encode()).hexdigest()
+            assert (each.place, each.history) == (place, history), "a history is not that of the sales before"
+            expected.append((each.number, each.digest, history))
+        written = [(each["number"], each["digest"], each["history"]) for each in found]
+        assert written == expected[: len(written)], "the journal tells of other sales"
         assert not told & {each.number for each in sold[len(found) :]}, "somebody was told of a sale before the journal"
 
 

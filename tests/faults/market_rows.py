@@ -43,6 +43,8 @@ class Purchase(NamedTuple):
     previous: int | None
     issued: str
     signature: str
+    place: int
+    history: str
 
 
 class Level(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
@@ -38,6 +39,8 @@ class Purchase:
     previous: int | None
     issued: str
     signature: str
+    place: int
+    history: str
 
     @property
     def retention(self) -> Fraction:
@@ -98,6 +101,18 @@ def owned(connection: Connection, listing: Listing, buyer: int) -> Purchase | No
         select(PURCHASES).where(table.listing == listing.number, table.buyer == buyer, table.state == OWNED)
     ).first()
     return None if row is None else _purchase(row)
+
+
+def newest(connection: Connection, listing: int) -> Purchase | None:
+    """Return the last purchase of a listing."""
+    query = select(PURCHASES).where(PURCHASES.c.listing == listing).order_by(PURCHASES.c.place.desc()).limit(1)
+    row = connection.execute(query).first()
+    return None if row is None else _purchase(row)
+
+
+def history_of(before: Purchase | None, threshold: int, digest: str) -> str:
+    """Return what stands for all sales of a listing up to one: which levels, with which files, in which order."""
+    return sha256(f"{'' if before is None else before.history} {threshold} {digest}".encode()).hexdigest()
 
 
 def of_buyer(connection: Connection, buyer: int) -> list[Purchase]:
@@ -161,4 +176,6 @@ def _purchase(row: Row[Any]) -> Purchase:
         previous=row.previous,
         issued=row.issued,
         signature=row.signature,
+        place=row.place,
+        history=row.history,
     )

@@ -140,6 +140,7 @@ def sell(connection: Connection, order: Order, drawn: Drawn | None, signer: Sign
 def record(connection: Connection, deal: Deal, buyer: Account, digest: str, signer: Signer, now: float) -> Purchase:
     """Write a purchase down, with the signature of its receipt."""
     offer, owned = deal.offer, deal.owned
+    before = purchases.newest(connection, offer.listing.number)
     unsigned = Purchase(
         number=next_number(connection, PURCHASES),
         listing=offer.listing.number,
@@ -154,6 +155,8 @@ def record(connection: Connection, deal: Deal, buyer: Account, digest: str, sign
         previous=None if owned is None else owned.number,
         issued=time_text(now),
         signature="",
+        place=0 if before is None else before.place + 1,
+        history=purchases.history_of(before, offer.threshold, digest),
     )
     signed = signer.sign(receipt_of(unsigned, offer.listing, buyer, signer.fingerprint))
     purchase = replace(unsigned, signature=signed.signature)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, Table, Text, UniqueConstraint
 
 from relaxdp.service.schema import METADATA
 
@@ -96,11 +96,12 @@ MEMBER_LEVELS = Table(
     Column("report", LargeBinary, nullable=False),
 )
 
+# The `place` of a purchase is among those of its listing, and its `history` a digest of all of them up to this one.
 PURCHASES = Table(
     "market_purchase",
     METADATA,
     _number(),
-    Column("listing", Integer, nullable=False, index=True),
+    Column("listing", Integer, nullable=False),
     Column("buyer", Integer, nullable=False, index=True),
     Column("epsilon", Text, nullable=False),
     Column("threshold", Text, nullable=False),
@@ -112,6 +113,9 @@ PURCHASES = Table(
     Column("previous", Integer),
     Column("issued", Text, nullable=False),
     Column("signature", Text, nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("history", Text, nullable=False),
+    UniqueConstraint("listing", "place"),
 )
 
 # Whose report is in a purchase from a pool, and what it cost.

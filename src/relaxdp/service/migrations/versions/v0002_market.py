@@ -86,7 +86,7 @@ def upgrade() -> None:
     op.create_table(
         "market_purchase",
         _number(),
-        sa.Column("listing", sa.Integer, nullable=False, index=True),
+        sa.Column("listing", sa.Integer, nullable=False),
         sa.Column("buyer", sa.Integer, nullable=False, index=True),
         _text("epsilon"),
         _text("threshold"),
@@ -98,6 +98,9 @@ def upgrade() -> None:
         sa.Column("previous", sa.Integer),
         _text("issued"),
         _text("signature"),
+        sa.Column("place", sa.Integer, nullable=False),
+        _text("history"),
+        sa.UniqueConstraint("listing", "place"),
     )
     op.create_table("market_purchase_member", _number("purchase"), _number("account"), _amount("price"))
     op.create_table(
