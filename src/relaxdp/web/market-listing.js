@@ -5,6 +5,7 @@ import { facts, h, put } from "./dashboard-dom.js";
 import { whole } from "./dashboard-words.js";
 import { buyPart } from "./market-buy.js";
 import { curvePart } from "./market-curve.js";
+import { joinPart } from "./market-join.js";
 import { levelPart } from "./market-level.js";
 import { badges, ownedLevels } from "./market-list.js";
 import { filesOf } from "./market-owned.js";
@@ -20,12 +21,18 @@ const MOST_VALUES = 12;
  */
 export async function showListing(session, main, id) {
   const [listing, owned] = await Promise.all([session.api.ask("GET", `market/listings/${encodeURIComponent(id)}`), ownedLevels(session)]);
-  main.replaceChildren(
-    h("p", { class: "small" }, h("a", { href: "#" }, "All listings")),
-    h("h1", { tabindex: -1 }, listing.title),
-    h("section", { class: "card", "aria-label": "What it is" }, h("p", { class: "row" }, ...badges(listing), h("span", { class: "muted small code" }, listing.id)), about(listing)),
-    listing.authorised === null || listing.curve.length === 0 ? h("p", { class: "notice" }, "Nothing was delivered yet, so nothing can be bought.") : levels(session, listing, owned.get(listing.id) ?? null),
-  );
+  const top = h("section", { class: "card", "aria-label": "What it is" });
+  const offer = h("div", {});
+
+  /** @param {any} now */
+  function update(now) {
+    put(top, h("p", { class: "row" }, ...badges(now), h("span", { class: "muted small code" }, now.id)), about(now));
+    put(offer, now.authorised === null || now.curve.length === 0 ? h("p", { class: "notice" }, "Nothing was delivered yet, so nothing can be bought.") : levels(session, now, owned.get(now.id) ?? null));
+  }
+
+  update(listing);
+  const join = listing.kind === "pool" && session.role === "seller" ? await joinPart(session, listing, update) : null;
+  put(main, h("p", { class: "small" }, h("a", { href: "#" }, "All listings")), h("h1", { tabindex: -1 }, listing.title), top, join, offer);
 }
 
 /**
@@ -68,7 +75,8 @@ function levels(session, listing, owned) {
  * @param {any} listing
  */
 function visitor({ role }, listing) {
-  if (role === null) return h("p", { class: "buy" }, h("a", { class: "button primary", href: `#sign-in/${encodeURIComponent(listing.id)}` }, "Sign in to buy"));
+  const way = listing.kind === "pool" && listing.state === "open" ? "Sign in to buy or to join" : "Sign in to buy";
+  if (role === null) return h("p", { class: "buy" }, h("a", { class: "button primary", href: `#sign-in/${encodeURIComponent(listing.id)}` }, way));
   return h("p", { class: "buy muted" }, `You are signed in as ${role === "operator" ? "the operator" : "a seller"}; buyers can buy this.`);
 }
 

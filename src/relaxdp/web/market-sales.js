@@ -56,7 +56,7 @@ function card(session, first) {
   }
 
   update(first);
-  const steps = kind === "pool" ? null : stepsPart(session, first, update);
+  const steps = kind === "pool" ? memberPart(first.listing) : stepsPart(session, first, update);
   return h(
     "section",
     { class: "card campaign", "aria-label": title },
@@ -65,6 +65,12 @@ function card(session, first) {
     body,
     steps,
   );
+}
+
+/** @param {any} listing a pool, whose page has the forms of its members */
+function memberPart({ id, state }) {
+  if (state !== "open") return null;
+  return h("p", {}, h("a", { href: `#listing/${encodeURIComponent(id)}` }, "Raise your limit or change your least price"));
 }
 
 /** @param {any} sale */
@@ -88,5 +94,5 @@ function origin(from) {
 }
 
 function empty() {
-  return h("div", { class: "card" }, h("h2", {}, "Nothing is listed yet"), h("p", {}, "List a file that relaxdp release wrote. Buyers then get any level up to its own."), h("a", { class: "button primary", href: "#sell" }, "Sell a release"));
+  return h("div", { class: "card" }, h("h2", {}, "Nothing is listed yet"), h("p", {}, "List a file that relaxdp release wrote: buyers then get any level up to its own. Or sell one answer of your own, in a pool."), h("p", { class: "row" }, h("a", { class: "button primary", href: "#sell" }, "Sell a release"), h("a", { class: "button", href: "#" }, "Look for a pool")));
 }

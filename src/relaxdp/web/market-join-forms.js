@@ -1,0 +1,187 @@
+/** The forms of a pool's member. The answer is read from its form, made into a report, and forgotten. */
+
+import { confirmed, h } from "./dashboard-dom.js";
+import { field } from "./dashboard-fields.js";
+import { Amount } from "./decimal.js";
+import { formPart, read } from "./market-form.js";
+import * as words from "./market-join-words.js";
+import { isEpsilon, shown } from "./market-words.js";
+import { shown as label } from "./survey-words.js";
+
+/** @typedef {import("./market-join-pool.js").Pool} Pool */
+/** @typedef {import("./market-join-member.js").Standing} Standing */
+
+const LONGEST_LIMIT = 18; // 17 digits, which are all that a market takes, and a point
+// Spelling services and form memories of browsers would learn the answer.
+const UNREMEMBERED = { autocomplete: "off", spellcheck: "false", autocapitalize: "off", translate: "no" };
+
+/**
+ * @param {Pool} pool
+ * @param {Standing} standing
+ * @param {{ prices: any, send: (asked: { answer: unknown, epsilon: string, minimum: number }) => Promise<void> }} page
+ */
+export function joinForm(pool, { sent, others }, { prices, send }) {
+  return formPart(
+    [
+      limitField("limit", pool, { others, hint: words.LIMIT }),
+      field("least", "Your least price (credits)", leastInput("0"), `${words.LEAST} ${words.pricesSentence(prices)}`),
+      answerField("answer", pool.encoding, sent.length > 0 ? words.BEGUN : words.ANSWER),
+    ],
+    {
+      yes: "Join …",
+      primary: true,
+      check: (data) => ({
+        ...limitWrong(data, "limit", pool, null),
+        ...leastWrong(data, "least"),
+        ...answerWrong(data, "answer", pool.encoding),
+      }),
+      work: async (data) => {
+        const asked = { epsilon: exact(data, "limit"), minimum: Number(read(data, "least")) };
+        if (!(await confirmed(words.question(pool, { ...asked, before: null })))) return null;
+        await send({ ...asked, answer: answerOf(data, "answer", pool.encoding) });
+        return null;
+      },
+    },
+  );
+}
+
+/**
+ * @param {Pool} pool
+ * @param {Standing} standing
+ * @param {(asked: { answer: unknown, epsilon: string, minimum: number }) => Promise<void>} send
+ */
+export function raiseForm(pool, { sale, others }, send) {
+  const { loss_platform: before, minimum } = sale;
+  const hint = `More than ε ${shown(before)}. All your reports here together cost the largest limit, not the sum.`;
+  const form = formPart(
+    [limitField("higher", pool, { others, hint }), answerField("same", pool.encoding, words.AGAIN)],
+    {
+      yes: "Raise …",
+      check: (data) => ({ ...limitWrong(data, "higher", pool, before), ...answerWrong(data, "same", pool.encoding) }),
+      work: async (data) => {
+        const asked = { epsilon: exact(data, "higher"), minimum };
+        if (!(await confirmed(words.question(pool, { ...asked, before })))) return null;
+        await send({ ...asked, answer: answerOf(data, "same", pool.encoding) });
+        return null;
+      },
+    },
+  );
+  return h("details", {}, h("summary", {}, "Raise your limit"), form);
+}
+
+/**
+ * @param {Standing} standing
+ * @param {{ prices: any, send: (minimum: number) => Promise<void> }} page
+ */
+export function leastForm({ sale }, { prices, send }) {
+  const hint = `${words.LEAST} ${words.pricesSentence(prices)}`;
+  const form = formPart([field("price", "Your least price (credits)", leastInput(String(sale.minimum)), hint)], {
+    yes: "Change the least price",
+    check: (data) => leastWrong(data, "price"),
+    work: async (data) => {
+      await send(Number(read(data, "price")));
+      return null;
+    },
+  });
+  return h("details", {}, h("summary", {}, "Change your least price"), form);
+}
+
+/**
+ * Return a limit to choose, which says at once what it costs in privacy.
+ *
+ * @param {string} name
+ * @param {Pool} pool
+ * @param {{ others: Standing["others"], hint: string }} options
+ */
+function limitField(name, pool, { others, hint }) {
+  const input = h("input", { inputmode: "decimal", autocomplete: "off", oninput: explain });
+  const told = h("p", { class: "cost", "aria-live": "polite" }, words.COST);
+
+  function explain() {
+    const text = input.value.trim();
+    const [before, promise, after] = fits(text) ? words.costWords(pool.encoding, text, others) : [words.COST, "", ""];
+    told.replaceChildren(before, h("strong", {}, promise), after);
+  }
+  return h("div", {}, field(name, "Your limit (ε)", input, hint), told);
+}
+
+/** @param {string} text */
+const fits = (text) => isEpsilon(text) && text.length <= LONGEST_LIMIT;
+
+/** @param {string} text */
+const leastInput = (text) => h("input", { inputmode: "numeric", autocomplete: "off", value: text });
+
+/**
+ * @param {string} name
+ * @param {Pool["encoding"]} encoding
+ * @param {string} hint
+ */
+function answerField(name, encoding, hint) {
+  if (encoding.values === null) {
+    const [low, high] = [encoding.low, encoding.high];
+    const kind = { type: "number", step: "any", min: low, max: high, inputmode: "decimal" };
+    return field(name, `Your answer, a number from ${low} to ${high}`, h("input", { ...kind, ...UNREMEMBERED }), hint);
+  }
+  const options = encoding.values.map((value, place) => h("option", { value: String(place) }, label(value)));
+  const list = h("select", UNREMEMBERED, h("option", { value: "" }, "Choose …"), ...options);
+  return field(name, "Your answer", list, hint);
+}
+
+/**
+ * @param {FormData} data
+ * @param {string} name
+ * @param {Pool["encoding"]} encoding
+ * @returns {unknown}
+ */
+function answerOf(data, name, encoding) {
+  const given = Number(read(data, name));
+  return encoding.values === null ? given : encoding.values[given];
+}
+
+/**
+ * @param {FormData} data
+ * @param {string} name
+ * @param {Pool["encoding"]} encoding
+ * @returns {Record<string, string>}
+ */
+function answerWrong(data, name, encoding) {
+  const text = read(data, name);
+  if (encoding.values !== null) return text === "" ? { [name]: "Choose your answer." } : {};
+  const inside = text !== "" && Number(text) >= encoding.low && Number(text) <= encoding.high;
+  return inside ? {} : { [name]: `A number from ${encoding.low} to ${encoding.high}.` };
+}
+
+/**
+ * @param {FormData} data
+ * @param {string} name
+ * @param {Pool} pool
+ * @param {string | null} before the limit so far
+ * @returns {Record<string, string>}
+ */
+function limitWrong(data, name, { highest }, before) {
+  const text = read(data, name);
+  if (!fits(text)) return { [name]: "A number above 0 of at most 17 digits, like 0.5." };
+  const limit = Amount.parse(text);
+  if (before !== null && limit.compare(Amount.parse(before)) <= 0) {
+    return { [name]: `You are at ε ${before} already, and a report cannot be taken back: choose more.` };
+  }
+  if (highest !== null && limit.compare(highest) > 0) {
+    return { [name]: `The prices of this pool end at ε ${highest}: nothing above is sold.` };
+  }
+  return {};
+}
+
+/**
+ * @param {FormData} data
+ * @param {string} name
+ * @returns {Record<string, string>}
+ */
+function leastWrong(data, name) {
+  return /^[0-9]{1,15}$/.test(read(data, name)) ? {} : { [name]: "A whole number of credits, 0 or more." };
+}
+
+/**
+ * @param {FormData} data
+ * @param {string} name
+ */
+const exact = (data, name) => String(Amount.parse(read(data, name)));

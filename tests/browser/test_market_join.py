@@ -1,0 +1,267 @@
+"""Joining a pool on the market's page: a report leaves, the limit is raised, the price is changed; for everybody."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+from tests.browser.market_member import FORMULA, Member, open_pool
+from tests.browser.market_people import Market, New, a_market, traders
+from tests.browser.survey_person import overflow, violations
+
+POINTS = {"points": [["0.5", 2], ["2", 8]]}
+STEEP = {"formula": "100000000000000*epsilon^9"}  # dearer than any price may be, a little above 1
+SLEEP = {"name": "numeric", "range": [0, 12]}
+ENCODINGS: dict[str, tuple[dict[str, Any], str]] = {
+    "categorical": ({"name": "categorical", "values": ["gas", "wood", "coal"]}, "wood"),
+    "whole numbers": ({"name": "categorical", "values": [10, 20, 30]}, "20"),
+    "unary-optimised": ({"name": "unary-optimised", "values": ["gas", "wood", "coal"]}, "wood"),
+    "unary-symmetric": ({"name": "unary-symmetric", "values": ["gas", "wood", "coal"]}, "wood"),
+    "local-hash": ({"name": "local-hash", "values": [f"v{n}" for n in range(30)], "options": {"buckets": 4}}, "v7"),
+    "numeric": (SLEEP, "7.25"),
+}
+
+
+@pytest.fixture(scope="module")
+def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Market]:
+    with a_market(tmp_path_factory.mktemp("market")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def trader(browser: Browser, market: Market) -> Iterator[New]:
+    with traders(browser, market) as make:
+        yield make
+
+
+def test_join_raise_and_change_the_price(trader: New, market: Market) -> None:
+    pool = open_pool(market)
+    ann = Member(trader(), pool, market.account("seller")).arrive()
+    expect(ann.page.get_by_text("Nothing was delivered yet, so nothing can be bought.")).to_be_visible()
+    ann.limit.fill("1")
+    expect(ann.card).to_contain_text(
+        "There are 2 possible answers, so a blind guess at yours is right 50 times in 100."
+    )
+    expect(ann.card.locator(".cost strong")).to_have_text("at most 74 times")
+    expect(ann.card).to_contain_text("A sale at epsilon brings 1 + 2*epsilon credits for one report")
+    ann.join("yes", "1", 3, agree=False)
+    asked = ann.page.get_by_role("dialog")
+    expect(asked).to_contain_text("Whoever sees it guesses right at most 74 times in 100, instead of 50.")
+    expect(asked).to_contain_text("You are in every sale up to your limit that pays you at least 3 credits.")
+    asked.get_by_role("button", name="Cancel").click()
+    assert ann.posts == []
+    assert ann.sales() == []
+    ann.page.get_by_role("button", name="Join …").click()
+    asked.get_by_role("button", name="Join at ε 1").click()
+    ann.stands("1", 3)
+    expect(ann.page.get_by_role("status")).to_have_text("You are in this pool at ε 1, least price 3 credits.")
+    expect(ann.card).to_be_focused()
+    ann.trader.fact("Objects", "1")  # the rest of the page knows it, too
+    market.client(market.account("buyer", 100)[1]).buy(pool, "1")
+
+    ann.page.reload()
+    ann.trader.fact("Income", "3 credits")
+    ann.trader.fact("Loss against buyers", "ε 1")
+    ann.page.get_by_text("Raise your limit").click()
+    ann.limit.fill("1.00")
+    ann.answer("yes")
+    ann.page.get_by_role("button", name="Raise …").click()
+    expect(ann.page.locator("#higher-wrong")).to_contain_text("You are at ε 1 already")
+    ann.raise_to("yes", "2.5")
+    ann.stands("2.5", 3)
+    ann.page.get_by_text("Change your least price").click()
+    ann.page.get_by_label("Your least price").fill("a lot")
+    ann.page.get_by_role("button", name="Change the least price").click()
+    expect(ann.page.locator("#price-wrong")).to_have_text("A whole number of credits, 0 or more.")
+    ann.page.get_by_label("Your least price").fill("5")
+    ann.page.get_by_role("button", name="Change the least price").click()
+    ann.stands("2.5", 5)
+    assert ann.bodies == ann.expected("yes", ("1", 3), ("2.5", 3), ("2.5", 5))
+    reports = [ann.bodies[0]["report"], ann.bodies[1]["report"]]
+    sent = ann.card.locator(".why li").all_text_contents()
+    assert sent == [f"{report} at ε {level}" for report, level in zip(reports, ("1", "2.5"), strict=True)]
+    expect(ann.card).to_contain_text("guesses right at most 93 times in 100, instead of 50")
+
+
+@pytest.mark.parametrize("name", sorted(ENCODINGS))
+def test_the_report_is_that_of_the_command_line(trader: New, market: Market, name: str) -> None:
+    encoding, value = ENCODINGS[name]
+    ann = Member(trader(), open_pool(market, encoding), market.account("seller")).arrive()
+    ann.join(value, "0.75")
+    ann.stands("0.75", 0)
+    ann.raise_to(value, "3")
+    ann.stands("3", 0)
+    assert ann.bodies == ann.expected(value, ("0.75", 0), ("3", 0))
+    assert ann.kept()["encoding"] == encoding["name"]
+    assert [sent["status"] for sent in ann.kept()["sent"]] == ["sent", "sent"]
+
+
+def test_what_is_left_out_is_said_at_its_field(trader: New, market: Market) -> None:
+    ann = Member(trader(), open_pool(market, SLEEP), market.account("seller")).arrive()
+    join = ann.page.get_by_role("button", name="Join …")
+    join.click()
+    expect(ann.page.locator("#limit-wrong")).to_have_text("A number above 0 of at most 17 digits, like 0.5.")
+    expect(ann.page.locator("#answer-wrong")).to_have_text("A number from 0 to 12.")
+    expect(ann.limit).to_be_focused()
+    ann.limit.fill("0.123456789012345678")
+    ann.page.get_by_label("Your least price").fill("-1")
+    ann.answer("12.5")
+    join.click()
+    expect(ann.page.locator("#limit-wrong")).to_contain_text("at most 17 digits")
+    expect(ann.page.locator("#least-wrong")).to_have_text("A whole number of credits, 0 or more.")
+    expect(ann.page.locator("#answer-wrong")).to_have_text("A number from 0 to 12.")
+    assert ann.posts == []
+
+
+def test_a_level_without_a_price(trader: New, market: Market) -> None:
+    """Where the page knows that nothing is sold so high, no report leaves; where only the service does, it says so."""
+    ann = Member(trader(), open_pool(market, prices=POINTS), market.account("seller")).arrive()
+    expect(ann.card).to_contain_text("A sale brings 2 credits at ε 0.5, 8 credits at ε 2 for one report")
+    ann.join("yes", "2.1", agree=False)
+    expect(ann.page.locator("#limit-wrong")).to_have_text("The prices of this pool end at ε 2: nothing above is sold.")
+    assert ann.posts == []
+    ben = Member(trader(), open_pool(market, prices=STEEP), market.account("seller")).arrive()
+    ben.join("yes", "2")
+    ben.refused(
+        "the prices of this pool do not reach epsilon 2. Nothing was delivered. If you ask again, give the same"
+    )
+    assert ben.sales() == []
+    ben.page.reload()
+    expect(ben.card).to_contain_text("You began to join this pool before. Give the same answer as then.")
+    ben.join("no", "1")  # what was refused has left all the same
+    ben.refused("this is another answer than the one that you gave in this pool before")
+    ben.join("yes", "1")
+    ben.stands("1", 0)
+    assert ben.bodies == ben.expected("yes", ("2", 0), ("1", 0))
+
+
+def test_with_the_keyboard_alone(trader: New, market: Market) -> None:
+    """From the list to a higher limit, without a mouse."""
+    pool = open_pool(market)
+    ann = Member(trader(), pool, market.account("seller")).arrive()
+    page, press = ann.page, ann.page.keyboard.press
+    page.goto(f"{market.server.base}/market#")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Market")
+    page.locator(f"a[href='#listing/{pool}']").focus()
+    press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
+    press("Tab")
+    expect(ann.limit).to_be_focused()
+    page.keyboard.type("0.5")
+    press("Tab")
+    expect(page.get_by_label("Your least price")).to_be_focused()
+    page.keyboard.type("2")  # the 0 that stands there is selected by Tab
+    press("Tab")
+    page.keyboard.type("yes")
+    press("Tab")
+    expect(page.get_by_role("button", name="Join …")).to_be_focused()
+    press("Enter")
+    expect(page.get_by_role("button", name="Cancel")).to_be_focused()
+    press("Tab")
+    press("Enter")
+    ann.stands("0.5", 2)
+    expect(ann.card).to_be_focused()
+    press("Tab")
+    expect(page.locator("summary", has_text="Raise your limit")).to_be_focused()
+    press("Enter")
+    press("Tab")
+    page.keyboard.type("1")
+    press("Tab")
+    page.keyboard.type("y")
+    press("Tab")
+    press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("Raise your limit from ε 0.5 to ε 1?")
+    press("Escape")
+    expect(page.get_by_role("button", name="Raise …")).to_be_focused()
+    press("Enter")
+    press("Tab")
+    press("Enter")
+    ann.stands("1", 2)
+    assert ann.bodies == ann.expected("yes", ("0.5", 2), ("1", 2))
+
+
+def test_sales_and_listings_lead_there(trader: New, market: Market) -> None:
+    pool = open_pool(market)
+    ann = Member(trader(), pool, market.account("seller")).arrive()
+    page = ann.page
+    page.get_by_role("link", name="My sales").click()
+    expect(page.get_by_text("Nothing is listed yet")).to_be_visible()
+    page.get_by_role("link", name="Look for a pool").click()
+    page.locator(f"a[href='#listing/{pool}']").click()
+    ann.join("no", "1")
+    ann.stands("1", 0)
+    page.get_by_role("link", name="My sales").click()
+    page.get_by_role("link", name="Raise your limit or change your least price").click()
+    expect(ann.card).to_contain_text("You are in this pool at ε 1")
+    other = Member(trader(), open_pool(market), (ann.name, ann.token)).arrive()
+    expect(other.card).not_to_contain_text("other pools")
+    visitor = trader()
+    visitor.listing(pool)
+    expect(visitor.page.get_by_role("link", name="Sign in to buy or to join")).to_be_visible()
+    expect(visitor.page.get_by_label("Your own report", exact=True)).to_have_count(0)
+
+
+def test_a_closed_pool_takes_nobody(trader: New, market: Market) -> None:
+    pool = open_pool(market)
+    ann = Member(trader(), pool, market.account("seller")).arrive()
+    ann.join("yes", "1")
+    ann.stands("1", 0)
+    ben = Member(trader(), pool, market.account("seller")).arrive()
+    market.operator.close_any(pool)
+    ben.join("yes", "1")
+    ben.refused("this pool is closed. Nothing was sent.")
+    assert ben.posts == []  # nothing left in vain
+    ben.page.reload()
+    expect(ben.page.locator(".badge.closed")).to_be_visible()
+    expect(ben.card).to_have_count(0)
+    ann.page.reload()
+    expect(ann.card).to_contain_text("The pool is closed: nothing more is sold")
+    expect(ann.card.get_by_role("button")).to_have_count(0)
+
+
+def test_costs_of_several_pools_add_up(trader: New, market: Market) -> None:
+    first, second = open_pool(market), open_pool(market)
+    ann = Member(trader(), first, market.account("seller")).arrive()
+    ann.join("yes", "1.25")
+    ann.stands("1.25", 0)
+    again = Member(ann.trader, second, (ann.name, ann.token)).arrive()
+    expect(again.page.get_by_role("button", name="Join …")).to_be_visible()
+    again.limit.fill("0.5")
+    expect(again.card.locator(".cost")).to_contain_text(
+        "From this browser you are also in another pool; costs add up, to ε 1.75 for all together."
+    )
+    again.limit.fill("5")
+    expect(again.card.locator(".cost")).to_contain_text("That is close to saying your answer openly.")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_readable_by_all(trader: New, market: Market, scheme: str, width: int) -> None:
+    values = ["no", "yes, at least once in a week, and in most weeks of the year more than that", "now and then"]
+    pool = open_pool(market, {"name": "unary-optimised", "values": values}, FORMULA)
+    someone = trader(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    ann = Member(someone, pool, market.account("seller")).arrive()
+
+    def look(words: str) -> None:
+        expect(ann.page.get_by_text(re.compile(re.escape(words))).first).to_be_visible()
+        assert violations(ann.page) == []
+        assert overflow(ann.page) == 0
+
+    look("Your answer becomes one report in this browser.")
+    ann.page.get_by_role("button", name="Join …").click()
+    look("Choose your answer.")
+    ann.join("now and then", "4", agree=False)
+    look("leaves this browser. Whoever sees it")
+    ann.page.get_by_role("dialog").get_by_role("button", name="Join at").click()
+    look("You are in this pool at ε 4")
+    for summary in ann.card.locator("summary").all():
+        summary.click()
+    ann.limit.fill("8")
+    look("That is close to saying your answer openly.")
+    ann.answer("no")
+    ann.page.get_by_role("button", name="Raise …").click()
+    ann.page.get_by_role("dialog").get_by_role("button", name="Raise to").click()
+    look("this is another answer than the one that you gave")
