@@ -15,6 +15,7 @@ from rich.table import Table
 from relaxdp.audit.auditor import LEAST_TRIALS
 from relaxdp.audit.campaign import Finding, run
 from relaxdp.audit.cases import Case, all_cases
+from relaxdp.cli.options import JsonOption
 from relaxdp.errors import OptionError
 from relaxdp.law.epsilon import as_epsilon
 
@@ -38,7 +39,7 @@ def audit(
     only: Annotated[
         str | None, typer.Option(help="Only mechanisms whose name, or the name of their group, contains this.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure how much of its claimed epsilon every mechanism really gives away; takes about a minute.
 

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from relaxdp.cli.campaign_file import Asked, campaign_request
 from relaxdp.cli.campaign_tables import estimate_table, expected, heading, level_table, overview, plain
+from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.collector.client import Client, tidy
 from relaxdp.collector.client_address import Server
 from relaxdp.collector.client_operator import Operator, operator_token
@@ -26,8 +27,6 @@ ServerOption = Annotated[
 TokenFile = Annotated[
     Path | None, typer.Option("--token-file", help="File with the operator token  [default: RELAXDP_TOKEN is read]")
 ]
-CaFile = Annotated[Path | None, typer.Option("--ca-file", help="Certificates to trust, for a private authority.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Campaign = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Name of the campaign.")]
 
 

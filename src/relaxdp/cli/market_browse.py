@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from relaxdp.cli.market_options import (
-    CaFile,
     FormulaOption,
-    JsonOption,
     Listing,
     PricesOption,
     ServerOption,
@@ -22,6 +20,7 @@ from relaxdp.cli.market_options import (
 )
 from relaxdp.cli.market_sell import put_up
 from relaxdp.cli.market_tables import curve_table, heading, listings_table, quote_text, seller_text
+from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.errors import OptionError
 
 

@@ -10,8 +10,6 @@ import typer
 from rich.markup import escape
 
 from relaxdp.cli.market_options import (
-    CaFile,
-    JsonOption,
     Listing,
     Number,
     ServerOption,
@@ -24,6 +22,7 @@ from relaxdp.cli.market_options import (
 )
 from relaxdp.cli.market_receipt import receipt_beside, save_receipt
 from relaxdp.cli.market_tables import credits_text, is_enough, purchases_table, tells, text
+from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.errors import TableFileError
 from relaxdp.market.client import MarketClient, understood
 from relaxdp.table.temporary import refuse_existing

@@ -10,9 +10,7 @@ import typer
 from rich.markup import escape
 
 from relaxdp.cli.market_options import (
-    CaFile,
     FormulaOption,
-    JsonOption,
     Number,
     PricesOption,
     ServerOption,
@@ -23,6 +21,7 @@ from relaxdp.cli.market_options import (
     say,
 )
 from relaxdp.cli.market_tables import accounts_table, credits_text, heading, statement_table, text
+from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.draw.private_file import PrivateFileError, write_private
 from relaxdp.errors import OptionError, ServerAnswerError, TokenError
 from relaxdp.table.declare import values_from_file

@@ -27,8 +27,6 @@ ServerOption = Annotated[
 TokenFile = Annotated[
     Path | None, typer.Option("--token-file", help="File with your token  [default: RELAXDP_TOKEN is read]")
 ]
-CaFile = Annotated[Path | None, typer.Option("--ca-file", help="Certificates to trust, for a private authority.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Listing = Annotated[str, typer.Argument(metavar="LISTING", help="Name of the listing.", show_default=False)]
 Number = Annotated[int, typer.Argument(metavar="NUMBER", help="Number of the purchase.", min=1, show_default=False)]
 PricesOption = Annotated[

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from relaxdp.cli.market_options import CaFile, JsonOption, TokenFile, as_nobody, open_market, say
+from relaxdp.cli.market_options import TokenFile, as_nobody, open_market, say
 from relaxdp.cli.market_tables import receipt_table
+from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.errors import OptionError, TableFileError
 from relaxdp.market.receipts import MOST_LETTERS, Receipt, SignedReceipt, check_data, read_signed, verify
 from relaxdp.table.temporary import aside, put_in_place

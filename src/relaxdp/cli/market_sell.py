@@ -11,9 +11,7 @@ from typing import Annotated
 import typer
 
 from relaxdp.cli.market_options import (
-    CaFile,
     FormulaOption,
-    JsonOption,
     Listing,
     PricesOption,
     ServerOption,
@@ -26,6 +24,7 @@ from relaxdp.cli.market_options import (
     waiting,
 )
 from relaxdp.cli.market_tables import sales_tables, seller_text, text
+from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.errors import OptionError, PriceError, RefusedByServerError, RelaxdpError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.market.client import Content, MarketClient, understood

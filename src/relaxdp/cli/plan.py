@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from relaxdp.cli.options import JsonOption
 from relaxdp.errors import PlanError
 from relaxdp.estimate.planning import Asked, Step, epsilon_for, half_width, objects_for, steps
 from relaxdp.estimate.schedules import Explicit, Geometric, Linear, NoisySampling, Schedule
@@ -65,7 +66,7 @@ def plan(
     levels: Annotated[str | None, typer.Option(help="Levels of an explicit schedule, like 0.1,0.5,1.")] = None,
     alpha: Annotated[str | None, typer.Option(help="Noisy sampling: epsilon of the permanent response.")] = None,
     beta: Annotated[str | None, typer.Option(help="Noisy sampling: epsilon of one sample.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Plan a release: half-width, objects or epsilon from the other two.
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from relaxdp.cli.options import JsonOption
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.rappor_encode import encode, relax
 from relaxdp.encode.bloom_levels import bit_epsilon
@@ -58,7 +59,7 @@ def params(
     write: Annotated[
         Path | None, typer.Option(help="Write the first row as a parameter file, .csv or .json; it must not exist.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Choose k, h, cohorts and epsilon: the smallest share that would be found, or the epsilon that it takes."""
     if (epsilon is None) == (share is None):

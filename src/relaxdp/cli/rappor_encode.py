@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from relaxdp.cli.accounts import ledger_beside, refuse_other_name, report_release
+from relaxdp.cli.options import JsonOption
 from relaxdp.draw.key import Key
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.bloom_levels import epsilon_of, noise_of, whole_epsilon
@@ -41,7 +42,6 @@ LedgerPlace = Annotated[str | None, typer.Option(help="Ledger file or database U
 NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Release without accounting. Your risk.")]
 Budget = Annotated[str | None, typer.Option(help="Budget of the population; the first release needs it.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 class PaceChoice(StrEnum):
@@ -71,7 +71,7 @@ def encode(
         bool, typer.Option("--force", help="Another key, other parameters or changed words: a new path, charged.")
     ] = False,
     dry_run: DryRun = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make the reports of a table: client, cohort and bits. The same level again gives the identical reports.
 
@@ -110,7 +110,7 @@ def relax(
     no_ledger: NoLedger = False,
     budget: Budget = None,
     dry_run: DryRun = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Take the reports of a table to a higher level; all reports together cost the higher level alone.
 

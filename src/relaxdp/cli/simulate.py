@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from relaxdp.cli.options import JsonOption
 from relaxdp.collector.client import Client
 from relaxdp.collector.client_address import Server
 from relaxdp.collector.client_operator import Operator, operator_token
@@ -44,7 +45,7 @@ def simulate(
     token_file: Annotated[
         Path | None, typer.Option(help="File with that collector's token  [default: RELAXDP_TOKEN is read]")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run a campaign with simulated devices: level by level, until the answer is precise enough.
 
