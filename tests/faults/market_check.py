@@ -6,7 +6,7 @@ The books with every credit, and purchases, in which goods and money change toge
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
@@ -108,18 +108,20 @@ def _check_receipt(rows: Rows, purchase: Purchase) -> None:
 def check_journal(rows: Rows, folder: Path) -> None:
     """What was sold stands there in its order, and all of it that anybody was told of."""
     told = {attempt.told["number"] for attempt in everything(folder) if "number" in attempt.told}
+    written: defaultdict[str, list[Any]] = defaultdict(list)
+    for file in (folder / "journal").glob("*.jsonl"):
+        content = file.read_bytes()
+        for start in range(0, len(content) // 768 * 768, 768):
+            line = json.loads(content[start : start + 768])
+            written[line["listing"]].append((line["number"], line["digest"], line["history"]))
     for number, listing in rows.listings.items():
         sold = [each for each in rows.purchases.values() if each.listing == number]
-        file = folder / "journal" / f"{listing}.jsonl"
-        content = file.read_bytes() if file.exists() else b""
-        found = [json.loads(content[start : start + 512]) for start in range(0, len(content) // 512 * 512, 512)]
-        history, expected = "", []
+        history, expected, found = listing, [], written[listing]
         for place, each in enumerate(sold):
             history = sha256(f"{history} {int(each.threshold)} {each.digest}".encode()).hexdigest()
             assert (each.place, each.history) == (place, history), "a history is not that of the sales before"
             expected.append((each.number, each.digest, history))
-        written = [(each["number"], each["digest"], each["history"]) for each in found]
-        assert written == expected[: len(written)], "the journal tells of other sales"
+        assert found == expected[: len(found)], "the journal tells of other sales"
         assert not told & {each.number for each in sold[len(found) :]}, "somebody was told of a sale before the journal"
 
 

@@ -35,7 +35,7 @@ MUTANTS: dict[str, list[Edit]] = {
         ("market", "Market.refund", "books.post(connection, back", "books.post(connection, {}")
     ],
     "a stale draw is kept": [("sales", "sell", "drawn is None or drawn.between != between", "drawn is None")],
-    "a sale is not written down": [("market", "Market.buy", "self.write_down(connection, listing_id)", "pass")],
+    "a sale is not written down": [("market", "Market.buy", "self.write_down(connection, listing_id)\n", "pass\n")],
     "nobody holds the market": [("market", "Market.writing", "hold(connection)", "pass")],
     "goods first and money later": [
         ("sales", "sell", _PAY, "pass"),

@@ -9,13 +9,16 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.servers.markets import MARKET_KEY, VALUES, Here, Refused, dump, level_of, release_file
 from typer.testing import CliRunner
 
+import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.errors import RelaxdpError, StorageUnavailableError
-from relaxdp.market.journal import Journal
+from relaxdp.errors import MarketKeyError, RelaxdpError
+from relaxdp.market.journal import Forgotten, Journal
+from relaxdp.market.keys import begin_journal
 from relaxdp.market.schema import LEVELS
 from relaxdp.service.backup import back_up, restore
 from relaxdp.service.database import Database
@@ -79,28 +82,33 @@ def refused(trader: Here, act: Callable[[], Any]) -> None:
         act()
     assert found.value.code == "forgotten_sales"
     assert found.value.sentence == (
-        "the market's database was restored from an older copy and has forgotten sales of this listing: until the "
-        "operator has made them again, nothing of it is sold or handed out. Nothing was done."
+        "the market's database was restored from an older copy and has forgotten sales of this release: until the "
+        "operator has made them again, nothing else of it is sold. Nothing was done."
     )
     assert dump(trader.database) == before
 
 
+def file_of(folder: Path, listing: str = "diagnoses") -> Path:
+    """Return the one file of the journal that tells of a listing."""
+    (found,) = [file for file in (folder / "journal").glob("*.jsonl") if f'"{listing}"'.encode() in file.read_bytes()]
+    return found
+
+
 def lines(folder: Path, listing: str = "diagnoses") -> list[dict[str, Any]]:
-    content = (folder / "journal" / f"{listing}.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in content.splitlines()]
+    return [json.loads(line) for line in file_of(folder, listing).read_text("utf-8").splitlines()]
 
 
 def test_what_was_forgotten_is_sold_again_first(market: Here, opened: OPENER, tmp_path: Path) -> None:
-    """In its order, byte for byte, to anybody; then the levels after it are drawn as if nothing had happened."""
+    """In its order, byte for byte, to the same buyers; then what comes is drawn as if nothing had happened."""
     restored = opened("copy")
     refused(restored, lambda: restored.buy("late", "diagnoses", "0.7"))
-    refused(restored, lambda: restored.buy("late", "diagnoses", "0.2"))  # forgotten too, and not the next one
+    refused(restored, lambda: restored.buy("late", "diagnoses", "1"))  # the next one, and somebody else's
+    refused(restored, lambda: restored.buy("insurer", "diagnoses", "0.2"))  # forgotten too, and not the next one
     assert restored.buy("late", "quiet", "0.7")["new"]  # nothing of this one was forgotten
-    restored.buy("late", "diagnoses", "1")
-    refused(restored, lambda: restored.buy("late", "diagnoses", "1.5", upgrade=True))
+    restored.buy("institute", "diagnoses", "1", upgrade=True)
+    refused(restored, lambda: restored.buy("institute", "diagnoses", "1.5", upgrade=True))
     restored.buy("insurer", "diagnoses", "0.2")
-    assert digests(restored, "late", "insurer", "institute").items() >= digests(market, "insurer").items()
-    assert digests(restored, "late")["1"] == digests(market, "institute")["1"]
+    assert digests(restored, "institute", "insurer") == digests(market, "institute", "insurer")
     for each in (market, restored):
         each.account("new", "buyer")
         each.credit("new", 1000)
@@ -181,13 +189,14 @@ def test_the_journal_is_private_and_says_what_was_sold(market: Here, tmp_path: P
     assert [(each["buyer"], each["epsilon"], each["upgrade"]) for each in found] == sold
     known = digests(market, "institute", "insurer")
     assert [each["digest"] for each in found] == [known[each["epsilon"]] for each in found]
-    assert (tmp_path / "journal" / "diagnoses.jsonl").stat().st_mode & 0o777 == 0o600
+    assert file_of(tmp_path).stat().st_mode & 0o777 == 0o600
+    assert found[0]["writer"] == f"relaxdp {rx.__version__}, pyarrow {pa.__version__}"
 
 
 def test_killed_between_the_sale_and_the_journal(market: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sale stands, and what is missing in the journal is written with whatever is sold or handed out next."""
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "keep", lambda *_: 1 // 0)
+        patch.setattr(Journal, "_append", lambda *_: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             market.buy("late", "diagnoses", "0.7")
     assert len(lines(tmp_path)) == 3
@@ -196,28 +205,26 @@ def test_killed_between_the_sale_and_the_journal(market: Here, tmp_path: Path, m
 
 
 def test_a_line_that_was_not_finished(market: Here, tmp_path: Path) -> None:
-    file = tmp_path / "journal" / "diagnoses.jsonl"
+    file = file_of(tmp_path)
     whole = file.read_bytes()
-    for length in (1, 100, 511):
-        file.write_bytes(whole + whole[:length])
+    for rest in (whole[:1], whole[:100], whole[:767], bytes(768), bytes(2000)):  # a part of a line, or room for some
+        file.write_bytes(whole + rest)
         assert not market.buy("insurer", "diagnoses", "0.2")["new"]
-        assert file.read_bytes() == whole + whole[:length]  # there was nothing to write
+        assert file.read_bytes() == whole + rest  # there was nothing to write
     market.buy("late", "diagnoses", "0.7")
     assert file.read_bytes().startswith(whole)
     assert [each["epsilon"] for each in lines(tmp_path)] == ["0.5", "1", "0.2", "0.7"]
 
 
-@pytest.mark.parametrize("damage", [b"", b"{}", b"[[[", b'{"number": 1}', b"\xff\xfe", b"null", b"[" * 511])
+@pytest.mark.parametrize("damage", [b"", b"{}", b"[[[", b'{"number": 1}', b"\xff\xfe", b"null", b"[" * 767])
 def test_a_damaged_line_sells_nothing(market: Here, tmp_path: Path, damage: bytes) -> None:
-    file = tmp_path / "journal" / "diagnoses.jsonl"
+    file = file_of(tmp_path)
     whole = file.read_bytes()
-    file.write_bytes(whole[:1024] + damage.ljust(511) + b"\n")
+    file.write_bytes(whole[:1536] + damage.ljust(767) + b"\n")
     refused(market, lambda: market.buy("late", "diagnoses", "0.7"))
-    with (
-        market.database.reading() as connection,
-        pytest.raises(StorageUnavailableError, match="diagnoses.jsonl' is damaged"),
-    ):
-        Journal(tmp_path / "journal").forgotten(connection)
+    assert market.buy("late", "quiet", "0.7")["new"]
+    with market.database.reading() as connection:
+        assert Journal(tmp_path / "journal").forgotten(connection) == [Forgotten(file.stem, None)]
 
 
 def test_a_journal_that_cannot_be_written(market: Here, tmp_path: Path) -> None:
@@ -237,7 +244,8 @@ def test_a_journal_that_cannot_be_written(market: Here, tmp_path: Path) -> None:
 
 
 def test_many_write_at_once(market: Here, tmp_path: Path) -> None:
-    (tmp_path / "journal" / "diagnoses.jsonl").unlink()
+    file = file_of(tmp_path)
+    file.unlink()
 
     def write(_: int) -> None:
         with market.database.reading() as connection:
@@ -255,6 +263,7 @@ def command(tmp_path: Path, *words: str) -> tuple[int, list[str]]:
     key = tmp_path / "key"
     if not key.exists():
         MARKET_KEY.save(key)
+        begin_journal(tmp_path / "journal", MARKET_KEY)
     url = f"sqlite:///{tmp_path}/copy.db"
     journal = str(tmp_path / "journal")
     options = ("--db", url, "--market-key", str(key), "--market-journal", journal)
@@ -287,7 +296,7 @@ def test_recover_says_what_is_missing(market: Here, opened: OPENER, tmp_path: Pa
     assert said == [
         "not made again: quiet at epsilon 2.2 for newest (purchase 4): there is no account with this name. "
         "Nothing was done.",
-        "not made again: quiet at epsilon 0.3 for late (purchase 5): an earlier sale of this listing was not made",
+        "not made again: quiet at epsilon 0.3 for late (purchase 5): an earlier sale of it was not made",
         "forgotten sales made again: 2; missing: 2",
     ]
     restored = opened("copy")
@@ -305,3 +314,105 @@ def test_recover_needs_the_market(tmp_path: Path) -> None:
     with pytest.raises(RelaxdpError, match="there is no database"):
         command(tmp_path)
     assert not (tmp_path / "copy.db").exists()
+
+
+def test_recover_after_refunds(market: Here, opened: OPENER, tmp_path: Path) -> None:
+    """Whoever bought what they had owned was given back what they had paid; so that is done again, too."""
+    first = next(each for each in market.purchases("insurer") if each["epsilon"] == "0.2")
+    market.refund("clinic", first["number"])
+    market.buy("insurer", "diagnoses", "0.2")
+    market.refund("clinic", market.purchases("insurer")[0]["number"])
+    market.buy("insurer", "diagnoses", "0.1")
+    assert command(tmp_path) == (0, ["forgotten sales made again: 4; missing: 0"])
+    restored = opened("copy")
+    assert restored.balance("insurer") == market.balance("insurer")
+    assert digests(restored, "institute", "insurer") == digests(market, "institute", "insurer")
+    assert command(tmp_path) == (0, ["nothing was forgotten"])
+
+
+def test_recover_after_a_second_restore(market: Here, opened: OPENER, tmp_path: Path) -> None:
+    """Numbers were given twice; the lines of a path are still in their order."""
+    restore(tmp_path / "copy.db", f"sqlite:///{tmp_path}/second.db")
+    assert command(tmp_path)[1] == ["forgotten sales made again: 2; missing: 0"]
+    once = opened("copy")
+    once.buy("late", "quiet", "0.3")
+    once.buy("late", "diagnoses", "0.7")
+    known = digests(once, "institute", "insurer", "late")
+    (tmp_path / "second.db").replace(tmp_path / "copy.db")
+    for log in ("copy.db-wal", "copy.db-shm"):
+        (tmp_path / log).unlink(missing_ok=True)
+    assert command(tmp_path)[1] == ["forgotten sales made again: 4; missing: 0"]
+    assert digests(opened("copy"), "institute", "insurer", "late") == known
+
+
+# One path, whatever its listing is called.
+
+
+def test_the_path_is_remembered_and_not_the_name(opened: OPENER, tmp_path: Path) -> None:
+    """Its listing was lost with the database, and the seller lists the release again under another name."""
+    made = opened("market")
+    made.account("clinic", "seller")
+    for name in ("late", "insurer"):
+        made.account(name, "buyer")
+        made.credit(name, 1000)
+    made.list_release("clinic", "early", PRICES)
+    back_up(f"sqlite:///{tmp_path}/market.db", tmp_path / "copy.db")
+    made.list_release("clinic", "x", PRICES)
+    made.deliver("clinic", "x", release_file(tmp_path, "2"))
+    made.buy("insurer", "x", "0.5")
+    restored = opened("copy")
+    restored.deliver("clinic", "early", release_file(tmp_path, "2"))
+    refused(restored, lambda: restored.buy("late", "early", "0.5"))
+    assert "there is no listing with this id" in command(tmp_path)[1][0]
+    restored.list_release("clinic", "x", PRICES)
+    assert "the listing of this name is of another release, or closed" in command(tmp_path)[1][0]
+    restored.close("clinic", "early")  # which sold nothing, whatever the journal knows of the path
+    restored.deliver("clinic", "x", release_file(tmp_path, "2"))
+    assert command(tmp_path) == (0, ["forgotten sales made again: 1; missing: 0"])
+    assert digests(restored, "insurer") == digests(made, "insurer")
+    assert restored.buy("late", "x", "0.3")["new"]
+
+
+def test_a_path_that_was_given_up_and_sold_by_another_listing(opened: OPENER, tmp_path: Path) -> None:
+    """In the copy the first one is open again, and has the path."""
+    made = opened("market")
+    made.account("clinic", "seller")
+    made.account("late", "buyer")
+    made.credit("late", 1000)
+    for listing in ("a", "b"):
+        made.list_release("clinic", listing, PRICES)
+    made.deliver("clinic", "a", release_file(tmp_path, "2"))
+    back_up(f"sqlite:///{tmp_path}/market.db", tmp_path / "copy.db")
+    made.close("clinic", "a")
+    made.deliver("clinic", "b", release_file(tmp_path, "2"))
+    made.buy("late", "b", "0.5")
+    restored = opened("copy")
+    refused(restored, lambda: restored.buy("late", "a", "0.5"))
+    restored.close("clinic", "a")
+    restored.deliver("clinic", "b", release_file(tmp_path, "2"))
+    assert command(tmp_path) == (0, ["forgotten sales made again: 1; missing: 0"])
+    assert digests(restored, "late") == digests(made, "late")
+
+
+def test_another_file_is_said(market: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The draw is the same, and the writer of the file is not."""
+    monkeypatch.setattr("relaxdp.market.goods.BATCH_ROWS", 7)
+    code, said = command(tmp_path)
+    assert code == 1
+    assert "it would be another file than the one that was sold" in said[0]
+    assert f"(relaxdp {rx.__version__}, pyarrow {pa.__version__})" in said[0]
+
+
+def test_a_journal_that_is_not_there(market: Here, tmp_path: Path) -> None:
+    """An empty folder in its place would say that nothing was ever sold."""
+    command(tmp_path)
+    (tmp_path / "journal").rename(tmp_path / "away")
+    with pytest.raises(MarketKeyError, match="the journal of this market is not in .*: say where it is"):
+        command(tmp_path)
+    (tmp_path / "journal").mkdir()
+    with pytest.raises(MarketKeyError, match="the journal of this market is not in "):
+        command(tmp_path)
+    assert command(tmp_path, "--begin-journal") == (0, ["began the journal anew; listings in it: 2"])
+    again, before = ((tmp_path / name) for name in ("journal", "away"))
+    assert {file.name for file in again.iterdir()} == {file.name for file in before.iterdir()}
+    assert [len(file.read_bytes()) for file in again.glob("*.jsonl")] == [3 * 768]

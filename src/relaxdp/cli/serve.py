@@ -86,7 +86,7 @@ def serve(
     if forgotten:
         typer.echo(
             f"the database was restored from an older copy and has forgotten sales of the market ({forgotten:,}): "
-            "nothing else is sold of their listings until `relaxdp service recover` has made them again "
+            "nothing else is sold of their releases until `relaxdp service recover` has made them again "
             "(docs/market.md)",
             err=True,
         )

@@ -46,21 +46,36 @@ def restore(
 
 
 @app.command("recover")
-def recover(db: DatabaseOption = DEFAULT, market_key: MarketKey = None, market_journal: MarketJournal = None) -> None:
+def recover(
+    db: DatabaseOption = DEFAULT,
+    market_key: MarketKey = None,
+    market_journal: MarketJournal = None,
+    begin_journal: Annotated[
+        bool, typer.Option("--begin-journal", help="The journal is lost: begin it anew from a database that is whole.")
+    ] = False,
+) -> None:
     """Make the market's sales again that a restored database forgot, from the journal beside the market's key.
 
-    Until then nothing else is sold of their listings. Deliver again first what sellers delivered since the copy was
+    Until then nothing else is sold of their releases. Deliver again first what sellers delivered since the copy was
     made, and make the accounts and credits again that came since.
     """
-    from relaxdp.market.recovery import recover as make_again  # noqa: PLC0415
+    from relaxdp.market import recovery  # noqa: PLC0415
     from relaxdp.service.settings import Settings  # noqa: PLC0415
 
+    settings = Settings(database=db, market_key=market_key, market_journal=market_journal)
+    if begin_journal:
+        typer.echo(f"began the journal anew; listings in it: {recovery.begin_anew(settings):,}")
+        return
     made, missing = 0, 0
-    for each in make_again(Settings(database=db, market_key=market_key, market_journal=market_journal)):
-        made, missing = made + (each.problem is None), missing + (each.problem is not None)
-        if each.problem is not None:
-            sale = f"{each.listing} at epsilon {each.sold.epsilon} for {each.sold.buyer} (purchase {each.sold.number})"
-            typer.echo(f"not made again: {sale}: {each.problem}", err=True)
+    for each in recovery.recover(settings):
+        if each.problem is None:
+            made += 1
+            continue
+        missing, sold = missing + 1, each.forgotten.sold
+        what = f"path {each.forgotten.path}"
+        if sold is not None:
+            what = f"{sold.listing} at epsilon {sold.epsilon} for {sold.buyer} (purchase {sold.number})"
+        typer.echo(f"not made again: {what}: {each.problem}", err=True)
     counted = f"forgotten sales made again: {made:,}; missing: {missing:,}"
     typer.echo(counted if made or missing else "nothing was forgotten")
     if missing:

@@ -43,7 +43,10 @@ class BuyerRoutes:
         buyer = await self._room.access.role(request, "buyer")
 
         def work(connection: Connection) -> list[wire.Purchase]:
-            return views.purchase_views(connection, purchases.of_buyer(connection, buyer.number))
+            found = purchases.of_buyer(connection, buyer.number)
+            for listing in {each.listing for each in found}:  # digests tell of files, if they are small
+                self._room.market.write_down(connection, listings.numbered(connection, listing).id)
+            return views.purchase_views(connection, found)
 
         return answer(wire.Purchases(await self._room.worker.read(work), buyer.balance))
 
@@ -117,9 +120,10 @@ class BuyerRoutes:
             Operation("POST", f"{path}/upgrade", self.upgrade, "Buy a higher level, for the difference.",
                       wire.OrderRequest, wire.Purchase, status=201, also=(200,), security="buyer", problems=refusals),
             Operation("GET", "/v1/market/purchases", self.list_purchases, "List what one bought.",
-                      answer=wire.Purchases, security="buyer"),
+                      answer=wire.Purchases, security="buyer", problems=(errors.ForgottenSalesError,)),
             Operation("GET", f"{own}/receipt", self.show_receipt, "Show the signed receipt of a purchase.",
-                      answer=wire.SignedReceipt, security="buyer", problems=(errors.UnknownPurchaseError,)),
+                      answer=wire.SignedReceipt, security="buyer",
+                      problems=(errors.UnknownPurchaseError, errors.ForgottenSalesError)),
             Operation("GET", f"{own}/data", self.download, "Hand out the file of a purchase.", media_type=PARQUET,
                       security="buyer",
                       problems=(errors.UnknownPurchaseError, errors.ListingStateError, errors.ForgottenSalesError)),

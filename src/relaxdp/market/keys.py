@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from sqlalchemy import select
 
 from relaxdp.draw.key import Key
+from relaxdp.draw.private_file import PrivateFileError, read_private, write_private
 from relaxdp.errors import MarketKeyError
-from relaxdp.market.journal import ENDING as JOURNAL
 from relaxdp.market.market import Market
 from relaxdp.market.schema import SETUP
 from relaxdp.service.address import SqliteAddress
@@ -17,6 +16,7 @@ from relaxdp.service.database import Database
 from relaxdp.service.settings import Settings
 
 ENDING = ".market-key"
+_MARK = "market"
 
 
 def key_file(settings: Settings, database: Database) -> Path | None:
@@ -41,8 +41,11 @@ def open_market(settings: Settings) -> bool:
         if not file.exists():
             _check_new(database, file)
             Key.generate().save(file)
-        Market(database, Key.load(file)).open()
-        _make_journal(journal_folder(settings, file))
+        key, folder = Key.load(file), journal_folder(settings, file)
+        if _fingerprint(database) is None:
+            begin_journal(folder, key)
+        Market(database, key).open()
+        check_journal(folder, key)
     finally:
         database.close()
     return True
@@ -50,28 +53,49 @@ def open_market(settings: Settings) -> bool:
 
 def journal_folder(settings: Settings, key: Path) -> Path:
     """Return where the market's journal lies: beside its key, for it must not go back with the database."""
-    return settings.market_journal or Path(f"{key}{JOURNAL}")
+    return settings.market_journal or Path(f"{key}.sold")
 
 
-def _make_journal(folder: Path) -> None:
+def begin_journal(folder: Path, key: Key) -> None:
+    """Begin the journal of a market, with a mark that says whose it is."""
     try:
         folder.mkdir(0o700, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as problem:
+        write_private(folder / _MARK, f"{key.fingerprint}\n".encode(), replace=True)
+    except (OSError, PrivateFileError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else problem
         raise MarketKeyError(
-            f"the market's journal cannot be written to {str(folder)!r}: {problem.strerror}. Name another folder with "
+            f"the market's journal cannot be written to {str(folder)!r}: {why}. Name another folder with "
             "--market-journal. Nothing was started.",
             path=str(folder),
         ) from None
 
 
+def check_journal(folder: Path, key: Key) -> None:
+    """Refuse a folder that is not this market's journal: without it nobody would notice that sales were forgotten."""
+    try:
+        found = read_private(folder / _MARK)
+    except PrivateFileError as problem:
+        raise MarketKeyError(f"{str(folder / _MARK)!r} {problem}. Nothing was started.", path=str(folder)) from None
+    if found is None or found.decode("utf-8", "replace").strip() != key.fingerprint:
+        raise MarketKeyError(
+            f"the journal of this market is not in {str(folder)!r}: say where it is with --market-journal. If it is "
+            "lost, `relaxdp service recover --begin-journal` begins it anew (docs/market.md). Nothing was started.",
+            path=str(folder),
+        )
+
+
 def _check_new(database: Database, file: Path) -> None:
-    with database.reading() as connection:
-        known = connection.execute(select(SETUP.c.key_fingerprint)).scalar()
+    known = _fingerprint(database)
     if known is not None:
         raise MarketKeyError(
             f"there is no file {str(file)!r}, and the market of this database was opened with the key {known}. "
             "Nothing was started.",
             path=str(file),
         )
+
+
+def _fingerprint(database: Database) -> str | None:
+    """Return the fingerprint of the key that the market was opened with; None where it was not."""
+    with database.reading() as connection:
+        known: str | None = connection.execute(select(SETUP.c.key_fingerprint)).scalar()
+        return known

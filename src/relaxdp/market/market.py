@@ -230,6 +230,7 @@ class Market:
         with self.reading() as connection:
             accounts.named(connection, buyer).check("buyer")
             is_pool = self.visible(connection, listing_id, None).kind == "pool"
+            self.write_down(connection, listing_id)  # where that cannot be done, nobody is charged
         purchase, is_new = self._buy_from_pool(order) if is_pool else self._buy_release(order)
         with self.reading() as connection:
             self.write_down(connection, listing_id)
@@ -269,6 +270,7 @@ class Market:
         with self.reading() as connection:
             purchase = self.purchase_of(connection, buyer, number)
             listing = listings.numbered(connection, purchase.listing)
+            self.write_down(connection, listing.id)
             receipt = receipt_of(purchase, listing, buyer, self.signer.fingerprint)
         return SignedReceipt(receipt, purchase.signature, self.signer.public_key.hex())
 
@@ -296,7 +298,9 @@ class Market:
             self.journal.check(connection, listing_id)
 
     def _close(self, connection: Connection, listing: Listing) -> Listing:
-        return deliveries.close(connection, listing, sold=self.journal is not None and self.journal.knows(listing.id))
+        return deliveries.close(
+            connection, listing, sold=self.journal is not None and self.journal.knows(connection, listing.id)
+        )
 
     def visible(self, connection: Connection, listing_id: str, who: Account | None) -> Listing:
         """Return a listing; a draft is there for its seller only."""

@@ -110,9 +110,9 @@ def newest(connection: Connection, listing: int) -> Purchase | None:
     return None if row is None else _purchase(row)
 
 
-def history_of(before: Purchase | None, threshold: int, digest: str) -> str:
+def history_of(listing: Listing, before: Purchase | None, threshold: int, digest: str) -> str:
     """Return what stands for all sales of a listing up to one: which levels, with which files, in which order."""
-    return sha256(f"{'' if before is None else before.history} {threshold} {digest}".encode()).hexdigest()
+    return sha256(f"{listing.id if before is None else before.history} {threshold} {digest}".encode()).hexdigest()
 
 
 def of_buyer(connection: Connection, buyer: int) -> list[Purchase]:

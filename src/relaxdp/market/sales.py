@@ -156,7 +156,7 @@ def record(connection: Connection, deal: Deal, buyer: Account, digest: str, sign
         issued=time_text(now),
         signature="",
         place=0 if before is None else before.place + 1,
-        history=purchases.history_of(before, offer.threshold, digest),
+        history=purchases.history_of(offer.listing, before, offer.threshold, digest),
     )
     signed = signer.sign(receipt_of(unsigned, offer.listing, buyer, signer.fingerprint))
     purchase = replace(unsigned, signature=signed.signature)
