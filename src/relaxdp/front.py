@@ -15,7 +15,7 @@ from relaxdp.draw.bridge_arrays import fresh_bridges
 from relaxdp.draw.chain_file import ChainStore, FileStore, Link, MemoryStore
 from relaxdp.draw.columns import as_column
 from relaxdp.draw.entropy import Entropy, SystemEntropy
-from relaxdp.draw.key import Key
+from relaxdp.draw.key import Key, as_key
 from relaxdp.draw.repeats import refuse_repeats
 from relaxdp.encode.bridges import FreshPermanent
 from relaxdp.encode.categorical import CategoricalEncoding
@@ -46,7 +46,7 @@ class Mechanism:
 
     def path(self, truth: Any, *, key: Key, object_id: object, release: str, attribute: str) -> Path:
         """Return the path of one object: its report at any level, in any order, always the same."""
-        return Path(self.encoding, truth, key=key, object_id=object_id, release=release, attribute=attribute)
+        return Path(self.encoding, truth, key=as_key(key), object_id=object_id, release=release, attribute=attribute)
 
     def release(self, values: Any, object_ids: Any, *, key: Key, epsilon: Epsilon, release: str, attribute: str) -> Any:
         """Return the reports of many objects at one level, as the kind of column that `values` is.
@@ -55,7 +55,7 @@ class Mechanism:
         bytes. The same call again gives the same reports; a call with a larger epsilon relaxes them. Nothing is
         remembered here: budgets are kept by a ledger.
         """
-        where: Any = {"key": key, "epsilon": as_epsilon(epsilon), "release": release, "attribute": attribute}
+        where: Any = {"key": as_key(key), "epsilon": as_epsilon(epsilon), "release": release, "attribute": attribute}
         if self.encoding.symbols == 1 and self.encoding.joint == "exclusive":
             codes = release_codes(self.encoding, values, object_ids, **where)
             released = like(values, self.encoding.labels, codes[:, 0])

@@ -94,7 +94,7 @@ def test_a_lower_level_is_refused_unless_it_is_asked_for_again(ledger: Ledger) -
         LevelError, match=r"epsilon may only grow: 'diagnosis' .* is at 1.5 and 1 was asked for"
     ) as found:
         ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1)
-    assert "--again re-issues a lower level, which costs nothing" in found.value.message
+    assert "--again (in Python, again=True) re-issues a lower level, which costs nothing" in found.value.message
     assert found.value.fields["previous"] == "1.5"
     charge = ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, again=True)
     assert (charge.cost, charge.previous) == (ZERO, Decimal("1.5"))
@@ -150,7 +150,16 @@ def test_nothing_of_a_refused_first_release_stays(ledger: Ledger) -> None:
 
 
 def test_the_first_release_needs_a_budget(ledger: Ledger) -> None:
-    with pytest.raises(BudgetMissingError, match=r"needs a budget, like --budget 2 .*\. Nothing was released"):
+    """Where nothing ever happened, the ledger may be a lost one: that comes before the advice to begin it."""
+    for ask in (ledger.quote, ledger.charge):
+        with pytest.raises(BudgetMissingError, match=r"^(there is no ledger|the ledger '.*' is empty\. If)") as found:
+            ask(HOSPITAL, DIAGNOSIS, FACTS, 1)
+        assert found.value.message.endswith(
+            ". If this key has released before, restore it (docs/ledger.md); else begin it with a budget, like "
+            "--budget 2 (in Python, budget=2). Nothing was released."
+        )
+    ledger.set_budget(Subject.object("device-17"), 1, reason="by hand")
+    with pytest.raises(BudgetMissingError, match=r"'hospital' has no budget yet: .* like --budget 2 \(in Python, bud"):
         ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1)
     ledger.set_budget(HOSPITAL, 1, reason="the ethics board")
     ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1)
@@ -195,8 +204,8 @@ def test_a_reason_is_needed(ledger: Ledger, reason: Any) -> None:
     [
         ({"key_fingerprint": "5678"}, WrongKeyError, "the key is not what"),
         ({"key_fingerprint": "5678", "table_fingerprint": "bb"}, WrongKeyError, "1234 is recorded, and this is 5678"),
-        ({"params": "cd" * 32}, ValuesChangedError, "the list of values"),
-        ({"encoding": "unary"}, ValuesChangedError, "the encoding is not what"),
+        ({"params": "cd" * 32}, ValuesChangedError, "the list of values .*: give the same --values in the same order"),
+        ({"encoding": "unary"}, ValuesChangedError, "categorical is recorded, and this is unary"),
         ({"id_type": "integer"}, IdTypeError, "text is recorded, and this is integer"),
         ({"table_fingerprint": "bb"}, TableChangedError, "the table "),
         ({"table_fingerprint": "bb", "growing": True}, TableChangedError, "the table "),
@@ -214,7 +223,9 @@ def test_what_differs_is_refused(
             ask(HOSPITAL, DIAGNOSIS, changed, epsilon, again=True)
         assert "'diagnosis' of release 'survey-2026'" in found.value.message
         assert "Nothing was released" in found.value.message
-        assert "opens a new path, charged to everyone in addition to the 0.5" in found.value.message
+        opens = "--force (in Python, force=True) opens a new path, charged to everyone in addition to the 0.5"
+        assert opens in found.value.message
+        assert not [digest for digest in ("abab", "cdcd", "aa", "bb") if digest in found.value.message]
     assert ledger.history() == before
     # Another path is not concerned.
     ledger.charge(HOSPITAL, AGE, changed, epsilon)
@@ -274,7 +285,7 @@ def test_a_fingerprint_that_comes_later_counts_from_then_on(ledger: Ledger) -> N
 
 def test_several_columns_are_charged_together_or_not_at_all(ledger: Ledger) -> None:
     both: list[Request] = [(DIAGNOSIS, FACTS, 1), (AGE, FACTS, "0.5")]
-    with pytest.raises(BudgetExceededError, match="0.4 left of 1.4, this release needs 0.5"):
+    with pytest.raises(BudgetExceededError, match="1.4 left of 1.4, this release needs 1.5"):
         ledger.charge_all(HOSPITAL, both, budget="1.4")
     assert ledger.history() == []
     charges = ledger.charge_all(HOSPITAL, both, budget="1.5")
@@ -283,6 +294,55 @@ def test_several_columns_are_charged_together_or_not_at_all(ledger: Ledger) -> N
         (Decimal("0.5"), Decimal(1), Decimal("1.5")),
     ]
     assert len(ledger.history()) == 5
+
+
+def test_a_refusal_of_several_columns_adds_up_what_they_need(ledger: Ledger) -> None:
+    """What the first columns cost is not gone when the last one does not fit any more."""
+    region, changed = PathIdentity("survey-2026", "region"), replace(FACTS, table_fingerprint="bb")
+    tiny = "0" * 57 + "1"
+    ledger.charge(HOSPITAL, AGE, FACTS, 1, budget=2)
+    before = ledger.history()
+    asks: list[tuple[str, str, list[Request], dict[str, Any]]] = [
+        ("1", "1.5", [(AGE, FACTS, "1.25"), (region, FACTS, "1.25")], {}),
+        ("1", "1.5", [(region, FACTS, "1.25"), (AGE, FACTS, "1.25")], {}),
+        ("1", "1.1", [(AGE, FACTS, "0.5"), (region, FACTS, "1.1")], {"again": True}),
+        ("1", "1.3", [(AGE, changed, "1.2"), (region, FACTS, "0.1")], {"force": True}),
+        ("1", f"1.{tiny}", [(AGE, FACTS, f"1.{tiny}"), (region, FACTS, 1)], {}),
+    ]
+    for left, needed, requests, options in asks:
+        for ask in (ledger.quote_all, ledger.charge_all):
+            with pytest.raises(BudgetExceededError) as found:
+                ask(HOSPITAL, requests, **options)
+            assert (found.value.fields["left"], found.value.fields["needed"]) == (left, needed)
+            assert f"{left} left of 2, this release needs {needed}. Nothing was released." in found.value.message
+    assert ledger.history() == before
+    fits: list[Request] = [(AGE, FACTS, "1.25"), (region, FACTS, "0.75")]
+    assert [charge.spent_after for charge in ledger.charge_all(HOSPITAL, fits)] == [Decimal("1.25"), Decimal(2)]
+    ledger.verify()
+
+
+def test_a_column_that_may_not_be_released_is_named_before_the_budget(ledger: Ledger) -> None:
+    ledger.charge(HOSPITAL, AGE, FACTS, 1, budget=2)
+    with pytest.raises(WrongKeyError):
+        ledger.charge_all(HOSPITAL, [(DIAGNOSIS, FACTS, 5), (AGE, replace(FACTS, key_fingerprint="5678"), 5)])
+
+
+@pytest.mark.parametrize(
+    ("encoding", "sentence"),
+    [
+        ("numeric", "the range of the numbers is not what .* released with: give the same --range"),
+        ("bloom", "the shape of the reports is not what .* released with: give the same --params"),
+        ("local-hash", "the list of values, their order or the number of buckets is not what .*: give the same --val"),
+        ("unary-optimised", r"the list of values \(or their order\) is not what .*: give the same --values"),
+    ],
+)
+def test_other_parameters_are_named_in_words(ledger: Ledger, encoding: str, sentence: str) -> None:
+    facts = replace(FACTS, encoding=encoding)
+    ledger.charge(HOSPITAL, DIAGNOSIS, facts, 1, budget=2)
+    with pytest.raises(ValuesChangedError, match=sentence) as found:
+        ledger.charge(HOSPITAL, DIAGNOSIS, replace(facts, params="cd" * 32), 1)
+    assert "cdcd" not in found.value.message
+    assert (found.value.fields["recorded"], found.value.fields["given"]) == ("ab" * 8, "cd" * 8)
 
 
 def test_forcing_several_opens_only_what_differs(ledger: Ledger) -> None:

@@ -71,7 +71,7 @@ def test_amounts_are_text(place: Place) -> None:
 
 
 def test_a_file_has_a_write_ahead_log(tmp_path: Path) -> None:
-    Ledger.open(tmp_path / "ledger.db").close()
+    Ledger.open(tmp_path / "ledger.db").set_budget(Subject.population("x"), 1, reason="by hand")
     assert SqlitePlace(tmp_path / "ledger.db").run("PRAGMA journal_mode") == [("wal",)]
 
 

@@ -30,8 +30,9 @@ Algorithm 1. The figures show 100 runs, as the paper's do; the tests use 1,000. 
 code with a probability of at most 10^-6, a whole run of them with less than 10^-4.
 
 In all figures relaxation on the path is blue with round marks, with Algorithm 1 green with squares, noisy sampling
-orange with triangles, the split budget pink; theory is black and broken. Where relaxation and the split budget stand
-side by side, colour tells the method and the mark the sampler.
+orange with triangles, the split budget pink; theory beside measurements is black and broken. Where relaxation and the
+split budget stand side by side, colour tells the method, of theory as well, and the mark the sampler. Figures 1a to 1c
+are theory alone: there colour tells the method, and the mark which parameter it was computed for.
 """
 
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from relaxdp.errors import BudgetExceededError, LedgerError
+from relaxdp.ledger.events import BudgetSet, PathOpened
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.paths import PathFacts, PathIdentity
 from relaxdp.ledger.subject import Subject
@@ -67,6 +68,8 @@ def spend_forever(where: str, worker: int, log: str) -> None:
 
 
 def open_and_count(where: str, start: Any, results: Any) -> None:
-    """Open it as soon as everybody is there, and say how much happened in it."""
+    """Open it as soon as everybody is there, begin it where nobody has, and say how often it was begun."""
     start.wait()
-    results.put(len(Ledger.open(where).history()))
+    ledger = Ledger.open(where)
+    ledger.charge(EVERYONE, path("a"), FACTS, 1, budget=1)
+    results.put(sum(isinstance(event, BudgetSet | PathOpened) for event in ledger.history()))

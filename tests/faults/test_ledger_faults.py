@@ -42,11 +42,11 @@ def place(tmp_path: Path) -> Path:
 
 def _create_forever(folder: str) -> None:
     for number in range(100_000):
-        Ledger.open(Path(folder) / f"{number}.db")
+        Ledger.open(Path(folder) / f"{number}.db").charge(EVERYONE, path("a"), FACTS, "0.5", budget=1)
 
 
 def test_killed_while_a_ledger_is_created(tmp_path: Path) -> None:
-    """What bears the ledger's name is a whole ledger, always."""
+    """What bears the ledger's name is a whole ledger with its first charge, always; a mark never stands without one."""
     chance, whole = random.Random(7), 0
     for attempt in range(8):
         folder = tmp_path / str(attempt)
@@ -59,8 +59,11 @@ def test_killed_while_a_ledger_is_created(tmp_path: Path) -> None:
         os.kill(worker.pid, signal.SIGKILL)
         worker.join()
         for place in folder.glob("[0-9]*.db"):
-            Ledger.open(place).verify()
+            with Ledger.open(place) as ledger:
+                ledger.verify()
+                assert ledger.charge(EVERYONE, path("a"), FACTS, "0.5").cost == 0
             whole += 1
+        assert all(mark.with_suffix("").exists() for mark in folder.glob("*.begun"))
     assert whole >= 8
 
 
@@ -155,7 +158,7 @@ def test_no_room_for_a_new_ledger(tmp_path: Path) -> None:
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-        Ledger.open(tmp_path / "ledger.db")
+        Ledger.open(tmp_path / "ledger.db").charge(EVERYONE, path("a"), FACTS, 1, budget=1)
 
     problem = in_a_child(work)
     assert isinstance(problem, LedgerFullError)
@@ -234,11 +237,15 @@ def test_a_ledger_that_disappears_is_not_begun_anew(place: Path) -> None:
             ledger.charge(EVERYONE, path("a"), FACTS, 1)
         is_one_sentence(found.value, str(place))
     assert not place.exists()
-    Path(f"{place}-wal").write_bytes(b"x")
-    with pytest.raises(LedgerDamagedError, match="its log .* is still there"):
+    with pytest.raises(LedgerAccessError, match="is gone: one was begun here"):
         Ledger.open(place)
+    Path(f"{place}.begun").unlink()
     with pytest.raises(LedgerAccessError, match="does not exist"):
         Ledger.open(place, create=False)
+    Path(f"{place}-wal").write_bytes(b"x")
+    for create in (True, False):
+        with pytest.raises(LedgerDamagedError, match="its log .* is still there"):
+            Ledger.open(place, create=create)
 
 
 # Locks and rights

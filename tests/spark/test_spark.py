@@ -8,11 +8,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pa_parquet
 import pytest
 
 import relaxdp as rx
-from relaxdp.errors import KeyFileError, SparkError, TableChangedError, TableFileError, UndeclaredValueError
+from relaxdp.errors import (
+    DescriptionError,
+    KeyFileError,
+    SparkError,
+    TableChangedError,
+    TableFileError,
+    UndeclaredValueError,
+)
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
@@ -197,9 +205,16 @@ def test_a_changed_table_is_refused_or_forced(spark: Any, place: Path) -> None:
 
 def test_an_empty_table(spark: Any, place: Path) -> None:
     pa_parquet.write_table(pa_parquet.read_table(place / "in.parquet").slice(0, 0), place / "in.parquet")
-    assert released(spark, request_of(place, "out")).rows == 0
-    assert Input(place / "out").rows == 0
-    assert Input(place / "out").description() is not None
+    sentence = r"the table has no rows: there is nothing to release. Nothing was charged."
+    frame = SparkInput(spark, str(place / "in.parquet")).frame
+    with Ledger.open(place / "ledger") as ledger:
+        account = Account(ledger, EVERYONE, budget=5)
+        with pytest.raises(TableFileError, match=sentence):
+            released(spark, request_of(place, "out"), account)
+        with pytest.raises(TableFileError, match=sentence):
+            SparkRelease(frame, request_of(place, "out")).to_frame(account)
+        assert ledger.history() == []
+    assert not [file for file in place.iterdir() if "out" in file.name]
 
 
 def test_the_key_on_a_worker(spark: Any, place: Path) -> None:
@@ -346,3 +361,34 @@ def test_packed_encodings(spark: Any, place: Path, encoding: str) -> None:
 
 def frame_of(spark: Any, request: TableRequest) -> Any:
     return spark.read.parquet(str(request.source))
+
+
+def test_every_part_says_the_rows_of_the_whole_folder(spark: Any, place: Path) -> None:
+    """A part that was filtered or removed is noticed, and the folder read as one table is whole."""
+    released(spark, request_of(place, "out"), partitions=4)
+    parts = sorted((place / "out").iterdir())
+    assert {Input(part).description().rows for part in parts} == {ROWS}  # type: ignore[union-attr]
+    whole = pa_parquet.read_table(place / "out")
+    estimate = count([place / "out"], column="diagnosis").groups[0][1].estimate()
+    assert np.array_equal(rx.estimate(whole, "diagnosis").value, estimate.value)
+    assert count(parts, column="diagnosis").objects == ROWS
+    content = pa_parquet.read_table(parts[2])
+    kept = content.filter(pc.equal(content["diagnosis"].cast(pa.string()), "flu"))
+    pa_parquet.write_table(kept, parts[2])
+    now = f"had {ROWS:,} rows when it was released, and has {ROWS - len(content) + len(kept):,} now"
+    with pytest.raises(DescriptionError, match=now):
+        count([place / "out"], column="diagnosis")
+    parts[2].unlink()
+    with pytest.raises(DescriptionError, match=f"had {ROWS:,} rows when it was released, and has"):
+        count([place / "out"], column="diagnosis")
+
+
+def test_a_table_that_changes_while_it_is_read_is_not_released(
+    spark: Any, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SparkRelease, "_count", lambda _: ROWS + 1)
+    with Ledger.open(place / "ledger") as ledger:
+        with pytest.raises(TableChangedError, match=r"changed while it was read: .* Nothing was released"):
+            released(spark, request_of(place, "out"), Account(ledger, EVERYONE, budget=5))
+        assert ledger.subjects() == []
+    assert not (place / "out").exists()

@@ -65,7 +65,8 @@ def test_a_release_and_a_kill(place: Path) -> None:
         "released 'answer' of 1,000 rows at epsilon 1 to out (a new path)",
         "cost 1; spent 1 of the budget 3, 2 left",
     ]
-    assert [file.name for file in sorted(place.iterdir())] == ["in.parquet", "key", "key.ledger", "out"]
+    names = ["in.parquet", "key", "key.ledger", "key.ledger.begun", "out"]
+    assert [file.name for file in sorted(place.iterdir())] == names
     assert [file.name for file in sorted((place / "out").iterdir())] == [f"part-0000{n}.parquet" for n in range(3)]
 
 

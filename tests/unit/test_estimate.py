@@ -267,13 +267,27 @@ def test_numeric_scalar_path_equals_arrays_and_is_frozen() -> None:
         assert list(again.to_pylist() if isinstance(again, pa.Array) else again) == reports
 
 
-@pytest.mark.parametrize("numbers", [[17.9], [99], [float("nan")], [None], np.array([np.inf]), pa.array([None, 20.0])])
+@pytest.mark.parametrize("numbers", [[17.9], [99], np.array([np.inf])])
 def test_numbers_outside(numbers: Any) -> None:
     with pytest.raises(
         RangeError, match=r"row 1: the number is not within the range 18 .. 98. Nothing was released."
     ) as e:
         AGES.release(numbers, list(range(len(numbers))), key=KEY, epsilon=1, **WHERE)
     assert "17.9" not in str(e.value)
+
+
+@pytest.mark.parametrize("numbers", [[float("nan")], [None], np.array([np.nan]), pa.array([None, 20.0])])
+def test_a_missing_number_is_not_one_outside(numbers: Any) -> None:
+    with pytest.raises(RangeError) as caught:
+        AGES.release(numbers, list(range(len(numbers))), key=KEY, epsilon=1, **WHERE)
+    assert str(caught.value) == "row 1: the number is missing. Nothing was released."
+    assert caught.value.fields == {"row": 1, "missing": True}
+
+
+def test_a_number_that_a_function_makes_none_of_is_outside() -> None:
+    roots = rx.Numeric(0, 10, function=lambda x: np.where(x < 0, np.nan, x) ** 0.5, function_name="root")
+    with pytest.raises(RangeError, match=r"row 1: the number is not within the range 0 .. 10"):
+        roots.release([-1.0], [1], key=KEY, epsilon=1, **WHERE)
 
 
 @pytest.mark.parametrize("numbers", [["20"], [True], np.array(["20"]), [2**53 + 1], pa.array([True]), [[20.0]]])

@@ -90,8 +90,8 @@ def both(path: Path) -> Path:
     return write(path, columns, FileDescription("id", descriptions))
 
 
-def run(*words: Any) -> str:
-    shown = CliRunner().invoke(app, ["estimate", *map(str, words)], env={"COLUMNS": "200"})
+def run(*words: Any, width: int = 200) -> str:
+    shown = CliRunner().invoke(app, ["estimate", *map(str, words)], env={"COLUMNS": str(width)})
     assert shown.exit_code == 0, shown.output
     return shown.output
 
@@ -333,7 +333,7 @@ def test_labels_are_only_shown(tmp_path: Path) -> None:
 def test_very_many_values_are_not_all_shown(tmp_path: Path) -> None:
     mechanism = Categorical(list(range(500)))
     about = FileDescription("id", {"x": described(mechanism, "5", "x")})
-    path = write(tmp_path / "released.parquet", {"id": IDS, "x": np.where(IDS < 900, 77, IDS % 500)}, about)
+    path = write(tmp_path / "released.parquet", {"id": IDS, "x": np.where(IDS < 600, 77, IDS % 500)}, about)
     shown = run(path, "--plot", tmp_path / "plot.png")
     assert "These are the largest 50 of 500 rows; --json has all of them." in shown
     assert "77" in shown.splitlines()[4]
@@ -402,7 +402,7 @@ def test_unknown_columns_and_the_nearest_name(tmp_path: Path) -> None:
     assert "there is no column 'region'" in sentence(path, "--column", "diagnosis", "--cross", "region")
     assert "not offered together" in sentence(path, "--by", "region", "--cross", "region")
     several = both(tmp_path / "both.parquet")
-    assert "has several released columns ('diagnosis', 'region'): pick one" in sentence(several)
+    assert "has several released columns ('diagnosis', 'region'): pick one with --column" in sentence(several)
     assert answer(several, "--column", "region")["column"] == "region"
     assert "are the same answers" in sentence(several, "--column", "region", "--cross", "region")
 
@@ -515,19 +515,14 @@ def test_little_memory_is_enough(tmp_path: Path) -> None:
 def test_the_commands_of_the_analysts_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).parents[2] / "docs" / "analyst.md").read_text("utf-8")
     lines = re.findall(r"^relaxdp estimate (.*)$", page, flags=re.MULTILINE)
-    for year, epsilon in (("2026", "0.5"), ("2027", "1")):
-        columns = {
-            "id": IDS,
-            "diagnosis": reports(ANSWERS, TRUTH, IDS, epsilon, "diagnosis"),
-            "smoker": reports(REGIONS, HOMES, IDS, epsilon, "smoker"),
-            "region": pa.array(HOMES),
-        }
-        mechanisms = {"diagnosis": ANSWERS, "smoker": REGIONS}
-        about = {name: described(mechanism, epsilon, name) for name, mechanism in mechanisms.items()}
-        write(tmp_path / f"released-{year}.parquet", columns, FileDescription("id", about))
     monkeypatch.chdir(tmp_path)
-    assert len(lines) == 4
-    for line in lines:
-        assert "3,000 objects at epsilon" in run(*line.split())
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+        exec(compile(block, "analyst.md", "exec"), names)
+    assert len(lines) == 5
+    shown = [run(*line.split(), width=80) for line in lines]
+    assert all(re.match(r"[\d,]+ objects at epsilon 0.5", each) for each in shown)
+    (printed,) = re.findall(r"```\n(50,000 objects.*?)```", page, flags=re.DOTALL)
+    assert printed.splitlines() == [line.rstrip() for line in shown[0].splitlines()]
     for option in re.findall(r"`(--[a-z]+)", page):
         assert option in CliRunner().invoke(app, ["estimate", "--help"]).output

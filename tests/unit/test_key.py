@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from relaxdp import Key
+from relaxdp import Categorical, Key, release
 from relaxdp.errors import KeyFileError
 
 SECRET = bytes(range(32))
@@ -108,3 +111,31 @@ def test_a_full_disk_leaves_no_half_key(tmp_path: Path, monkeypatch: pytest.Monk
 def test_wrong_length(raw: object) -> None:
     with pytest.raises(KeyFileError, match="exactly 32 bytes"):
         Key.from_bytes(raw)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [SECRET.hex(), SECRET, Path("key"), None, 7])
+def test_every_door_says_that_it_needs_a_key_and_shows_only_what_kind_of_thing_it_got(
+    tmp_path: Path, given: Any
+) -> None:
+    """A file's name is the likely mistake, but it could be the secret itself."""
+    answers = Categorical(["a", "b"])
+    where: dict[str, Any] = {"release": "r", "attribute": "x"}
+    table = pa.table({"id": [1, 2], "x": ["a", "b"]})
+    doors: list[Callable[[], Any]] = [
+        lambda: answers.path("a", key=given, object_id=1, **where),
+        lambda: answers.release(["a"], [1], key=given, epsilon=1, **where),
+        lambda: release(table, {"x": answers}, id="id", epsilon=1, key=given, release="r", ledger=None),
+        lambda: release(
+            table, {"x": answers}, id="id", epsilon=1, key=given, release="r", ledger=tmp_path / "l", budget=2
+        ),
+    ]
+    for door in doors:
+        with pytest.raises(KeyFileError) as found:
+            door()
+        assert found.value.message == (
+            f"the key must be a relaxdp.Key, and this is of type {type(given).__name__}: rx.Key.load('key') reads it "
+            "from a file. Nothing was released."
+        )
+        assert found.value.__cause__ is found.value.__context__ is None
+        assert found.value.fields == {}
+    assert list(tmp_path.iterdir()) == []

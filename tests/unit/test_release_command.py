@@ -94,7 +94,8 @@ def test_the_file_holds_ids_and_reports_and_describes_itself(place: Path) -> Non
     description = released(place / "out.parquet")[1].columns["diagnosis"]
     assert (description.values, str(description.epsilon), description.id_type) == (tuple(VALUES), "0.5", "integer")
     assert description.threshold == rx.Categorical(VALUES).encoding.threshold(description.epsilon)
-    assert sorted(file.name for file in place.iterdir()) == ["in.parquet", "key", "key.ledger", "out.parquet"]
+    names = ["in.parquet", "key", "key.ledger", "key.ledger.begun", "out.parquet"]
+    assert sorted(file.name for file in place.iterdir()) == names
 
 
 def test_relaxing_costs_the_difference_and_again_costs_nothing(place: Path) -> None:
@@ -404,7 +405,7 @@ def test_what_arrow_quotes_does_not_come_along(place: Path) -> None:
         (nothing, {"epsilon": "0.4"}, "epsilon may only grow"),
         (nothing, {"target": "folder/out.parquet"}, "cannot be written to: No such file or directory"),
         (truncated, {}, "is damaged, cut off or of another kind"),
-        (ragged, {"source": "in.csv", "release": "other"}, "is damaged, cut off or of another kind"),
+        (ragged, {"source": "in.csv", "release": "other"}, "row 2: it has not as many fields as the header"),
         (unknown_value, {}, "row 1,204: the value is not one of the 3 declared values. Nothing was released."),
         (unknown_value_out_of_order, {}, "row 1,204 in the order of the ids: the value is not one of the 3 declared"),
         (repeated_id, {}, "an id occurs in two rows"),
@@ -430,7 +431,8 @@ def test_refusals_write_and_charge_nothing(
 
 def test_an_existing_output_and_a_full_disk(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "out.parquet").write_text("precious")
-    assert run("--budget", "2") == (2, "'out.parquet' exists already. Nothing was written.")
+    exists = "'out.parquet' exists already. Name another file or remove it. Nothing was written."
+    assert run("--budget", "2") == (2, exists)
     assert (place / "out.parquet").read_text() == "precious"
 
     def full(descriptor: int) -> None:

@@ -102,7 +102,8 @@ def test_groups_and_a_second_file_of_other_people(encoding: str) -> None:
     for ward, name in ((0, "a.parquet"), (1, "b.parquet")):
         pa_parquet.write_table(whole.filter(pa.compute.equal(whole["ward"], ward)), name)
     assert run("estimate", "a.parquet", "b.parquet")["groups"] == run("estimate", "all.parquet")["groups"]
-    twice = run("estimate", "all.parquet", "a.parquet")
+    assert "had 3,000 rows when it was released" in run("estimate", "a.parquet")
+    twice = run("estimate", "all.parquet", "a.parquet", *("--description", "all.parquet") * 2)
     assert "stands in more than one row at the same level" in twice
 
 

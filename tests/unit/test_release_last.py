@@ -159,7 +159,7 @@ def test_a_step_costs_the_difference_and_closes_the_keyed_path(place: Path) -> N
     assert run(epsilon="3", old="out.parquet", target="third.parquet")[0] == 0
     assert spent() == "3"
     assert sorted(file.name for file in place.iterdir()) == [
-        "in.parquet", "key", "key.ledger", "old.parquet", "out.parquet", "third.parquet",
+        "in.parquet", "key", "key.ledger", "key.ledger.begun", "old.parquet", "out.parquet", "third.parquet",
     ]  # fmt: skip
 
 
@@ -337,7 +337,7 @@ def test_refusals_write_and_charge_nothing(place: Path, prepare: Prepare, part: 
     assert status == 2
     assert part in sentence
     assert "secret" not in sentence
-    assert "Forcing" not in sentence
+    assert "--force (in Python" not in sentence
     assert {file.name for file in before} == {file.name for file in place.iterdir() if file.is_file()}
     assert account() == cost
 

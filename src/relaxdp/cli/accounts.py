@@ -12,6 +12,7 @@ import typer
 from relaxdp.errors import OptionError
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.amounts import difference, total
+from relaxdp.ledger.begun import mark_of
 from relaxdp.ledger.ledger import Charge, Ledger
 from relaxdp.ledger.subject import Subject
 from relaxdp.table.request import TableRequest
@@ -21,7 +22,7 @@ def ledger_beside(key: Path) -> Path:
     """Return the ledger of a key; where only those of other keys lie there, a new one would forget what was spent."""
     place = key.with_name(key.name + ".ledger")
     others = sorted(other.name for other in key.parent.glob("*.ledger"))
-    if others and not place.exists():
+    if others and not place.exists() and not mark_of(place).exists():
         raise OptionError(
             f"this key has no ledger yet, and {others[0]!r} lies beside it. Say --ledger {others[0]} to go on with its "
             f"accounts, or --ledger {place.name} to begin new ones. Nothing was released."

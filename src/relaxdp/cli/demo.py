@@ -44,9 +44,21 @@ def demo(
 
 
 def run(folder: Path, *, picture: bool = True) -> None:
-    """Run the demo in `folder` and print what happens."""
+    """Run the demo in `folder` and print what happens. Nothing is left of one that fails."""
+    if folder.exists() and not (folder / MARK).exists():
+        raise TableFileError(f"{str(folder)!r} exists and was not made by the demo. Name another folder with --out.")
+    truth = _people()
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        _run(folder, truth, picture)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _run(folder: Path, truth: Any, picture: bool) -> None:
     console = Console()
-    truth = prepare(folder)
+    _prepare(folder, truth)
     key = Key.generate()
     key.save(folder / "key")
     shares = float(np.mean(truth))
@@ -65,24 +77,22 @@ def run(folder: Path, *, picture: bool = True) -> None:
         _refuse(console, folder, key, ledger)
 
 
-def prepare(folder: Path) -> Any:
-    """Make the folder and the table in it; return the truths."""
-    if folder.exists() and not (folder / MARK).exists():
-        raise TableFileError(f"{str(folder)!r} exists and was not made by the demo. Name another folder with --out.")
-    shutil.rmtree(folder, ignore_errors=True)
+def _prepare(folder: Path, truth: Any) -> None:
     folder.mkdir(parents=True)
     (folder / MARK).touch()
+    table = pa.table({"person": np.arange(len(truth)), "veteran": pa.array(np.array(VALUES)[truth])})
+    pa_parquet.write_table(table, folder / PEOPLE)
+
+
+def _people() -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             from causaldata import mortgages  # noqa: PLC0415
 
-            veteran = mortgages.load_pandas().data["vet_wwko"].to_numpy()
+            return mortgages.load_pandas().data["vet_wwko"].to_numpy()
     except ImportError:
         raise MissingPartError("the demo needs its data: pip install 'relaxdp[demo]'.") from None
-    table = pa.table({"person": np.arange(len(veteran)), "veteran": pa.array(np.array(VALUES)[veteran])})
-    pa_parquet.write_table(table, folder / PEOPLE)
-    return veteran
 
 
 def _request(folder: Path, target: str, key: Key, epsilon: Decimal) -> TableRequest:

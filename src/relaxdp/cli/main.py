@@ -13,6 +13,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from relaxdp import __version__
+from relaxdp.cli.streams import all_arrives, say, take_all_text
 from relaxdp.errors import RelaxdpError
 
 # Where each command lives, in the order of the help text.
@@ -93,12 +94,13 @@ def _say_warning(
 
 def main() -> None:
     """Run the command line; an error of ours becomes one sentence."""
+    take_all_text()
     asked = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
     app = application(asked if asked in COMMANDS else "" if "--version" in sys.argv else None)
     try:
-        with warnings.catch_warnings():
+        with all_arrives(), warnings.catch_warnings():
             warnings.showwarning = _say_warning
             app()
     except RelaxdpError as problem:
-        sys.stderr.write(f"{problem.message}\n")
+        say(problem.message)
         sys.exit(2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -15,24 +15,22 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from relaxdp.cli.accounts import ledger_beside, refuse_other_name, report_release
+from relaxdp.cli.release_options import WAYS_OUT, Encodings, Spoken, edges, load_key
 from relaxdp.cli.spark import SparkPlace
-from relaxdp.draw.key import Key
-from relaxdp.errors import OptionError, ValuesError
+from relaxdp.errors import OptionError
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.ledger import Charge, Ledger
-from relaxdp.ledger.paths import PathIdentity
 from relaxdp.ledger.subject import Subject
-from relaxdp.table.charging import Account, path_encoding, path_states
-from relaxdp.table.declare import Declaration, values_from_file
+from relaxdp.table.charging import Account
+from relaxdp.table.declare import Declaration
 from relaxdp.table.derive import way_out
 from relaxdp.table.formats import Input
 from relaxdp.table.growing import tags_folder
 from relaxdp.table.last import quote_step, relax_table
+from relaxdp.table.ragged import row_named
+from relaxdp.table.refusals import check_ending
 from relaxdp.table.release import Outcome, quote_table, release_table
 from relaxdp.table.request import TableRequest
-
-# Encodings of numbers and of words that nobody declares.
-_NOT_OF_VALUES = ("numeric", "bloom")
 
 
 class EngineChoice(StrEnum):
@@ -104,7 +102,9 @@ def release(
     last_epsilon: Annotated[
         str | None, typer.Option(help="The level of OLD, where that file does not say it itself.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would cost. No row is read, so none is checked.")
+    ] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="Cores to use  [default: all]")] = None,
     engine: Annotated[EngineChoice, typer.Option(help="Where the rows are drawn.")] = EngineChoice.LOCAL,
     master: Annotated[
@@ -125,7 +125,7 @@ def release(
     if engine is EngineChoice.SPARK:
         if last is not None or growing:
             raise OptionError("--last and --growing are for the local engine only. Nothing was released.")
-        spark = SparkPlace(source, master, worker_key, partitions)
+        spark = SparkPlace(source, target, master, worker_key, partitions)
     elif master is not None or worker_key is not None or partitions is not None:
         raise OptionError("--master, --worker-key and --partitions need --engine spark. Nothing was released.")
     if last is None and last_epsilon is not None:
@@ -137,17 +137,21 @@ def release(
         )
     if no_ledger and growing:
         raise OptionError("--growing keeps tags of the rows beside the ledger, so it needs one. Nothing was released.")
+    if spark is None:
+        check_ending(target)
+    secret, level = load_key(key), as_epsilon(epsilon)
     table: Any = Input(Path(source)) if spark is None else spark.table
-    secret, level = Key.load(key), as_epsilon(epsilon)
     subject = Subject.population(population)
     with ExitStack() as stack:
+        stack.enter_context(row_named(Path(source)))
+        stack.enter_context(way_out(**WAYS_OUT))
         place = None if no_ledger else ledger or str(ledger_beside(key))
         book = None if place is None else stack.enter_context(Ledger.open(place))
         release_name = Path(source).stem if name is None else name
         if book is not None and name is None:
             refuse_other_name(book, subject, release_name, column)
-        spoken = _Spoken(column, values or [], values_file or [])
-        encodings = _Encodings(book, subject, release_name, encoding, planned_epsilon or epsilon)
+        spoken = Spoken(column, values or [], values_file or [])
+        encodings = Encodings(book, subject, release_name, encoding, planned_epsilon or epsilon)
         request = TableRequest(
             source=Path(source),
             target=target,
@@ -158,7 +162,7 @@ def release(
                     values=spoken.of(each),
                     public=public_values and spoken.of(each) is None,
                     range=number_range if spoken.of(each) is None and not public_values else None,
-                    bins=None if bins is None else [_number(edge) for edge in bins.split(",")],
+                    bins=None if bins is None else edges(bins),
                     map=value_map,
                     nulls=nulls,
                     **encodings.of(each),
@@ -180,10 +184,7 @@ def release(
         if dry_run and account is not None:
             report_release(request, None, quote(), as_json)
             return
-        # Behind a map the value is there, and the map does not name it.
-        hint = nullcontext() if value_map else way_out("--nulls NAME makes it a value of its own.")
-        with hint:
-            rows, charges = _run(work, threads, spark is None)
+        rows, charges = _run(work, threads, spark is None)
         report_release(request, rows, charges, as_json)
 
 
@@ -206,48 +207,6 @@ def _ways(
         partial(relax_table, request, last, account, last_epsilon=level),
         partial(quote_step, request, last, account, last_epsilon=level),
     )
-
-
-class _Encodings:
-    """How columns are encoded: as it is said, else as their path was opened, else as one of the declared values."""
-
-    def __init__(self, book: Ledger | None, subject: Subject, release: str, said: str | None, planned: str) -> None:
-        self._said, self._planned, self._release = said, as_epsilon(planned), release
-        self._states = {} if book is None else path_states(book, subject)
-
-    def of(self, column: str) -> dict[str, Any]:
-        state = self._states.get(PathIdentity(self._release, column))
-        if state is not None and self._said in (None, "auto", state.facts.encoding):
-            name, options = path_encoding(state.facts)
-            if name not in _NOT_OF_VALUES:  # else the ledger will say that the encoding is another one
-                return {"encoding": name, "options": options}
-        return {"encoding": self._said or "categorical", "planned": self._planned}
-
-
-class _Spoken:
-    """Declared values by column: plain ones are for the only column, `COLUMN=...` for the one named."""
-
-    def __init__(self, columns: list[str], values: list[str], files: list[str]) -> None:
-        self._found: dict[str, list[str]] = {}
-        for texts, read in ((values, lambda text: text.split(",")), (files, lambda text: values_from_file(Path(text)))):
-            for text in texts:
-                named = next((each for each in columns if text.startswith(f"{each}=")), None)
-                if named is None and len(columns) > 1:
-                    raise ValuesError(
-                        "with several columns, write COLUMN=... so that it is clear whose values these are."
-                    )
-                owner = columns[0] if named is None else named
-                self._found[owner] = read(text if named is None else text[len(named) + 1 :])
-
-    def of(self, column: str) -> list[str] | None:
-        return self._found.get(column)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValuesError("bins are numbers separated by commas, like 18,30,65.") from None
 
 
 def _run(work: Callable[..., Outcome], threads: int | None, local: bool) -> tuple[int, list[Charge]]:

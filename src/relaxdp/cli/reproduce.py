@@ -48,7 +48,7 @@ def reproduce(
     files["summary.json"] = json.dumps(run.summary(), indent=1, ensure_ascii=False).encode()
     folder.write_folder(out, files)
     if as_json:
-        typer.echo(json.dumps(run.summary(), ensure_ascii=False))
+        typer.echo(json.dumps(run.summary()))
     else:
         _show(run, out)
     raise typer.Exit(0 if run.passed else 1)

@@ -11,21 +11,32 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from relaxdp.errors import OptionError, SparkError
+from relaxdp.errors import OptionError, SparkError, TableFileError
 from relaxdp.ledger.ledger import Charge
 from relaxdp.table.charging import Account
+from relaxdp.table.formats import Input
+from relaxdp.table.refusals import refuse_reports
 from relaxdp.table.release import Outcome
 from relaxdp.table.request import TableRequest
 
 _ENDINGS = (".csv", ".arrow", ".feather", ".ipc")
+# What people expect of a name; a folder of Parquet files under it would surprise them after it was charged.
+_NO_FOLDERS = (*_ENDINGS, ".tsv", ".txt", ".json", ".xlsx", ".gz", ".zip")
 
 
 class SparkPlace:
     """Where Spark runs and what it reads; nothing starts before it is needed."""
 
-    def __init__(self, source: str, master: str | None, worker_key: str | None, partitions: int | None) -> None:
+    def __init__(
+        self, source: str, target: Path, master: str | None, worker_key: str | None, partitions: int | None
+    ) -> None:
         if source.lower().endswith(_ENDINGS):
             raise OptionError("the Spark engine reads Parquet. Nothing was released.")
+        if target.name.lower().endswith(_NO_FOLDERS):
+            raise OptionError(
+                f"{str(target)!r}: the Spark engine writes a folder of Parquet files, and its name must not end like "
+                "that of another kind of file. Nothing was released."
+            )
         self._source, self._master = source, master
         self._worker_key, self._partitions = worker_key, partitions
         self._log = Path(tempfile.gettempdir(), f"relaxdp-spark-{secrets.token_hex(6)}.log")
@@ -71,4 +82,13 @@ class SparkPlace:
     def _release(self, request: TableRequest) -> Any:
         from relaxdp.table.spark import SparkRelease  # noqa: PLC0415
 
+        self._refuse_reports([each.column for each in request.columns])
         return SparkRelease(self.table.frame, request, worker_key=self._worker_key, partitions=self._partitions)
+
+    def _refuse_reports(self, columns: list[str]) -> None:
+        """Refuse a released file that lies here: Spark does not show what a Parquet file says about itself."""
+        try:
+            table = Input(Path(self._source))
+        except TableFileError:  # an address, or a folder that only Spark takes for a table
+            return
+        refuse_reports(table, columns)

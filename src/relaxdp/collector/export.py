@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
@@ -14,6 +15,7 @@ from relaxdp.collector.campaign import ATTRIBUTE, Campaign
 from relaxdp.encode.bloom import BloomEncoding
 from relaxdp.service.downloads import nameless
 from relaxdp.table.description import METADATA_KEY, ColumnDescription, FileDescription
+from relaxdp.table.file_metadata import parquet_metadata
 from relaxdp.table.rappor_reports import CLIENT, COHORT, REPORT, ReportsDescription
 
 DEVICE = "device"
@@ -24,17 +26,20 @@ def export(connection: Connection, campaign: Campaign, place: int) -> IO[bytes]:
     """Write the reports of a level, in the order of the pseudonyms, and return the file, which has no name any more."""
     import pyarrow.parquet as pa_parquet  # noqa: PLC0415
 
-    schema = _schema(campaign, place)
+    schema, described = _schema(campaign, place)
 
     def write(path: Path) -> None:
+        total = 0
         with pa_parquet.ParquetWriter(path, schema) as writer:
             for rows in reports.pages(connection, campaign.number, place, _PAGE):
                 writer.write_table(_table(campaign, rows, schema))
+                total += len(rows)
+            writer.add_key_value_metadata(parquet_metadata(schema, replace(described, rows=total)))
 
     return nameless(write)
 
 
-def _schema(campaign: Campaign, place: int) -> Any:
+def _schema(campaign: Campaign, place: int) -> tuple[Any, FileDescription]:
     asked, level = campaign.definition.encoding, campaign.levels[place]
     column = ColumnDescription(
         release=campaign.id,
@@ -55,7 +60,7 @@ def _schema(campaign: Campaign, place: int) -> Any:
     else:
         described = FileDescription(DEVICE, {ATTRIBUTE: column})
         fields = [(DEVICE, pa.string()), (ATTRIBUTE, campaign.encoding.report_type)]
-    return pa.schema(fields, metadata={METADATA_KEY: described.dumps().encode()})
+    return pa.schema(fields, metadata={METADATA_KEY: described.dumps().encode()}), described
 
 
 def _table(campaign: Campaign, rows: list[tuple[bytes, bytes]], schema: Any) -> Any:

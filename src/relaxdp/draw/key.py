@@ -114,6 +114,16 @@ class Key:
         raise TypeError("a relaxdp key is not pickled; save it to a key file and load it where it is needed.")
 
 
+def as_key(key: object) -> Key:
+    """Return a key, or refuse what is none: only its type is shown, because it may be the secret itself."""
+    if not isinstance(key, Key):
+        raise KeyFileError(
+            f"the key must be a relaxdp.Key, and this is of type {type(key).__name__}: rx.Key.load('key') reads it "
+            "from a file. Nothing was released."
+        )
+    return key
+
+
 def _is_something_else(place: Path) -> bool:
     try:
         with place.open("rb") as file:

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.cmac import CMAC
 
 from relaxdp.draw.canonical import length_prefixed, utf8
-from relaxdp.draw.key import Key
-from relaxdp.errors import KeyFileError, PathNameError
+from relaxdp.draw.key import Key, as_key
+from relaxdp.errors import PathNameError
 
 Purpose = Literal["path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge"]
 
@@ -50,9 +50,7 @@ class PathName:
 
 def path_key(key: Key, name: PathName, purpose: Purpose = "path") -> bytes:
     """Return K(purpose) of one path."""
-    if not isinstance(key, Key):
-        raise KeyFileError("the key must be a relaxdp.Key, from Key.load(path) or Key.generate().")
-    return key.derive(name.info(purpose))
+    return as_key(key).derive(name.info(purpose))
 
 
 def bridge_key(key: Key, name: PathName, lower: Fraction, middle: Fraction, upper: Fraction) -> bytes:

@@ -18,6 +18,18 @@ from relaxdp.encode.protocol import Encoding, Truths
 from relaxdp.errors import UndeclaredValueError, ValuesError
 
 NOTHING = " Nothing was released."
+_MOST_SHOWN = 8
+_LONGEST_SHOWN = 31
+
+# What a column of another kind than the declared values holds, in words.
+_IN_WORDS: tuple[tuple[Any, str], ...] = (
+    (pa.types.is_boolean, "true and false"),
+    (pa.types.is_integer, "whole numbers"),
+    (lambda kind: pa.types.is_floating(kind) or pa.types.is_decimal(kind), "numbers"),
+    (pa.types.is_date, "dates"),
+    (lambda kind: pa.types.is_timestamp(kind) or pa.types.is_time(kind), "times"),
+    (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), "text"),
+)
 
 
 class DeclaredEncoding(Encoding):
@@ -59,9 +71,11 @@ class DeclaredEncoding(Encoding):
             return self._indices_of_objects(list(column), first_row)
         found = self._find_all(column)
         if found is None:
+            what = kind_in_words(column)
             raise UndeclaredValueError(
-                f"the values cannot be compared with the {len(self.values)} declared ones, which are of kind "
-                f"{self.kind}.{NOTHING}"
+                f"the values {f'are {what} and ' if what else ''}cannot be compared with the {len(self.values)} "
+                f"declared ones, which are of kind {self.kind}.{NOTHING}",
+                kind=what,
             )
         if found.null_count:
             row = pc.index(pc.is_null(found), True).as_py()
@@ -99,14 +113,30 @@ class DeclaredEncoding(Encoding):
         return indices
 
     def _undeclared(self, row: int, *, missing: bool = False) -> UndeclaredValueError:
-        what = "is missing, which" if missing else "is"
-        is_not = "is not" if missing else "not"
-        return UndeclaredValueError(
-            f"row {row + 1:,}: the value {what} {is_not} one of the {len(self.values)} declared values.{NOTHING}",
-            row=row + 1,
-            values=len(self.values),
-            **({"missing": True} if missing else {}),
-        )
+        declared = f"one of the {len(self.values)} declared values.{NOTHING}"
+        if missing:
+            sentence = f"row {row + 1:,}: the value is missing, which is not {declared}"
+            return UndeclaredValueError(sentence, row=row + 1, values=len(self.values), missing=True)
+        sentence = f"row {row + 1:,}: the value is not {declared} Declared: {_shown(self.values)}."
+        return UndeclaredValueError(sentence, row=row + 1, values=len(self.values))
+
+
+def _shown(values: Sequence[Any]) -> str:
+    """Return the first declared values, which are public, so that blanks and quotation marks are seen."""
+    texts = [repr(value) for value in values[:_MOST_SHOWN]]
+    texts = [text if len(text) <= _LONGEST_SHOWN + 3 else f"{text[:_LONGEST_SHOWN]}...{text[-1]}" for text in texts]
+    rest = len(values) - len(texts)
+    return ", ".join(texts) + (f" and {rest:,} more" if rest else "")
+
+
+def kind_in_words(column: Any) -> str:
+    """Return what a column or an Arrow type holds; nothing where there is no word for it."""
+    try:
+        kind = column if isinstance(column, pa.DataType) else as_arrow(column_slice(column, 0, 1)).type
+    except (pa.ArrowException, UnicodeError, TypeError):
+        return ""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return next((words for test, words in _IN_WORDS if test(kind)), "")
 
 
 def _is_missing(column: Any, row: int) -> bool:
@@ -127,7 +157,7 @@ def _check(values: Sequence[Any]) -> tuple[str, list[bytes]]:
     if len(kinds) != 1 or None in kinds:
         raise ValuesError(
             "the declared values must be of one kind: whole numbers, text, bytes, UUIDs or numbers "
-            "(write true and false as 'yes' and 'no', or as 1 and 0)."
+            "(true and false as 'true' and 'false', dates as text like '2026-01-31')."
         )
     if kinds == {"integer"} and min(values) < 0 and max(values) >= 2**63:
         raise ValuesError("whole numbers as values must fit into 64 bits, signed or unsigned.")

@@ -123,7 +123,10 @@ class NumericEncoding(Encoding):
             raise RangeError("the function must return one number for each number.")
         outside = ~((results >= self.low) & (results <= self.high))  # so that NaN is outside
         if outside.any():
-            row = first_row + int(np.argmax(outside)) + 1
+            place = int(np.argmax(outside))
+            row = first_row + place + 1
+            if np.isnan(numbers[place]):
+                raise RangeError(f"row {row:,}: the number is missing. Nothing was released.", row=row, missing=True)
             raise RangeError(
                 f"row {row:,}: the number is not within the range {self.low:g} .. {self.high:g}. Nothing was released.",
                 row=row,

@@ -23,7 +23,7 @@ def plot_result(result: Result, axes: Any, *, confidence_level: float, about: Ab
     axes.hlines(rows, low, high, color=BLUE, linewidth=2)
     axes.plot(result.value, rows, "o", color=BLUE, markersize=5)
     axes.set_yticks(rows, [str(label) for label in result.labels])
-    axes.invert_yaxis()
+    axes.set_ylim(len(rows) - 0.5, -0.5)  # half a row of room on both sides: no point lies on the axis
     axes.axvline(0, color=GREY, linewidth=0.8)
     axes.set_xlabel(f"estimated share, with {confidence_level:.0%} intervals about {_named(about)}")
     axes.spines[["top", "right"]].set_visible(False)

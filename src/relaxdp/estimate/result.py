@@ -15,6 +15,13 @@ from relaxdp.errors import CountsError, MissingPartError
 Floats = NDArray[np.float64]
 About = Literal["objects", "population"]
 
+# What noise does once in a billion times: six standard errors of a normal law.
+_NEVER = 1e-9
+IMPLAUSIBLE = (
+    "The reports do not look like reports at this level: an estimate lies farther outside what is possible than noise "
+    "takes it once in a billion times. Were rows chosen by their reports, or is the level mistaken?"
+)
+
 
 def check_about(about: str) -> None:
     """Refuse a meaning of an interval that is not offered."""
@@ -72,6 +79,16 @@ class Result(ABC):
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of intervals with error `tail` on each side, not cut at what is possible."""
 
+    def is_implausible(self) -> bool:
+        """Tell whether an estimate lies so far outside what is possible that these cannot be all reports of a release.
+
+        Then no possible number makes the reports likelier than once in a billion times: the tail of the counts' own law
+        says so, because with few reports an honest estimate may lie many standard errors away.
+        """
+        low, high = self.interval(1 - 2 * _NEVER)
+        margin = 1e-12 * (self.most - self.least) if np.isfinite(self.most) else 0.0
+        return bool(np.any(low >= self.most - margin) or np.any(high <= self.least + margin))
+
     @property
     def std_error(self) -> Floats:
         """The standard errors about these objects."""
@@ -111,4 +128,4 @@ class Result(ABC):
         lines += [f"{label!s:<{width}}  {value:8.4f}  [{a:.4f}, {b:.4f}]" for label, value, a, b in rows]
         if len(self.labels) > 20:
             lines.append(f"... and {len(self.labels) - 20:,} more")
-        return "\n".join(lines)
+        return "\n".join([*lines, IMPLAUSIBLE] if self.is_implausible() else lines)

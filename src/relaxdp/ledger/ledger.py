@@ -11,7 +11,14 @@ from typing import Self
 
 from sqlalchemy import Connection
 
-from relaxdp.errors import BudgetError, EpsilonError, LedgerChangedError, PathNameError, SubjectError
+from relaxdp.errors import (
+    BudgetError,
+    BudgetMissingError,
+    EpsilonError,
+    LedgerChangedError,
+    PathNameError,
+    SubjectError,
+)
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.ledger.account import Account, Balance, add_up
 from relaxdp.ledger.amounts import as_budget
@@ -51,9 +58,10 @@ class Ledger:
     def open(
         cls, where: str | os.PathLike[str], *, timeout: float = 30.0, create: bool = True, clock: Clock = utc_now
     ) -> Self:
-        """Open a ledger by file name or database URL; a new one is created unless `create` forbids it.
+        """Open a ledger by file name or database URL; a new one is begun unless `create` forbids it.
 
-        `timeout` is how many seconds to wait for other processes.
+        A new file appears with the first thing that is written to it. `timeout` is how many seconds to wait for other
+        processes.
         """
         store = store_of(where, timeout=timeout)
         store.prepare(create=create)
@@ -257,9 +265,22 @@ class Ledger:
                 if last_number(connection) < seen:
                     raise ValueError("it went back to an earlier state, as if a backup had been put in its place")
                 account = read_account(connection, subject)
-            yield connection, account
+            try:
+                yield connection, account
+            except BudgetMissingError as problem:
+                if last_number(connection):
+                    raise
+                raise self._never_begun(problem) from None
             number = last_number(connection)
         self._seen = max(self._seen, number)
+
+    def _never_begun(self, problem: BudgetMissingError) -> BudgetMissingError:
+        """Return what to say where nothing ever happened: the ledger may be lost, and a new budget would hide that."""
+        return BudgetMissingError(
+            f"{self._store.absence()}. If this key has released before, restore it (docs/ledger.md); else begin it "
+            "with a budget, like --budget 2 (in Python, budget=2). Nothing was released.",
+            **problem.fields,
+        )
 
     @contextmanager
     def _intact(self) -> Iterator[None]:

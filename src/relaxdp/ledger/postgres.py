@@ -111,6 +111,10 @@ class PostgresStore:
         """Refuse further use."""
         self._engine = None
 
+    def absence(self) -> str:
+        """Say that nothing has happened in it yet."""
+        return f"the ledger {self._name!r} is empty"
+
     def problem(self, what: str) -> LedgerError:
         """Return the error for content that no ledger has written."""
         return self._error(LedgerDamagedError, f"is damaged: {what}")

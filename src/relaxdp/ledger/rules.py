@@ -21,11 +21,13 @@ from relaxdp.errors import (
 )
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.ledger.account import Account, PathState
-from relaxdp.ledger.amounts import difference
+from relaxdp.ledger.amounts import difference, total
 from relaxdp.ledger.events import BudgetSet, Event, LevelReleased, PathOpened
 from relaxdp.ledger.paths import PathFacts, PathIdentity
 
 Request = tuple[PathIdentity, PathFacts, Epsilon]
+
+FORCING = "--force (in Python, force=True) opens a new path"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +76,9 @@ def decide(
     if force and not any(differs(account.path(name), facts, name in changed) for name, facts, _ in requests):
         raise NothingChangedError(
             "nothing differs from what was released before, so no new path is opened. Nothing was released. "
-            "Without forcing, the path goes on."
+            "Without --force (in Python, force=True) the path goes on."
         )
-    charges = []
+    before, charges = account, []
     for identity, facts, epsilon in requests:
         problem = differs(account.path(identity), facts, identity in changed)
         charge, happened = _one(account, identity, facts, as_epsilon(epsilon), problem, again, force, reason, time)
@@ -84,6 +86,10 @@ def decide(
             account = account.after(event)
         events += happened
         charges.append(charge)
+    # Compared once, with what was left before: what the first columns cost is needed now, and not gone already.
+    needed = total(charge.cost for charge in charges)
+    if needed > before.left:
+        raise exceeded(before, needed)
     return Decision(account, tuple(events), tuple(charges))
 
 
@@ -128,8 +134,8 @@ def _one(
     if previous is not None and epsilon < previous and not again:
         raise LevelError(
             f"epsilon may only grow: {identity} is at {epsilon_text(previous)} and {epsilon_text(epsilon)} was asked "
-            "for. A report cannot be taken back; --again re-issues a lower level, which costs nothing. "
-            "Nothing was released.",
+            "for. A report cannot be taken back; --again (in Python, again=True) re-issues a lower level, which costs "
+            "nothing. Nothing was released.",
             release=identity.release,
             attribute=identity.attribute,
             previous=epsilon_text(previous),
@@ -143,10 +149,7 @@ def _one(
     for event in events:
         after = after.after(event)
     assert account.budget is not None  # noqa: S101
-    if cost > account.left:
-        raise exceeded(account, cost)
-    spent = account.spent
-    return Charge(identity, cost, epoch, previous, spent, after.spent, account.budget, is_new), events
+    return Charge(identity, cost, epoch, previous, account.spent, after.spent, account.budget, is_new), events
 
 
 def exceeded(account: Account, cost: Decimal) -> BudgetExceededError:
@@ -169,17 +172,19 @@ def differs(path: PathState | None, facts: PathFacts, changed: bool = False) -> 
     old = path.facts
     if facts.key_fingerprint != old.key_fingerprint:
         return _changed(WrongKeyError, path, "the key", old.key_fingerprint, facts.key_fingerprint)
-    if (facts.encoding, facts.params) != (old.encoding, old.params):
-        what = "the encoding" if facts.encoding != old.encoding else "the list of values (or their order)"
-        given = (facts.encoding, facts.params[:16])
-        return _changed(ValuesChangedError, path, what, " ".join((old.encoding, old.params[:16])), " ".join(given))
+    if facts.encoding != old.encoding:
+        return _changed(ValuesChangedError, path, "the encoding", old.encoding, facts.encoding)
+    if facts.params != old.params:
+        what, give = _PARAMETERS.get(facts.encoding.partition(",")[0], _OF_VALUES)
+        return _changed(ValuesChangedError, path, what, old.params[:16], facts.params[:16], give)
     if facts.id_type != old.id_type:
         return _changed(IdTypeError, path, "the type of the ids", old.id_type, facts.id_type)
     known, given_table = old.table_fingerprint, facts.table_fingerprint
     other = known is not None and given_table is not None and known != given_table
     if changed or (other and not old.growing):
         # Which rows changed is not known here, and must not be: it would be as telling as the change itself.
-        return _changed(TableChangedError, path, "the table (its ids or their truths)", str(known), str(given_table))
+        what = "the table (its ids or their truths)"
+        return _changed(TableChangedError, path, what, str(known), str(given_table), "")
     if facts.growing != old.growing:
         # Either way nobody would look at the rows: a growing table is known by its tags, another by its fingerprint.
         kinds = ("a table that does not grow", "a growing one")
@@ -187,11 +192,26 @@ def differs(path: PathState | None, facts: PathFacts, changed: bool = False) -> 
     return None
 
 
-def _changed(error: type[PathChangedError], path: PathState, what: str, old: str, new: str) -> PathChangedError:
+# What the digest of an encoding's parameters stands for, and what to do about another one: digests tell people nothing.
+_OF_VALUES = (
+    "the list of values (or their order)",
+    ": give the same --values in the same order (in Python, the same mechanism)",
+)
+_PARAMETERS = {
+    "numeric": ("the range of the numbers", ": give the same --range (in Python, the same mechanism)"),
+    "bloom": ("the shape of the reports", ": give the same --params"),
+    "local-hash": ("the list of values, their order or the number of buckets", _OF_VALUES[1]),
+}
+
+
+def _changed(
+    error: type[PathChangedError], path: PathState, what: str, old: str, new: str, give: str | None = None
+) -> PathChangedError:
+    """Return the refusal; `give` is what it says in place of both, where they are digests."""
+    differ = f": {old} is recorded, and this is {new}" if give is None else give
     return error(
-        f"{what} is not what {path.identity} was released with: {old} is recorded, and this is {new}. Nothing was "
-        f"released. Forcing it opens a new path, charged to everyone in addition to the {epsilon_text(path.largest)} "
-        "of the old one.",
+        f"{what} is not what {path.identity} was released with{differ}. Nothing was released. {FORCING}, charged to "
+        f"everyone in addition to the {epsilon_text(path.largest)} of the old one.",
         release=path.identity.release,
         attribute=path.identity.attribute,
         epoch=path.epoch,

@@ -24,7 +24,9 @@ from relaxdp.errors import (
     LedgerLockedError,
     LedgerVersionError,
 )
+from relaxdp.ledger.begun import mark, mark_of
 from relaxdp.ledger.migrate import VERSIONS, migrate, version_of
+from relaxdp.ledger.schema import METADATA
 
 # A commit is on disk before it returns; `fullfsync` says so to macOS, where a sync alone does not.
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON")
@@ -65,41 +67,36 @@ class SqliteStore:
         self._path = Path(path).resolve()
         self._timeout = timeout
         self._engine: Engine | None = _engine(self._path, timeout)
+        self._is_known = False
 
     def prepare(self, *, create: bool) -> None:
-        """Create the file where there is none, check that it is whole, and bring it to the last version."""
-        if not self._path.exists():
-            if not create:
-                raise self._error(LedgerAccessError, "does not exist")
-            self._create()
-        if not self._path.is_file():
-            raise self._error(LedgerAccessError, "is not a file")
-        status = self._path.stat()
-        if status.st_size == 0:  # we never leave an empty file: somebody cut it
-            raise self._error(LedgerDamagedError, "is empty, so it is damaged")
-        if status.st_nlink > 1:
-            raise self._error(LedgerAccessError, "has a second name (a hard link), under which it could be changed")
-        with self.reading() as connection:
-            # SQLite fills up a last page that was cut with zeros; a log may still hold the rest of it.
-            log, page = Path(f"{self._path}-wal"), connection.exec_driver_sql("PRAGMA page_size").scalar_one()
-            cut = status.st_size % page and not (log.exists() and log.stat().st_size)
-            if cut or connection.exec_driver_sql("PRAGMA quick_check(1)").scalar() != "ok":
-                raise self._error(LedgerDamagedError, "is damaged")
-            self._check_version(version := version_of(connection))
-        if version != VERSIONS[-1]:
-            with self.writing() as connection:
-                self._check_version(version_of(connection))
-                _migrate(connection)
+        """Check that the file is whole, and bring it to the last version; a new one is begun by the first write."""
+        if self._is_there():
+            return
+        self._refuse_lost()
+        if not create and not self._is_there():
+            raise self._error(LedgerAccessError, "does not exist")
+        with self._folder():
+            if not os.access(self._path.parent, os.W_OK | os.X_OK):
+                raise self._error(LedgerAccessError, "cannot be created: Permission denied")
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Look at one snapshot."""
-        with self._transaction() as connection:
+        with self._transaction() if self._is_there() else self._nothing() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Take the one write lock before looking, so that what was checked still holds when it is written."""
+        if not self._is_there():
+            with self._folder():
+                if not self._is_there():  # otherwise another process was faster
+                    self._refuse_lost()
+                    with self._beginning() as connection:
+                        yield connection
+                    return
+        self._mark()
         with self._transaction(immediate=True) as connection:
             yield connection
 
@@ -110,6 +107,60 @@ class SqliteStore:
     def problem(self, what: str) -> LedgerError:
         """Return the error for content that no ledger has written."""
         return self._error(LedgerDamagedError, f"is damaged: {what}")
+
+    def absence(self) -> str:
+        """Say that nothing has happened in it yet."""
+        name = repr(str(self._path))
+        return f"the ledger {name} is empty" if self._is_known else f"there is no ledger {name}"
+
+    def _is_there(self) -> bool:
+        """Return whether it was begun. One that others began meanwhile is looked at like one that was there before."""
+        if not self._is_known and self._path.exists():
+            self._check()
+            self._is_known = True
+        return self._is_known
+
+    def _check(self) -> None:
+        if not self._path.is_file():
+            raise self._error(LedgerAccessError, "is not a file")
+        status = self._path.stat()
+        if status.st_size == 0:  # we never leave an empty file: somebody cut it
+            raise self._error(LedgerDamagedError, "is empty, so it is damaged")
+        if status.st_nlink > 1:
+            raise self._error(LedgerAccessError, "has a second name (a hard link), under which it could be changed")
+        with self._transaction() as connection:
+            # SQLite fills up a last page that was cut with zeros; a log may still hold the rest of it.
+            log, page = Path(f"{self._path}-wal"), connection.exec_driver_sql("PRAGMA page_size").scalar_one()
+            cut = status.st_size % page and not (log.exists() and log.stat().st_size)
+            if cut or connection.exec_driver_sql("PRAGMA quick_check(1)").scalar() != "ok":
+                raise self._error(LedgerDamagedError, "is damaged")
+            self._check_version(version := version_of(connection))
+        if version != VERSIONS[-1]:
+            with self._transaction(immediate=True) as connection:
+                self._check_version(version_of(connection))
+                _migrate(connection)
+
+    def _refuse_lost(self) -> None:
+        """Refuse to begin a second ledger in the place of one that was begun: it would forget what was spent."""
+        beside, log = mark_of(self._path), Path(f"{self._path}-wal")
+        marked, logged = beside.exists(), log.exists()
+        if self._path.exists():  # another process has just begun it; the file was there before its mark and its log
+            return
+        if marked:
+            raise self._error(
+                LedgerAccessError,
+                f"is gone: one was begun here ({beside.name!r} says so), and a new one would forget what was spent. "
+                "Restore it, or make it anew as docs/ledger.md says",
+            )
+        if logged:
+            raise self._error(LedgerDamagedError, "is gone, but its log (-wal) is still there")
+
+    def _mark(self) -> None:
+        try:
+            mark(self._path)
+        except PrivateFileError as problem:
+            beside = mark_of(self._path).name
+            raise self._error(LedgerAccessError, f"cannot be used: its mark {beside!r} {problem}") from None
 
     def _check_version(self, version: str | None) -> None:
         if version is None:
@@ -131,34 +182,60 @@ class SqliteStore:
             with connection.begin():
                 yield connection
 
-    def _create(self) -> None:
-        """Make the whole ledger under another name and move it here: nobody ever sees a half-made one."""
+    @contextmanager
+    def _nothing(self) -> Iterator[Connection]:
+        """Look at a ledger in which nothing has happened; there is no file of it yet."""
+        if self._engine is None:
+            raise self._error(LedgerAccessError, "was closed")
+        with create_engine("sqlite://", poolclass=NullPool).connect() as connection:
+            METADATA.create_all(connection)
+            yield connection
+
+    @contextmanager
+    def _folder(self) -> Iterator[None]:
+        """Hold the folder against others who want to begin this ledger."""
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(locked_folder(self._path.parent))
             except PrivateFileError as problem:
                 raise self._error(LedgerAccessError, f"cannot be created: its folder {problem}") from None
-            if self._path.exists():  # another process was faster
-                return
-            if Path(f"{self._path}-wal").exists():
-                raise self._error(LedgerDamagedError, "is gone, but its log (-wal) is still there")
-            made: Path | None = None
-            try:
-                descriptor, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
-                os.close(descriptor)
-                made = Path(name)
-                with self._translated(), _engine(made, self._timeout).connect() as connection:
-                    with connection.begin():
-                        _migrate(connection)
-                    # Outside of a transaction, and after everything else: from here on readers do not wait.
-                    connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
+            yield
+
+    @contextmanager
+    def _beginning(self) -> Iterator[Connection]:
+        """Write the whole ledger, with what happens first, under another name and move it here.
+
+        So nobody ever sees a half-made or an empty one, and nothing is left where the first charge is refused.
+        """
+        if self._engine is None:
+            raise self._error(LedgerAccessError, "was closed")
+        with self._created():
+            descriptor, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
+        os.close(descriptor)
+        made = Path(name)
+        try:
+            with self._translated(), _engine(made, self._timeout).connect() as plain:
+                connection = plain.execution_options(immediate=True)
+                with connection.begin():
+                    _migrate(connection)
+                    yield connection
+                # Outside of a transaction, and after everything else: from here on readers do not wait.
+                connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
+            with self._created():
                 made.replace(self._path)
                 sync_folder(self._path.parent)
-            except OSError as problem:
-                raise self._error(LedgerAccessError, f"cannot be created: {problem.strerror}") from None
-            finally:
-                for suffix in ("", "-wal", "-shm", "-journal") if made else ():
-                    Path(f"{made}{suffix}").unlink(missing_ok=True)
+            self._is_known = True
+            self._mark()
+        finally:
+            for suffix in ("", "-wal", "-shm", "-journal"):
+                Path(f"{made}{suffix}").unlink(missing_ok=True)
+
+    @contextmanager
+    def _created(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            raise self._error(LedgerAccessError, f"cannot be created: {problem.strerror}") from None
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

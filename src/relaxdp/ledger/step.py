@@ -12,7 +12,7 @@ from relaxdp.ledger.account import Account, PathState
 from relaxdp.ledger.amounts import difference
 from relaxdp.ledger.events import Event, LevelReleased, PathOpened
 from relaxdp.ledger.paths import PathFacts, PathIdentity
-from relaxdp.ledger.rules import Charge, Decision, differs, exceeded, first_budget
+from relaxdp.ledger.rules import FORCING, Charge, Decision, differs, exceeded, first_budget
 
 _STEPPED = ", algorithm 1"
 
@@ -86,7 +86,7 @@ def _check(path: PathState, facts: PathFacts, old: Decimal, epsilon: Decimal) ->
     known = replace(path.facts, encoding=stepped(path.facts.encoding))
     problem = differs(replace(path, facts=known), facts)
     if problem is not None:
-        text = problem.message.split(" Forcing it ", maxsplit=1)[0]  # a new path cannot begin with old reports
+        text = problem.message.partition(f" {FORCING}")[0]  # a new path cannot begin with old reports
         raise type(problem)(text, **problem.fields)
     if path.facts.encoding == facts.encoding and path.largest == epsilon:
         raise already_released(path.identity, epsilon)

@@ -25,13 +25,19 @@ class Store(Protocol):
     """
 
     def prepare(self, *, create: bool) -> None:
-        """Bring the schema to the last version, in a new place only with `create`; refuse what cannot be used."""
+        """Bring the schema to the last version, in a new place only with `create`; refuse what cannot be used.
+
+        A file is not even there before something is written: nobody takes an empty one for a ledger that was kept.
+        """
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Look at one consistent state."""
 
     def writing(self) -> AbstractContextManager[Connection]:
         """Hold the ledger against all other writers; on a normal exit everything is on disk, otherwise nothing."""
+
+    def absence(self) -> str:
+        """Say of a ledger in which nothing has happened that it is empty, or not even there."""
 
     def problem(self, what: str) -> LedgerError:
         """Return the error for content that no ledger has written."""

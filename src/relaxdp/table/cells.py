@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from relaxdp.draw.canonical import kind_of
 from relaxdp.errors import CountsError, DescriptionError, TableFileError
 from relaxdp.table.formats import Format
+from relaxdp.table.interrupts import interruptible
 from relaxdp.table.released_files import Axis, ReleasedFile, comparable_type
 
 MOST_GROUPS = 1_000
@@ -181,6 +182,20 @@ class Cells:
             raise CountsError(f"the table would have {cells:,} cells, and at most {MOST_CELLS:,} are counted.")
 
 
+def check_ids(connection: Any, files: Sequence[ReleasedFile]) -> None:
+    """Refuse a file that a person described and that has an object twice; among several files that is seen anyway."""
+    if len(files) > 1 or not files[0].is_told:
+        return
+    source = files[0].relation(connection, "ids", {"id": files[0].description.id_column})
+    ids = f"SELECT {_id(files[0])} AS id, count(*) AS times FROM {source} AS source GROUP BY ALL"  # noqa: S608
+    wrong = "coalesce(max(times), 0) > 1 OR count(id) < count(*)"
+    ((is_wrong,),) = connection.execute(f"SELECT {wrong} FROM ({ids})").fetchall()  # noqa: S608
+    if is_wrong:
+        raise CountsError(
+            f"an id stands in two rows of {str(files[0].path)!r}, or is missing: one id is one object, and counts once."
+        )
+
+
 def _refuse_undeclared(axis: Axis, undeclared: int, total: int) -> None:
     if undeclared:
         verb = "reports are" if undeclared > 1 else "report is"
@@ -267,12 +282,12 @@ def database(paths: Sequence[Path], memory_limit: str) -> Iterator[Any]:
             "autoload_known_extensions": False,
             "python_enable_replacements": False,
         }
-        with duckdb.connect(":memory:", config=settings) as connection:
+        with duckdb.connect(":memory:", config=settings) as connection, interruptible():
             try:
                 connection.execute("SET enable_progress_bar = false")  # it would draw into what a program reads
                 yield connection
             except duckdb.InterruptException:
-                raise KeyboardInterrupt from None
+                raise
             except duckdb.OutOfMemoryException:
                 sentence = f"counting takes more memory or disk than there is ({memory_limit} of memory are used)."
             except duckdb.Error:

@@ -7,6 +7,7 @@ DuckDB groups within a memory limit, on disk where they do not fit. Names from a
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,10 @@ from relaxdp.estimate.cross import CrossTable
 from relaxdp.estimate.result import Result
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.threshold import retention
-from relaxdp.table.cells import Cells, Integers, database
+from relaxdp.table.cells import Cells, Integers, check_ids, database
 from relaxdp.table.packed_counting import count_packed, is_packed
 from relaxdp.table.released_files import Axis, ReleasedFile, axis_of, check_pair, open_all
+from relaxdp.table.row_check import ON_COMMAND_LINE, check_rows
 
 MEMORY_LIMIT = "1GB"
 
@@ -68,10 +70,18 @@ class PairTally:
 
 
 def count(
-    paths: Sequence[Path], *, column: str | None = None, by: str | None = None, memory_limit: str = MEMORY_LIMIT
+    paths: Sequence[Path],
+    *,
+    column: str | None = None,
+    by: str | None = None,
+    told: Sequence[Path] = (),
+    memory_limit: str = MEMORY_LIMIT,
 ) -> Tally:
-    """Count a released column of one or many files, for each value of the kept column `by` if one is named."""
-    return count_opened(open_all(paths), column=column, by=by, memory_limit=memory_limit)
+    """Count a released column of one or many files, for each value of the kept column `by` if one is named.
+
+    `told` are released files, one for each, that say what the files hold: a person vouches for the rows.
+    """
+    return count_opened(_whole(paths, told), column=column, by=by, memory_limit=memory_limit)
 
 
 def count_opened(
@@ -83,6 +93,7 @@ def count_opened(
         for file in files:
             file.check_kept(by)
     with database([file.path for file in files], memory_limit) as connection:
+        check_ids(connection, files)
         if is_packed(axis):
             return Tally(axis, count_packed(connection, files, axis, by))
         cells = Cells(connection, files, [axis], by)
@@ -91,10 +102,15 @@ def count_opened(
 
 
 def count_pairs(
-    paths: Sequence[Path], *, column: str | None = None, cross: str, memory_limit: str = MEMORY_LIMIT
+    paths: Sequence[Path],
+    *,
+    column: str | None = None,
+    cross: str,
+    told: Sequence[Path] = (),
+    memory_limit: str = MEMORY_LIMIT,
 ) -> PairTally:
     """Count the pairs of two released columns. They may stand in different files: the ids bring them together."""
-    return count_opened_pairs(open_all(paths), column=column, cross=cross, memory_limit=memory_limit)
+    return count_opened_pairs(_whole(paths, told), column=column, cross=cross, memory_limit=memory_limit)
 
 
 def count_opened_pairs(
@@ -109,6 +125,7 @@ def count_opened_pairs(
     rows, columns = (axis_of(files, [pair[place] for pair in names]) for place in (0, 1))
     check_pair(rows, columns)
     with database([file.path for file in files], memory_limit) as connection:
+        check_ids(connection, files)
         cells = Cells(connection, files, [rows, columns], None)
     table = cells.table(1, len(rows.levels), len(rows.labels), len(columns.levels), len(columns.labels))[0]
     tables = {}
@@ -124,6 +141,14 @@ def count_opened_pairs(
                     column_support=columns.mechanism.encoding.support(retention(column_level)),
                 )
     return PairTally(rows, columns, tables)
+
+
+def _whole(paths: Sequence[Path], told: Sequence[Path]) -> list[ReleasedFile]:
+    """Open files, or refuse those that have other rows than they were released with."""
+    files = open_all(paths, told)
+    way_out = {file.path: f"{ON_COMMAND_LINE} {shlex.quote(str(file.path))}" for file in files}
+    check_rows([(repr(str(file.path)), way_out[file.path], file.counted()) for file in files])
+    return files
 
 
 def _counts(axis: Axis, levels: Integers) -> Counts:

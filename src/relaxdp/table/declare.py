@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from relaxdp.errors import DeriveError, ValuesError
 from relaxdp.front import Mechanism, Numeric, mechanism
-from relaxdp.table.derive import Bins, Nulls, Numbers, ValueMap, declared_values
-from relaxdp.table.request import ColumnRequest, Derivation
+from relaxdp.table.derive import Bins, Nulls, Numbers, Texts, ValueMap, declared_values, is_spelled
+from relaxdp.table.request import ColumnRequest, Derivation, check_column, plain_type
 
 _MOST_PUBLIC = 100_000
 
@@ -52,11 +52,15 @@ class Declaration:
                 f"say what {self.column!r} can be: its values, a range, bins or a map (one of them). Values are not "
                 "read from the data, which would betray them, unless you say that they are public."
             )
+        check_column(table.schema, self.column)
         derivations: list[Derivation] = []
         made: Mechanism
         if self.range is not None:
             if self.nulls is not None:
-                raise DeriveError("numbers in a range have no value for what is missing: such rows are refused.")
+                raise DeriveError(
+                    "numbers in a range have no value for what is missing: use --bins with --nulls, which makes "
+                    "classes of numbers and one of what is missing. Nothing was released."
+                )
             made, derivations = Numeric(*self.range), [Numbers()]
         elif self.bins is not None:
             bins = Bins(tuple(self.bins))
@@ -65,10 +69,10 @@ class Declaration:
             value_map = ValueMap.read(self.map)
             made, derivations = self._mechanism(self._with_nulls(value_map.labels)), [value_map]
         else:
-            kind = table.schema.field(self.column).type if self.column in table.schema.names else pa.string()
-            texts = self.values if self.values is not None else None
-            values = declared_values(texts, kind) if texts is not None else _public_values(table, self.column)
+            kind = table.schema.field(self.column).type
+            values = _public_values(table, self.column) if self.values is None else declared_values(self.values, kind)
             made = self._mechanism(self._with_nulls(values))
+            derivations = [Texts()] if is_spelled(kind) else []
         if self.nulls is not None:
             derivations.append(Nulls(self.nulls))
         return ColumnRequest(self.column, made, derivations)
@@ -83,6 +87,24 @@ class Declaration:
         return texts if self.nulls in texts else [*texts, self.nulls]
 
 
+def values_from_text(text: str) -> list[str]:
+    """Return declared values from a text like a,b,c; what looks like a mistake is refused, a file takes it as it is."""
+    values = text.split(",")
+    for value in values:
+        if value[:1] == '"' or value[-1:] == '"':
+            raise ValuesError(
+                f"--values is cut at every comma and takes quotation marks as they are, so that {value!r} would be one "
+                "of the values. --values-file FILE takes such values, one a line. Nothing was released."
+            )
+        if value != value.strip():
+            without = ",".join(each.strip() for each in values)
+            raise ValuesError(
+                f"--values would declare {value!r}, with a blank at its end: write {without} without blanks. "
+                "--values-file FILE takes values as they are, one a line. Nothing was released."
+            )
+    return values
+
+
 def values_from_file(path: Path) -> list[str]:
     """Return declared values from a text file, one a line, in order; empty lines do not count."""
     try:
@@ -93,9 +115,14 @@ def values_from_file(path: Path) -> list[str]:
 
 
 def _public_values(table: Declarable, column: str) -> list[Any]:
-    if column not in table.schema.names:
-        return []
+    kind = plain_type(table.schema.field(column).type)
+    if pa.types.is_temporal(kind) and not is_spelled(kind):
+        raise ValuesError(
+            f"{column!r} is of type {kind}, of which no values can be declared: release a column of dates or text that "
+            "is made from it. Nothing was released."
+        )
     found = table.distinct(column, _MOST_PUBLIC)
     if len(found) > _MOST_PUBLIC:
         raise ValuesError(f"{column!r} has more than {_MOST_PUBLIC:,} different values. Declare them, or use bins.")
-    return sorted(found)
+    ordered = sorted(found)
+    return pa.array(ordered, kind).cast(pa.string()).to_pylist() if is_spelled(kind) else ordered

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaxdp.errors import DeriveError, UndeclaredValueError
+from relaxdp.errors import DeriveError, RangeError, RelaxdpError, UndeclaredValueError, ValuesError
 
 Column = Any
 
@@ -63,6 +63,8 @@ class ValueMap:
     """A value becomes another one, by a table of two columns; several may become the same."""
 
     pairs: tuple[tuple[str, str], ...]
+    name: str = ""
+    """Where the table was read from, for refusals."""
 
     @classmethod
     def read(cls, path: Path) -> ValueMap:
@@ -76,7 +78,7 @@ class ValueMap:
             raise DeriveError(f"the map {str(path)!r} must have two columns: value, what it becomes.")
         if len({row[0] for row in rows}) != len(rows):
             raise DeriveError(f"the map {str(path)!r} names a value twice.")
-        return cls(tuple((row[0], row[1]) for row in rows))
+        return cls(tuple((row[0], row[1]) for row in rows), str(path))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -84,11 +86,20 @@ class ValueMap:
         return tuple(dict.fromkeys(target for _, target in self.pairs))
 
     def __call__(self, column: Column, first_row: int) -> Column:
-        """Return the mapped column; a value that the map does not name is missing afterwards, and refused as such."""
+        """Return the mapped column. What was missing stays missing; a value that the map does not name is refused."""
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         sources = pa.array([source for source, _ in self.pairs])
         found = pc.index_in(column.cast(pa.string()), value_set=sources)
+        unnamed = pc.and_(pc.is_valid(column), pc.is_null(found))
+        row = pc.index(unnamed, True).as_py()
+        if row >= 0:
+            spelled = ", where a column of true and false is written as true and false"
+            raise UndeclaredValueError(
+                f"row {first_row + row + 1:,}: the value is not in the map {self.name!r}"
+                f"{spelled if pa.types.is_boolean(column.type) else ''}. Nothing was released.",
+                row=first_row + row + 1,
+            )
         targets = pa.array([self.labels.index(target) for _, target in self.pairs], type=pa.int32())
         return pa.DictionaryArray.from_arrays(pc.take(targets, found), pa.array(self.labels))
 
@@ -102,15 +113,42 @@ class Numbers:
         return as_numbers(column, first_row)
 
 
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """True, false and dates become text, as `true`, `false` and `2026-01-31`; other columns stay as they are.
+
+    The values of such a column are declared like this, and it takes the path that text of this spelling takes.
+    """
+
+    def __call__(self, column: Column, first_row: int) -> Column:
+        """Return text."""
+        if not is_spelled(column.type):
+            return column
+        return (column.dictionary_decode() if pa.types.is_dictionary(column.type) else column).cast(pa.string())
+
+
+def is_spelled(kind: Any) -> bool:
+    """Tell whether a column of this type is released as text: it has no kind of value that is declared as it is."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_boolean(kind) or pa.types.is_date(kind))
+
+
 @contextmanager
-def way_out(words: str) -> Iterator[None]:
-    """Let the refusal of a missing value name the way out: on the command line it is another one than for a frame."""
+def way_out(*, value: str, number: str, kinds: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Let a refusal name the way out: on the command line it is another one than for a frame.
+
+    There is one for a missing value, one for a missing number, and those for columns of another kind than their values.
+    """
     try:
         yield
-    except UndeclaredValueError as problem:
-        if "missing" not in problem.fields:
+    except (UndeclaredValueError, RangeError, ValuesError) as problem:
+        words = (kinds or {}).get(problem.fields.get("kind", ""))
+        if "missing" in problem.fields:
+            words = number if isinstance(problem, RangeError) else value
+        if not words:
             raise
-        raise UndeclaredValueError(f"{problem.message} {words}", **problem.fields) from None
+        refusal: RelaxdpError = type(problem)(f"{problem.message} {words}", **problem.fields)
+        raise refusal from None
 
 
 def as_numbers(column: Column, first_row: int) -> Column:

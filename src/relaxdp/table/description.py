@@ -6,6 +6,7 @@ It travels in the schema metadata of Parquet and Arrow IPC files under the name 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 from collections.abc import Mapping
@@ -22,6 +23,8 @@ from relaxdp.law.threshold import ONE
 from relaxdp.ledger.step import stepped
 
 METADATA_KEY = b"relaxdp"
+# Where Spark's own writer puts the metadata of columns.
+SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 VERSION = 1
 
 
@@ -124,25 +127,45 @@ class ColumnDescription:
 
 @dataclass(frozen=True, slots=True)
 class FileDescription:
-    """All released columns of one file, by name, and which column holds the ids."""
+    """All released columns of one file, by name, which column holds the ids, and how many rows were released."""
 
     id_column: str
     columns: dict[str, ColumnDescription]
+    rows: int | None = field(default=None, kw_only=True, compare=False)
+    """Of the whole table, also where a file is a part of it. None is said by files of earlier versions, and by a person
+    who vouches for rows that were chosen."""
 
     def dumps(self) -> str:
         """Return the description as one JSON text."""
         columns = {name: column.to_json() for name, column in self.columns.items()}
-        return json.dumps({"id": self.id_column, "columns": columns}, ensure_ascii=False)
+        rows = {} if self.rows is None else {"rows": self.rows}
+        return json.dumps({"id": self.id_column, "columns": columns, **rows}, ensure_ascii=False)
 
     @classmethod
     def loads(cls, text: str | bytes) -> FileDescription:
         """Read it back."""
         try:
             content = json.loads(text)
-            id_column, columns = content["id"], content["columns"].items()
+            id_column, columns, rows = content["id"], content["columns"].items(), _rows(content)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise DescriptionError("the file's relaxdp description is damaged.") from None
-        return cls(id_column, {name: ColumnDescription.from_json(column) for name, column in columns})
+        return cls(id_column, {name: ColumnDescription.from_json(column) for name, column in columns}, rows=rows)
+
+    def is_said_by(self, text: str | bytes) -> bool:
+        """Tell whether a text says the same, whatever rows either of them speaks of."""
+        with contextlib.suppress(ValueError, TypeError, RecursionError):
+            return {**json.loads(text), "rows": None} == {**json.loads(self.dumps()), "rows": None}
+        return False
+
+
+def _rows(content: Mapping[str, Any]) -> int | None:
+    """Return the stated number of rows, where there is one."""
+    stated = content.get("rows")
+    if stated is None:
+        return None
+    if type(stated) is not int or stated < 0:
+        raise ValueError("rows are counted from 0")
+    return stated
 
 
 def _retention(content: Mapping[str, Any]) -> Fraction | None:
@@ -154,6 +177,26 @@ def _retention(content: Mapping[str, Any]) -> Fraction | None:
     if stated != str(exact):
         raise ValueError("retention and threshold are two levels")
     return exact
+
+
+def description_in(metadata: Mapping[bytes, bytes]) -> FileDescription | None:
+    """Return the description in the metadata of a schema or a file, wherever relaxdp, pandas or Spark put it."""
+    text: Any = metadata.get(METADATA_KEY)
+    if text is None and SPARK_KEY in metadata:
+        return described_by_spark(metadata[SPARK_KEY])
+    text = described_by_pandas(metadata) if text is None else text
+    return None if text is None else FileDescription.loads(text)
+
+
+def described_by_pandas(metadata: Mapping[bytes, bytes]) -> str | None:
+    """Return the text that pandas put among the attributes of a frame, in a schema or in a file; else None."""
+    try:
+        found = json.loads(metadata.get(b"pandas", b"{}")).get("attributes") or {}
+        found = found or json.loads(metadata.get(b"PANDAS_ATTRS", b"{}"))
+        text = found.get(METADATA_KEY.decode())
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return text if isinstance(text, str) else None
 
 
 def described_by_spark(schema: str | bytes) -> FileDescription | None:
@@ -173,7 +216,8 @@ def described_columns(parts: Mapping[str, FileDescription]) -> FileDescription:
     Spark's metadata goes along when a column gets another name: two levels of one column may stand side by side.
     """
     first = next(iter(parts.values()))
-    return FileDescription(first.id_column, {name: next(iter(part.columns.values())) for name, part in parts.items()})
+    columns = {name: next(iter(part.columns.values())) for name, part in parts.items()}
+    return FileDescription(first.id_column, columns, rows=first.rows)
 
 
 def typed(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ import pyarrow.ipc as pa_ipc
 import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError
-from relaxdp.table.description import METADATA_KEY, FileDescription, described_by_spark
+from relaxdp.table.description import METADATA_KEY, FileDescription, description_in
+from relaxdp.table.file_metadata import fill_in, padded, parquet_metadata
 
 BATCH_ROWS = 1 << 18
 
@@ -37,10 +39,6 @@ _ENDINGS = {
     ".feather": Format.IPC,
     ".ipc": Format.IPC,
 }
-
-
-# Where Spark's own writer puts the metadata of columns.
-_SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 def format_of(path: Path) -> Format:
@@ -71,6 +69,18 @@ def sidecar_of(path: Path) -> Path:
     return path.with_name(path.name + ".relaxdp.json")
 
 
+def csv_rows(path: Path) -> int:
+    """Return how many rows a CSV file has that we wrote, whatever it is called; a kept text may have line breaks."""
+    with path.open(newline="", encoding="utf-8") as text:
+        header = next(csv.reader(text))
+    parsing = pa_csv.ParseOptions(newlines_in_values=True)
+    options = pa_csv.ConvertOptions(
+        column_types={name: pa.string() for name in header}, include_columns=header[:1], check_utf8=False
+    )
+    with pa_csv.open_csv(path, parse_options=parsing, convert_options=options) as reader:
+        return sum(batch.num_rows for batch in reader)
+
+
 class Input:
     """A table to be read: its schema, how many rows (where the format says so), and its batches."""
 
@@ -99,6 +109,13 @@ class Input:
         if self.format is Format.PARQUET:
             return sum(int(pa_parquet.read_metadata(file).num_rows) for file in self._files)
         return None
+
+    def counted(self) -> int:
+        """Return how many rows there are, by reading the table where its format does not say so."""
+        if self.rows is None:
+            with contextlib.closing(self.batches(self.schema.names[:1])) as batches:
+                self.rows = sum(batch.num_rows for batch in batches)
+        return self.rows
 
     def batches(self, columns: Sequence[str]) -> Generator[Any]:
         """Return the rows of some columns as record batches, in order."""
@@ -152,10 +169,7 @@ class Input:
         metadata = self.schema.metadata or {}
         if METADATA_KEY not in metadata and self.format is Format.PARQUET:  # where polars puts it
             metadata = (pa_parquet.read_metadata(self._files[0]).metadata or {}) | metadata
-        text = metadata.get(METADATA_KEY)
-        if text is None and _SPARK_KEY in metadata:
-            return described_by_spark(metadata[_SPARK_KEY])
-        return None if text is None else FileDescription.loads(text)
+        return description_in(metadata)
 
 
 def released(path: Path) -> tuple[Input, FileDescription]:
@@ -168,18 +182,22 @@ def released(path: Path) -> tuple[Input, FileDescription]:
 
 
 class Output:
-    """A released table being written to a temporary place; nothing is there under its own name until it is renamed."""
+    """A released table being written to a temporary place; nothing is there under its own name until it is renamed.
+
+    It says how many rows it holds, except where the description does: then it is a part of a table that has so many.
+    """
 
     def __init__(self, path: Path, kind: Format, schema: Any, description: FileDescription) -> None:
-        self._kind, self._text = kind, description.dumps()
-        self.schema = schema.with_metadata(None if kind is Format.CSV else {METADATA_KEY: self._text.encode()})
-        self._file = path.open("wb")
+        self._kind, self._description, self._rows, self._is_closed = kind, description, 0, False
+        self.schema = schema.with_metadata(None)
+        self._file = path.open("w+b")
         if kind is Format.PARQUET:
             self._writer: Any = pa_parquet.ParquetWriter(
                 self._file, self.schema, compression="zstd", compression_level=1, store_schema=True
             )
         elif kind is Format.IPC:
-            self._writer = pa_ipc.new_file(self._file, self.schema)
+            self._room = padded(replace(description, rows=0))
+            self._writer = pa_ipc.new_file(self._file, schema.with_metadata({METADATA_KEY: self._room}))
         else:
             # Packed reports alone: an id must be read back as the id that it is.
             self._packed = {name for name in description.columns if _is_packed(self.schema, name)}
@@ -189,6 +207,7 @@ class Output:
 
     def write(self, batch: Any) -> None:
         """Write one batch."""
+        self._rows += batch.num_rows
         if self._kind is not Format.CSV:
             self._writer.write_batch(batch)
         elif not self._write_text(batch):
@@ -206,9 +225,19 @@ class Output:
         return True
 
     def close(self) -> None:
-        """Write what is left. The caller makes the file durable."""
+        """Write what is left, and what the file says about itself. The caller makes the file durable."""
+        if self._kind is Format.PARQUET:
+            self._writer.add_key_value_metadata(parquet_metadata(self.schema, self._described))
         self._writer.close()
+        self._is_closed = True
+        if self._kind is Format.IPC:
+            fill_in(self._file, self._room, padded(self._described))
         self._file.flush()
+
+    @property
+    def _described(self) -> FileDescription:
+        rows = self._description.rows
+        return replace(self._description, rows=self._rows if rows is None else rows)
 
     def descriptor(self) -> int:
         """Return the file's descriptor, to wait for the disk."""
@@ -217,7 +246,8 @@ class Output:
     def abandon(self) -> None:
         """Close the file, finished or not; an unfinished one is about to be removed."""
         with contextlib.suppress(Exception):  # Arrow's writers would complain later that their file is gone
-            self._writer.close()
+            if not self._is_closed:  # one of Arrow files would write its foot again
+                self._writer.close()
         with contextlib.suppress(OSError):  # a full disk refuses the last bytes here too
             self._file.close()
 

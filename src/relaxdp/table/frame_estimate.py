@@ -17,10 +17,11 @@ from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.table.counting import count_opened, count_opened_pairs
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import BATCH_ROWS, Format, Input
-from relaxdp.table.frame_description import Said, description_of, said_by
+from relaxdp.table.frame_description import description_of, said_by, vouched
 from relaxdp.table.frame_kinds import Frame
 from relaxdp.table.released_files import ReleasedFile
 from relaxdp.table.request import id_type_of
+from relaxdp.table.row_check import IN_PYTHON, check_rows
 
 
 class FrameInput(Input):
@@ -39,18 +40,18 @@ class FrameInput(Input):
 
 def told(
     frames: int, column: str | None, description: Any, mechanism: Mechanism | None, epsilon: Epsilon | None
-) -> list[Said | None]:
+) -> list[FileDescription | None]:
     """Return what a person says about each frame, None where the frame says it itself."""
     if mechanism is None and epsilon is None:
         given = list(description) if isinstance(description, list | tuple) else [description] * frames
         if len(given) != frames or (frames > 1 and description is not None and given[0] is description):
             raise DescriptionError("several frames have several levels: give a list with a description for each.")
-        return [None if each is None else Said(description_of(each)) for each in given]
+        return [None if each is None else vouched(each) for each in given]
     if mechanism is None or epsilon is None or column is None or description is not None or frames > 1:
         raise DescriptionError(
             "mechanism= and epsilon= go together, with the column's name and one frame; otherwise say description=."
         )
-    return [Said(FileDescription("", {column: _described(column, mechanism, epsilon)}))]
+    return [FileDescription("", {column: _described(column, mechanism, epsilon)})]
 
 
 def _described(column: str, mechanism: Mechanism, epsilon: Epsilon) -> ColumnDescription:
@@ -72,7 +73,7 @@ def _described(column: str, mechanism: Mechanism, epsilon: Epsilon) -> ColumnDes
 
 def estimate_frames(
     natives: Sequence[Any],
-    said: Sequence[Said | None],
+    said: Sequence[FileDescription | None],
     *,
     column: str | None,
     by: str | None,
@@ -92,6 +93,7 @@ def estimate_frames(
         _opened(name, native, told, wanted, ids=len(natives) > 1)
         for name, native, told in zip(names, natives, said, strict=True)
     ]
+    check_rows([(str(file.path), IN_PYTHON, file.counted()) for file in files])
     if cross is not None:
         return count_opened_pairs(files, column=column, cross=cross).estimate(method)
     groups = count_opened(files, column=column, by=by).groups
@@ -99,13 +101,13 @@ def estimate_frames(
     return found if by is not None else found[None]
 
 
-def _opened(name: str, native: Any, told: Said | None, wanted: list[str], *, ids: bool) -> ReleasedFile:
+def _opened(name: str, native: Any, told: FileDescription | None, wanted: list[str], *, ids: bool) -> ReleasedFile:
     frame = Frame(native)
-    said = told or said_by(native) or Said(description_of(native))  # the last of which refuses
-    columns = {each: column for each, column in said.description.columns.items() if each in frame.names}
+    said = told or said_by(native) or description_of(native)  # the last of which refuses
+    columns = {each: column for each, column in said.columns.items() if each in frame.names}
     if not columns:
         raise DescriptionError(f"{name} has none of the released columns that its description speaks of.")
-    known = replace(said.description, columns=columns)
+    known = replace(said, columns=columns)
     needed = [each for each in frame.names if each in columns or each in wanted]
     has_ids = known.id_column in frame.names
     if ids and not has_ids:
@@ -116,22 +118,11 @@ def _opened(name: str, native: Any, told: Said | None, wanted: list[str], *, ids
     look_at_ids = has_ids and (ids or told is not None)
     needed += [known.id_column] if look_at_ids else []
     frame.load(list(dict.fromkeys(needed)))
-    _check_rows(name, frame.rows, said)
     table = frame.arrow(list(dict.fromkeys(needed)))
     if look_at_ids:
         _check_ids(name, known, table.column(known.id_column))
-    return ReleasedFile(Path(name), FrameInput(name, frame.names, table), known)
-
-
-def _check_rows(name: str, rows: int, said: Said) -> None:
-    """Refuse a frame that lost or gained rows: metadata outlives a filter, and a filter by reports biases them."""
-    if said.rows is not None and said.rows != rows:
-        raise DescriptionError(
-            f"{name} had {said.rows:,} rows when it was released, and has {rows:,} now. by= makes groups of a kept "
-            "column. If rows were chosen without a look at released columns, say description=rx.description(frame).",
-            released_rows=said.rows,
-            rows=rows,
-        )
+    counted = FrameInput(name, frame.names, table)
+    return ReleasedFile(Path(name), counted, known, said=[(known, counted)])
 
 
 def _check_ids(name: str, known: FileDescription, ids: pa.ChunkedArray) -> None:

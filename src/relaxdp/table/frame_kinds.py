@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import kind_of
 from relaxdp.errors import ColumnError
+from relaxdp.table.interrupts import is_interrupt
 
 KINDS = "pandas, polars (also lazy), pyarrow tables and DuckDB relations"
 
@@ -115,7 +116,9 @@ def quietly(work: Callable[[], Any]) -> Any | None:
         return work()
     except MemoryError:
         raise
-    except Exception:
+    except Exception as problem:
+        if is_interrupt(problem):
+            raise KeyboardInterrupt from None
         return None
 
 

@@ -16,18 +16,22 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.key import Key
 from relaxdp.draw.repeats import refuse_repeats
-from relaxdp.errors import ObjectIdError, UnknownColumnError, ValuesError
+from relaxdp.errors import DescriptionError, ObjectIdError, UnknownColumnError, ValuesError
 from relaxdp.front import Mechanism, Numeric
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
 from relaxdp.table.charging import Account, charge, epoch_names, plan_epochs
-from relaxdp.table.derive import Numbers, way_out
+from relaxdp.table.derive import Numbers, Texts, way_out
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import BATCH_ROWS
-from relaxdp.table.frame_description import Said, describe
+from relaxdp.table.frame_description import describe, said_by
 from relaxdp.table.frame_kinds import Frame
 from relaxdp.table.order import IdOrder, NotAscendingError
+from relaxdp.table.refusals import no_truth, refuse_rowless, reports_among
 from relaxdp.table.request import ColumnRequest, ReleaseRequest, id_type_of, plain_type
+
+VALUE_WAY_OUT = "fillna (fill_null in polars) makes it a value, which must be declared."
+NUMBER_WAY_OUT = "Classes of numbers are declared values, and can have one for what is missing."
 
 
 def requested(
@@ -49,8 +53,8 @@ def requested(
 def _column(name: Any, mechanism: Any) -> ColumnRequest:
     if not isinstance(name, str) or not isinstance(mechanism, Mechanism):
         raise _say_columns()
-    # Numbers may be written as text, as in files.
-    return ColumnRequest(name, mechanism, [Numbers()] if isinstance(mechanism, Numeric) else [])
+    # Numbers may be written as text, and true, false and dates are declared as text, as in files.
+    return ColumnRequest(name, mechanism, [Numbers() if isinstance(mechanism, Numeric) else Texts()])
 
 
 def _say_columns() -> ValuesError:
@@ -84,11 +88,14 @@ def release_frame(native: Any, request: ReleaseRequest, account: Account | None,
     """
     frame = Frame(native)
     _check_columns(request, frame)
+    refuse_released_frame(native, request)
     frame.load(request.input_columns())
+    refuse_rowless(frame.rows)
     request, keep = replace(request, keep=()), request.keep  # what is kept need not pass through Arrow
     table = frame.arrow(request.input_columns())
     id_type = _id_type(request, table)
-    with way_out("fillna (fill_null in polars) makes it a value, which must be declared."):
+    request.check_columns(table.schema)
+    with way_out(value=VALUE_WAY_OUT, number=NUMBER_WAY_OUT):
         epochs = plan_epochs(request, account, id_type, lambda: _draw(request, table, None, threads)[1])
         names = epoch_names(request.release, epochs)
         reports, prints = _draw(request, table, names, threads)
@@ -96,9 +103,20 @@ def release_frame(native: Any, request: ReleaseRequest, account: Account | None,
     result = frame.released(
         order, [request.id_column, *keep], reports, [request.id_column, *reports.column_names, *keep]
     )
-    result = describe(result, Said(request.description(id_type, names), len(order)))
+    result = describe(result, replace(request.description(id_type, names), rows=len(order)))
     charge(request, account, id_type, prints, epochs)
     return result
+
+
+def refuse_released_frame(native: Any, request: ReleaseRequest) -> None:
+    """Refuse to take the reports of a released frame for the truth, as `refuse_reports` does for files."""
+    columns = [each.column for each in request.columns]
+    try:
+        names = reports_among(said_by(native), columns)
+    except DescriptionError:
+        names = columns
+    if names:
+        raise no_truth(f"{names[0]!r} of the frame")
 
 
 def _check_columns(request: ReleaseRequest, frame: Frame) -> None:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from relaxdp.draw.key import Key
+from relaxdp.draw.key import Key, as_key
 from relaxdp.errors import CountsError
 from relaxdp.estimate.counts import Method
 from relaxdp.front import Mechanism
@@ -60,7 +60,7 @@ def release(
     """
     from relaxdp.table.frame_release import account_of, release_frame, requested  # noqa: PLC0415
 
-    request = requested(columns, id=id, epsilon=as_epsilon(epsilon), key=key, release=release, keep=keep)
+    request = requested(columns, id=id, epsilon=as_epsilon(epsilon), key=as_key(key), release=release, keep=keep)
     with account_of(ledger, population, budget, reason, again, force) as account:
         if _is_spark(frame):
             from relaxdp.table.spark import SparkRelease  # noqa: PLC0415

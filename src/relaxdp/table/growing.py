@@ -111,7 +111,7 @@ def _join(
             rows = "1 row" if changed == 1 else f"{changed:,} rows"
             raise TableChangedError(
                 f"{rows} changed since the last release of {identity}. Nothing was released. Rows may join and leave, "
-                "but a changed row shows that it changed; forcing it opens a new path, charged to everyone.",
+                "but a changed row shows that it changed; --force opens a new path, charged to everyone.",
                 changed=changed,
             )
         if not (lost or changed):

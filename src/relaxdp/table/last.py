@@ -38,8 +38,8 @@ from relaxdp.table.formats import Input
 from relaxdp.table.old_reports import OldReports
 from relaxdp.table.order import counted_by_id
 from relaxdp.table.pairs import in_order, paired
-from relaxdp.table.release import Outcome, Progress, finish, progress_of, refuse_other, write_rows
-from relaxdp.table.request import TableRequest, id_type_of, plain
+from relaxdp.table.release import Outcome, Progress, finish, open_table, progress_of, refuse_other, write_rows
+from relaxdp.table.request import TableRequest, plain
 from relaxdp.table.temporary import aside, kept_aside, sweep_kept
 
 _DIGEST = re.compile(r"sha256 ([0-9a-f]{64})$")
@@ -160,9 +160,7 @@ def quote_step(
 
 
 def _prepare(request: TableRequest, last: Path, account: Account, last_epsilon: Decimal | None) -> _Step:
-    table = Input(request.source)
-    request.check_columns(table.schema)
-    id_type = id_type_of(table.schema.field(request.id_column).type)
+    table, id_type = open_table(request)
     old = OldReports.open(request, last, last_epsilon, id_type)
     identity = PathIdentity(request.release, request.columns[0].column)
     state = path_states(account.ledger, account.subject).get(identity)

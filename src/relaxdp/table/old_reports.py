@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +17,7 @@ from relaxdp.table.formats import Input
 from relaxdp.table.request import TableRequest, id_type_of
 
 _NOTHING = "Nothing was released."
+_EPOCH = re.compile(r" \(epoch \d+\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,15 @@ class OldReports:
         """Refuse a file of another path: under another name, what it has cost already would not be seen."""
         if self.described is None:
             return
-        given = (self.described.release, self.described.attribute)
-        if given != (name, request.columns[0].column):
+        given, column = (self.described.release, self.described.attribute), request.columns[0].column
+        if given[0] != name and (_EPOCH.sub("", given[0]), given[1]) == (request.release, column):
+            raise PathChangedError(
+                f"the last reports are of {given[0]!r}, and since --force the path is at {name!r}: --last goes on from "
+                f"its reports only. {_NOTHING}",
+                release=given[0],
+                attribute=given[1],
+            )
+        if given != (name, column):
             raise PathChangedError(
                 f"the last reports are {given[1]!r} of release {given[0]!r}, and must go on under that name: --release "
                 f"says which. {_NOTHING}",

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import ObjectIdError, RelaxdpError, TableFileError
 from relaxdp.table.formats import BATCH_ROWS, Format, Input, files_of
+from relaxdp.table.interrupts import interruptible
 
 _MEMORY = "600MB"
 _ROW = re.compile(r"row [0-9,]+(?=: )")
@@ -78,7 +79,7 @@ def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads
     import duckdb  # noqa: PLC0415 (only where a sort is needed)
 
     wanted, failed = list(dict.fromkeys(columns)), False
-    with tempfile.TemporaryDirectory(prefix="relaxdp-sort-") as spill:
+    with tempfile.TemporaryDirectory(prefix="relaxdp-sort-") as spill, interruptible():
         connection = duckdb.connect()
         try:
             connection.execute("SET enable_progress_bar = false")  # it would draw into what a program reads
@@ -90,6 +91,8 @@ def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads
             reader: Any = connection.sql(query).to_arrow_reader(BATCH_ROWS)
             for batch in reader:
                 yield _as_it_was(batch.rename_columns(wanted), table.schema)
+        except duckdb.InterruptException:
+            raise
         except duckdb.Error:
             failed = True  # raised outside: DuckDB's message may quote a row, and would come along
         finally:

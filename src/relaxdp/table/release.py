@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from relaxdp.ledger.ledger import Charge
 from relaxdp.table.charging import Account, charge, entries, epoch_names, plan_epochs, quote
 from relaxdp.table.description import FileDescription
 from relaxdp.table.engine import Engine
-from relaxdp.table.formats import Input, Output, format_of, sidecar_of
+from relaxdp.table.formats import Format, Input, Output, csv_rows, format_of, sidecar_of
 from relaxdp.table.growing import Growth, watched_growth
 from relaxdp.table.order import NotAscendingError, counted_by_id, repeated_id, sorted_batches
+from relaxdp.table.refusals import check_ending, other_description, refuse_reports, refuse_rowless, refuse_taken
 from relaxdp.table.request import TableRequest, id_type_of
 from relaxdp.table.temporary import aside, put_in_place, refuse_existing
 
@@ -42,9 +43,8 @@ def release_table(
     renamed. Killed before the commit, nothing was charged and nothing left. Killed after it, the ledger shows a level
     whose file never appeared, and running again produces that very file.
     """
-    table = Input(request.source)
-    request.check_columns(table.schema)
-    id_type = id_type_of(table.schema.field(request.id_column).type)
+    table, id_type = open_table(request)
+    refuse_taken(request.target, partial(_quoted, request, account, id_type))
     with ExitStack() as stack:
         place = stack.enter_context(aside(request.target))
         growth = _growth(request, account, table, id_type, threads, stack)
@@ -57,15 +57,28 @@ def release_table(
             growth.check(prints)
             prints = growth.digests
         charges = charge(request, account, id_type, prints, epochs, () if growth is None else growth.changed)
-        finish(request, place, request.description(id_type, names))
+        finish(request, place, replace(request.description(id_type, names), rows=rows))
     return Outcome(rows, charges)
 
 
 def quote_table(request: TableRequest, account: Account) -> list[Charge]:
     """Return what a release would cost, from the ledger alone. Nothing is read of the table but its schema."""
+    _, id_type = open_table(request)
+    return _quoted(request, account, id_type)
+
+
+def open_table(request: TableRequest) -> tuple[Input, str]:
+    """Return the table and the type of its ids, or refuse what cannot be released from it or written."""
+    check_ending(request.target)
     table = Input(request.source)
     request.check_columns(table.schema)
-    id_type = id_type_of(table.schema.field(request.id_column).type)
+    refuse_reports(table, [each.column for each in request.columns])
+    return table, id_type_of(table.schema.field(request.id_column).type)
+
+
+def _quoted(request: TableRequest, account: Account | None, id_type: str) -> list[Charge]:
+    if account is None:
+        return []
     return quote(account, entries(request, account, id_type, [None] * len(request.columns)))
 
 
@@ -112,6 +125,7 @@ def write_rows(
         for batch in batches:
             output.write(batch)
             rows += batch.num_rows
+        refuse_rowless(rows)
         output.close()
         os.fsync(output.descriptor())
     except OSError as problem:
@@ -161,23 +175,33 @@ def _fingerprints(request: TableRequest, table: Input, threads: int) -> list[str
 
 def finish(request: TableRequest, place: Path, description: FileDescription) -> None:
     """Put a finished file, and the description beside a CSV file, under their names."""
-    sidecar = sidecar_of(request.target)
     # First, so that no file ever stands without its description; a run that was killed may have come so far.
-    if format_of(request.target).value == "csv" and not sidecar.exists():
-        with aside(sidecar) as beside:
-            beside.write_text(description.dumps(), "utf-8")
-            put_in_place(beside, sidecar)
+    if format_of(request.target) is Format.CSV:
+        rows = csv_rows(place) if description.rows is None else description.rows
+        _put_beside(request, replace(description, rows=rows))
     put_in_place(place, request.target)
+
+
+def _put_beside(request: TableRequest, description: FileDescription) -> None:
+    """Write the description of a CSV file, also over one that a killed run left there, whose rows may be others."""
+    sidecar, text = sidecar_of(request.target), description.dumps()
+    if sidecar.exists() and sidecar.read_bytes() != text.encode():
+        refuse_other(request, description)
+        sidecar.unlink()
+    if not sidecar.exists():
+        with aside(sidecar) as beside:
+            beside.write_text(text, "utf-8")
+            put_in_place(beside, sidecar)
 
 
 def refuse_other(request: TableRequest, description: FileDescription) -> None:
     """Refuse to write over a file, or beside a description of something else."""
     refuse_existing(request.target)
     sidecar = sidecar_of(request.target)
-    if format_of(request.target).value != "csv" or not sidecar.exists():
+    if format_of(request.target) is not Format.CSV or not os.path.lexists(sidecar):
         return
-    if sidecar.read_bytes() != description.dumps().encode():
-        refuse_existing(sidecar)
+    if not sidecar.is_file() or not description.is_said_by(sidecar.read_bytes()):
+        raise other_description(sidecar)
 
 
 def progress_of(progress: Progress | None, table: Input) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
@@ -64,6 +64,14 @@ class ReleasedFile:
     table: Input
     description: FileDescription
     parts: list[Path] = field(default_factory=list)
+    said: list[tuple[FileDescription, Input]] = field(default_factory=list)
+    """What each part says about itself."""
+    is_told: bool = False
+    """Whether a person said what it holds, so that nobody knows what became of its rows."""
+
+    def counted(self) -> list[tuple[FileDescription, int]]:
+        """Return what each part says about itself, and how many rows it has. Where it says none, none are counted."""
+        return [(each, table.counted()) for each, table in self.said if each.rows is not None]
 
     def released_name(self, wanted: str | None) -> str:
         """Return the name of the released column that is meant."""
@@ -72,7 +80,10 @@ class ReleasedFile:
             return names[0]
         if wanted is None:
             listed = ", ".join(map(repr, names[:12]))
-            raise UnknownColumnError(f"{str(self.path)!r} has several released columns ({listed}): pick one.")
+            raise UnknownColumnError(
+                f"{str(self.path)!r} has several released columns ({listed}): pick one with --column, in Python "
+                "column=."
+            )
         if wanted not in names:
             raise self._unknown(wanted, names, "released column")
         return wanted
@@ -94,7 +105,7 @@ class ReleasedFile:
         if name in self.description.columns:
             raise UnknownColumnError(
                 f"{name!r} is a released column: a group of its reports is not a group of objects. "
-                "Two released columns make a two-way table (--cross)."
+                "Two released columns make a two-way table (--cross; in Python, cross=)."
             )
         if name == self.description.id_column:
             raise UnknownColumnError(f"{name!r} holds the ids: every object would be a group of its own.")
@@ -127,26 +138,34 @@ class ReleasedFile:
         return view
 
 
-def open_all(paths: Sequence[Path]) -> list[ReleasedFile]:
-    """Open files that are to be counted together."""
+def open_all(paths: Sequence[Path], told: Sequence[Path] = ()) -> list[ReleasedFile]:
+    """Open files that are to be counted together; `told` are files that say what they hold instead of themselves."""
+    if told and len(told) != len(paths):
+        raise DescriptionError(
+            "several files have several levels: say --description (in Python, description=) once for each file, in "
+            "their order."
+        )
     seen = set()
     for path in paths:
         if path.absolute() in seen:
             raise MixedFilesError(f"{str(path)!r} is named twice: its objects would count twice.")
         seen.add(path.absolute())
-    return [_open(path) for path in paths]
+    sources: Sequence[Path | None] = told or [None] * len(paths)
+    return [_open(path, source) for path, source in zip(paths, sources, strict=True)]
 
 
-def _open(path: Path) -> ReleasedFile:
-    """Open a released file and check that it is what its description says."""
+def _open(path: Path, told: Path | None) -> ReleasedFile:
+    """Open a released file and check that it is what its description, or that of `told`, says."""
     sentence = None
     try:
-        table, description = released(path)
-        file = ReleasedFile(path, table, description, files_of(path))
-        for part in file.parts[1:]:
-            other = Input(part)
-            if other.description() != description or not _same_types(table, other, description):
+        table, description = released(path) if told is None else _described_as(path, told)
+        file = ReleasedFile(path, table, description, files_of(path), is_told=told is not None)
+        for part in file.parts:
+            other = Input(part) if len(file.parts) > 1 else table
+            its = other.description() if told is None else description
+            if its is None or its != description or not (other is table or _same_types(table, other, description)):
                 raise MixedFilesError(f"{str(part)!r} is not of the same release, level and columns as the first file.")
+            file.said.append((its, other))
     except (OSError, UnicodeError, csv.Error) as problem:
         if isinstance(problem, TableFileError):
             raise
@@ -157,6 +176,15 @@ def _open(path: Path) -> ReleasedFile:
         if table.schema.names.count(name) != 1:
             raise DescriptionError(f"the description of {str(path)!r} speaks of other columns than the file has.")
     return file
+
+
+def _described_as(path: Path, told: Path) -> tuple[Input, FileDescription]:
+    """Open a file of which another one says what it holds: it says nothing itself, or not of the rows that it has."""
+    table, whole = Input(path), released(told)[1]
+    columns = {name: column for name, column in whole.columns.items() if name in table.schema.names}
+    if not columns:
+        raise DescriptionError(f"{str(path)!r} has none of the released columns that its description speaks of.")
+    return table, replace(whole, columns=columns, rows=None)
 
 
 def _same_types(table: Input, other: Input, description: FileDescription) -> bool:

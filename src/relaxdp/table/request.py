@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,13 +14,17 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.draw.key import Key
+from relaxdp.encode.declared import DeclaredEncoding, kind_in_words
 from relaxdp.encode.numeric import NumericEncoding
 from relaxdp.encode.protocol import Encoding
-from relaxdp.errors import DeriveError, ObjectIdError, PathNameError, UnknownColumnError
+from relaxdp.errors import DeriveError, ObjectIdError, PathNameError, UnknownColumnError, ValuesError
 from relaxdp.front import Mechanism, Numeric
+from relaxdp.table.derive import Nulls, Texts, is_spelled
 from relaxdp.table.description import ColumnDescription, FileDescription
 
 Derivation = Callable[[Any, int], Any]
+# How a table that looks like one column of a strange name is taken apart.
+_MARKS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,27 @@ class ColumnRequest:
     column: str
     mechanism: Mechanism
     derivations: Sequence[Derivation] = ()
+
+    def check_kind(self, kind: Any) -> None:
+        """Refuse true, false and dates whose declared values are not spelled as these become text.
+
+        Said before any row is looked at; where a map stands between, the declared values are what it gives.
+        """
+        encoding = self.mechanism.encoding
+        if not isinstance(encoding, DeclaredEncoding) or not is_spelled(kind) or not self._is_plain():
+            return
+        what, labels = kind_in_words(kind), encoding.labels
+        if pa.types.is_boolean(plain_type(kind)):
+            is_spelled_so, how = any(each in ("true", "false") for each in labels), "as 'true' and 'false'"
+        else:
+            is_spelled_so, how = any(_is_date(each) for each in labels), "like '2026-01-31'"
+        if not is_spelled_so:
+            raise ValuesError(
+                f"{self.column!r} holds {what}, which are declared {how}. Nothing was released.", kind=what
+            )
+
+    def _is_plain(self) -> bool:
+        return all(isinstance(derive, Texts | Nulls) for derive in self.derivations)
 
     def truth(self, column: Any, first_row: int) -> Any:
         """Return the truths of a part of the column."""
@@ -63,16 +89,15 @@ class ReleaseRequest:
             raise PathNameError("a release's name must not end in '(epoch ...)', which marks a path that was forced.")
 
     def check_columns(self, schema: Any) -> None:
-        """Refuse a name that the table does not have, and suggest the nearest."""
+        """Refuse names that the table does not have, or twice, and values that cannot be those of their column."""
         released = [request.column for request in self.columns]
         for name in (self.id_column, *released, *self.keep):
-            if name not in schema.names:
-                near = get_close_matches(name, schema.names, 1)
-                hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(schema.names[:12])}."
-                raise UnknownColumnError(f"the table has no column {name!r}.{hint}", column=name)
+            check_column(schema, name)
         repeated = {name for name in (self.id_column, *released, *self.keep) if [*released, *self.keep].count(name) > 1}
         if repeated or self.id_column in (*released, *self.keep):
             raise UnknownColumnError("a column can be the id, released or kept, but only one of these, and once.")
+        for request in self.columns:
+            request.check_kind(schema.field(request.column).type)
 
     def input_columns(self) -> list[str]:
         """Return the columns that are read."""
@@ -105,6 +130,35 @@ class ReleaseRequest:
                 options=encoding.options,
             )
         return FileDescription(self.id_column, columns)
+
+
+def check_column(schema: Any, name: str) -> None:
+    """Refuse a name that the table does not have, and suggest the nearest; or one that it has twice."""
+    times = schema.names.count(name)
+    if times > 1:
+        raise UnknownColumnError(
+            f"the table has {times} columns named {name!r}: give them different names. Nothing was released.",
+            column=name,
+        )
+    if times:
+        return
+    mark = next((mark for mark in _MARKS if len(schema.names) == 1 and mark in schema.names[0]), None)
+    if mark is not None:
+        raise UnknownColumnError(
+            f"the table has no column {name!r}: its fields seem to be separated by {_MARKS[mark]}, and must be "
+            "separated by commas. Nothing was released.",
+            column=name,
+        )
+    near = get_close_matches(name, schema.names, 1)
+    hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(schema.names[:12])}."
+    raise UnknownColumnError(f"the table has no column {name!r}.{hint}", column=name)
+
+
+def _is_date(value: object) -> bool:
+    try:
+        return isinstance(value, str) and date.fromisoformat(value).isoformat() == value
+    except ValueError:
+        return False
 
 
 def _function_name(encoding: Encoding) -> str | None:

@@ -7,6 +7,7 @@ task says what it has drawn; the driver adds that up, charges the ledger, and on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,14 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.draw.private_file import sync_folder
-from relaxdp.errors import KeyFileError, OptionError
+from relaxdp.errors import KeyFileError, OptionError, TableChangedError
 from relaxdp.ledger.ledger import Charge
 from relaxdp.table.charging import Account, charge, entries, epoch_names, plan_epochs, quote
+from relaxdp.table.derive import way_out
 from relaxdp.table.description import METADATA_KEY, FileDescription
 from relaxdp.table.fingerprint import add_texts
-from relaxdp.table.formats import Format, Output
-from relaxdp.table.frame_description import Said
+from relaxdp.table.frame_release import NUMBER_WAY_OUT, VALUE_WAY_OUT, refuse_released_frame
+from relaxdp.table.refusals import refuse_rowless, refuse_taken
 from relaxdp.table.release import Outcome, Progress
 from relaxdp.table.request import ReleaseRequest, id_type_of, plain_type
 from relaxdp.table.spark_session import spark_sentences, watched
@@ -62,6 +64,7 @@ class SparkRelease:
         self._key_file, self._partitions = str(source), partitions
         self.schema = _arrow_schema(frame)
         request.check_columns(self.schema)
+        refuse_released_frame(frame, request)
         self.id_type = id_type_of(self.schema.field(request.id_column).type)
 
     def quote(self, account: Account) -> list[Charge]:
@@ -73,13 +76,17 @@ class SparkRelease:
 
         The folder must be one that the driver and all workers see under the same name.
         """
+        refuse_taken(target, lambda: [] if account is None else self.quote(account), what="folder")
         target = target.absolute()  # workers have another working folder
         with aside_folder(target) as place, watched(self._frame.sparkSession, progress):
             epochs, names, description = self._plan(account)
+            description = replace(description, rows=self._count())
             write = partial(_to_file, str(place), description.dumps())
             summaries = self._summaries(names, write)
+            refuse_rowless(sum(each.rows for each in summaries))
+            _check_rows(summaries, description)
             whole = place / "whole"
-            _gather(place, whole, summaries, self._request.output_schema(self.schema), description)
+            _gather(place, whole, summaries)
             charges = charge(self._request, account, self.id_type, self._prints(summaries), epochs)
             put_in_place(whole, target)
         return Outcome(sum(each.rows for each in summaries), charges)
@@ -101,7 +108,9 @@ class SparkRelease:
             )
             kept = drawn.localCheckpoint()
             rows = kept.where(kept[place].isNotNull()).select(place).collect()
-        summaries = [Summary.loads(row[0]) for row in rows]
+        with way_out(value=VALUE_WAY_OUT, number=NUMBER_WAY_OUT):
+            summaries = [Summary.loads(row[0]) for row in rows]
+        refuse_rowless(sum(each.rows for each in summaries))
         charge(self._request, account, self.id_type, self._prints(summaries), epochs)
         with spark_sentences():
             released = kept.where(kept[place].isNull()).drop(place)
@@ -113,6 +122,11 @@ class SparkRelease:
         epochs = plan_epochs(self._request, account, self.id_type, self._fingerprints)
         names = epoch_names(self._request.release, epochs)
         return epochs, names, self._request.description(self.id_type, names)
+
+    def _count(self) -> int:
+        """Return how many rows there are: every part says the rows of the whole, so that a part is not taken for it."""
+        with spark_sentences():
+            return int(self._frame.count())
 
     def _fingerprints(self) -> list[str]:
         names = [self._request.release] * len(self._request.columns)
@@ -137,6 +151,15 @@ class SparkRelease:
         return [add_texts(each.prints[column] for each in summaries if each.prints) for column in columns]
 
 
+def _check_rows(summaries: Sequence[Summary], description: FileDescription) -> None:
+    rows = sum(each.rows for each in summaries)
+    if rows != description.rows:
+        raise TableChangedError(
+            f"the table changed while it was read: it had {description.rows:,} rows, and then {rows:,}. "
+            "Nothing was released."
+        )
+
+
 def _to_file(folder: str, description: str, task: SparkTask) -> Any:
     return lambda batches: file_and_summary(task, folder, description, batches)
 
@@ -149,16 +172,12 @@ def _looking(task: SparkTask) -> Any:
     return lambda batches: summary_alone(task, batches)
 
 
-def _gather(place: Path, whole: Path, summaries: Sequence[Summary], schema: Any, description: FileDescription) -> None:
+def _gather(place: Path, whole: Path, summaries: Sequence[Summary]) -> None:
     """Move the files of the attempts that count into one folder; those of other attempts stay, and go with the rest."""
     whole.mkdir()
     files = [each.file for each in summaries if each.file is not None]
     for number, file in enumerate(files):
         (place / file).rename(whole / f"part-{number:05d}.parquet")
-    if not files:
-        empty = Output(whole / "part-00000.parquet", Format.PARQUET, schema, description)
-        empty.close()
-        empty.abandon()
     sync_folder(whole)
 
 
@@ -201,8 +220,8 @@ def _described(frame: Any, description: FileDescription, rows: int) -> Any:
     for name in frame.columns:
         column = functions.col(quoted(name))
         if name in description.columns:
-            one = FileDescription(description.id_column, {name: description.columns[name]})
-            column = column.alias(name, metadata={METADATA_KEY.decode(): Said(one, rows).dumps()})
+            one = FileDescription(description.id_column, {name: description.columns[name]}, rows=rows)
+            column = column.alias(name, metadata={METADATA_KEY.decode(): one.dumps()})
         columns.append(column)
     return frame.select(*columns)
 

@@ -18,9 +18,9 @@ from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import CountsError, DescriptionError, UnknownColumnError
 from relaxdp.estimate.counts import Counts, Method
 from relaxdp.table.description import METADATA_KEY, FileDescription, described_columns
-from relaxdp.table.frame_description import Said
 from relaxdp.table.packed_counting import count_reports, split
 from relaxdp.table.released_files import Axis, axis_of
+from relaxdp.table.row_check import IN_PYTHON, rows_changed
 from relaxdp.table.spark import quoted
 from relaxdp.table.spark_session import spark_sentences
 
@@ -39,7 +39,6 @@ class SparkReleased:
     path: Path
     frame: Any
     description: FileDescription
-    rows: int | None
 
     def name(self, wanted: str | None) -> str:
         """Return the released column that is meant."""
@@ -51,18 +50,15 @@ class SparkReleased:
         return wanted
 
 
-def said_by_spark(frame: Any) -> Said | None:
+def said_by_spark(frame: Any) -> FileDescription | None:
     """Return what the columns of a Spark frame say about themselves."""
     texts = {field.name: field.metadata.get(METADATA_KEY.decode()) for field in frame.schema.fields}
-    parts = {name: Said.loads(text) for name, text in texts.items() if text}
-    if not parts:
-        return None
-    first = next(iter(parts.values()))
-    return Said(described_columns({name: part.description for name, part in parts.items()}), first.rows)
+    parts = {name: FileDescription.loads(text) for name, text in texts.items() if text}
+    return described_columns(parts) if parts else None
 
 
 def estimate_spark(
-    frames: Sequence[Any], said: Sequence[Said | None], *, column: str | None, by: str | None, method: Method
+    frames: Sequence[Any], said: Sequence[FileDescription | None], *, column: str | None, by: str | None, method: Method
 ) -> Any:
     """Return the estimate from Spark frames of one path: each object counts once, at its highest level."""
     names = ["the frame"] if len(frames) == 1 else [f"frame {number}" for number in range(1, len(frames) + 1)]
@@ -88,11 +84,11 @@ def estimate_spark(
     return estimates if by is not None else estimates[None]
 
 
-def _opened(name: str, frame: Any, told: Said | None) -> SparkReleased:
+def _opened(name: str, frame: Any, told: FileDescription | None) -> SparkReleased:
     said = told or said_by_spark(frame)
     if said is None:
         raise DescriptionError(f"{name} does not say what it holds. Say description=, or mechanism= and epsilon=.")
-    return SparkReleased(Path(name), frame, said.description, said.rows)
+    return SparkReleased(Path(name), frame, said)
 
 
 def _reports(files: Sequence[SparkReleased], axis: Axis, by: str | None, *, ids: bool) -> Any:
@@ -128,16 +124,11 @@ def _highest(rows: Any) -> Any:
 
 def _check_rows(files: Sequence[SparkReleased], objects: int) -> None:
     """Refuse frames that lost or gained rows: metadata outlives a filter, and a filter by reports biases them."""
-    released = files[0].rows
+    released = files[0].description.rows
     if not objects:
         raise CountsError("the frame has no rows: there is nothing to estimate.")
     if len(files) == 1 and released is not None and released != objects:
-        raise DescriptionError(
-            f"the frame had {released:,} rows when it was released, and has {objects:,} now. by= makes groups of a "
-            "kept column. If rows were chosen without a look at released columns, say description=.",
-            released_rows=released,
-            rows=objects,
-        )
+        raise rows_changed("the frame", released, objects, IN_PYTHON)
 
 
 def _counting(encoding: Encoding, name: str) -> Any:

@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
@@ -90,18 +90,21 @@ class Summary:
     file: str | None = None
     error: str | None = None
     message: str = ""
+    fields: dict[str, Any] = field(default_factory=dict)
+    """What else a refusal says, for programs: whether it is a missing value that was refused, for one."""
 
     def dumps(self) -> str:
         """Return it as text."""
-        return json.dumps([self.partition, self.rows, list(self.prints), self.file, self.error, self.message])
+        done = [self.partition, self.rows, list(self.prints), self.file]
+        return json.dumps([*done, self.error, self.message, self.fields])
 
     @classmethod
     def loads(cls, text: str) -> Summary:
         """Read it back; a refusal is raised as what it was on the worker."""
-        partition, rows, prints, file, error, message = json.loads(text)
+        partition, rows, prints, file, error, message, fields = json.loads(text)
         if error is not None:
             kind = getattr(errors, error, SparkError)
-            raise kind(message)
+            raise kind(message, **fields)
         return cls(partition, rows, tuple(prints), file)
 
 
@@ -132,6 +135,7 @@ def released_rows(task: SparkTask, batches: Iterator[Any], summary: Summary) -> 
         raise SparkError(f"a task failed: {failure}.")
     if refusal is not None:
         summary.error, summary.message = type(refusal).__name__, refusal.message
+        summary.fields = {name: each for name, each in refusal.fields.items() if isinstance(each, str | int)}
 
 
 def rows_and_summary(task: SparkTask, schema: Any, batches: Iterator[Any]) -> Iterator[Any]:

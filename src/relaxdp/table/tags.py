@@ -22,6 +22,7 @@ from relaxdp.draw.blocks import Words
 from relaxdp.draw.private_file import sync_folder
 from relaxdp.errors import TableFileError
 from relaxdp.table.formats import BATCH_ROWS
+from relaxdp.table.interrupts import interruptible
 from relaxdp.table.order import repeated_id
 
 _SCHEMA = pa.schema([("id_tag", pa.uint64()), ("row_tag", pa.uint64())])
@@ -95,7 +96,11 @@ def _together(old: Path | None, fresh: Path, threads: int) -> Generator[list[Any
     """Return the rows of both files in the order of the tags, sorted by DuckDB, which spills to disk."""
     import duckdb  # noqa: PLC0415 (only where tables grow)
 
-    with tempfile.TemporaryDirectory(prefix="relaxdp-tags-") as spill, contextlib.closing(duckdb.connect()) as database:
+    with (
+        tempfile.TemporaryDirectory(prefix="relaxdp-tags-") as spill,
+        interruptible(),
+        contextlib.closing(duckdb.connect()) as database,
+    ):
         try:
             database.execute("SET enable_progress_bar = false")
             database.execute("SET memory_limit = ?", [_MEMORY])
@@ -105,6 +110,8 @@ def _together(old: Path | None, fresh: Path, threads: int) -> Generator[list[Any
             query = " UNION ALL ".join(_part(*part) for part in parts) + " ORDER BY id_tag, fresh"
             for batch in database.sql(query).to_arrow_reader(BATCH_ROWS):
                 yield _arrays(batch)
+        except duckdb.InterruptException:
+            raise
         except duckdb.Error:
             raise TableFileError(
                 "the tags of the rows could not be joined: the disk may be full. Nothing was released."

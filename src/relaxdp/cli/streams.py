@@ -1,0 +1,105 @@
+"""What a command says, and those who take it: other encodings, full disks, closed pipes."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+from relaxdp.errors import RelaxdpError
+
+_PLAINLY = "relaxdp.plainly"
+_ASCII = "relaxdp_ascii"
+# What our own tables and bars are drawn with, and plain letters that look like it.
+_LOOKS = {"±": "+-", "…": "~", **{chr(block): "#" for block in range(0x2580, 0x25A0)}}
+
+
+def _plainly(problem: UnicodeError) -> tuple[str, int]:
+    """Write what an encoding has not as JSON escapes do: no two texts become one, and JSON stays what it was."""
+    if not isinstance(problem, UnicodeEncodeError):
+        raise problem
+    missing = problem.object[problem.start : problem.end]
+    return "".join(_LOOKS.get(letter) or _escape(letter) for letter in missing), problem.end
+
+
+def _escape(letter: str) -> str:
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+
+
+def _ascii(name: str) -> codecs.CodecInfo | None:
+    """Return ASCII under a name of our own: typer takes "ascii" for a mistake and writes UTF-8 in its place."""
+    if name != _ASCII:
+        return None
+    plain = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        plain.encode, plain.decode, plain.streamreader, plain.streamwriter, plain.incrementalencoder,
+        plain.incrementaldecoder, _ASCII,
+    )  # fmt: skip
+
+
+def take_all_text() -> None:
+    """Let the output take every text, whatever its encoding. Errors are written like that by Python itself."""
+    codecs.register_error(_PLAINLY, _plainly)
+    codecs.register(_ascii)
+    stream = sys.stdout
+    # Who chose another way of handling it (PYTHONIOENCODING=ascii:replace) keeps that one.
+    if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+        is_ascii = codecs.lookup(stream.encoding).name == "ascii"
+        stream.reconfigure(encoding=_ASCII if is_ascii else stream.encoding, errors=_PLAINLY)
+
+
+@contextmanager
+def all_arrives() -> Iterator[None]:
+    """Wait until everything that was said has arrived; where it cannot, say so in one sentence and end.
+
+    Who closed a pipe has read enough, and is told nothing.
+    """
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except OSError as problem:
+        stuck = None if isinstance(problem, RelaxdpError) else next(filter(_is_stuck, (sys.stdout, sys.stderr)), None)
+        if stuck is None:
+            raise
+        _let_go(stuck)
+        if not isinstance(problem, BrokenPipeError):
+            say(f"the output cannot be written: {problem.strerror}. Only the words are lost; what was done stays done.")
+        sys.exit(1)
+
+
+def say(sentence: str) -> None:
+    """Say what went wrong. Where nobody can be told, the exit status still tells it."""
+    try:
+        sys.stderr.write(f"{sentence}\n")
+    except OSError:
+        _let_go(sys.stderr)
+
+
+def _is_stuck(stream: TextIO | None) -> bool:
+    """Return whether a stream takes nothing any more. It is asked itself: errors do not say where they come from."""
+    if stream is None:
+        return False
+    try:
+        stream.write("\n")
+        stream.flush()
+    except OSError:
+        return True
+    return False
+
+
+def _let_go(stream: TextIO) -> None:
+    """Lead a stream to where everything is taken: Python would complain about the rest of it at the end."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, stream.fileno())
+        finally:
+            os.close(nowhere)

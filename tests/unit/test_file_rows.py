@@ -1,0 +1,357 @@
+"""Released files say how many rows they hold, and what lost or gained rows since is estimated only when somebody asks.
+
+A choice of rows that looked at reports makes every estimate wrong, and metadata outlives such a choice.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.ipc as pa_ipc
+import pyarrow.parquet as pa_parquet
+import pytest
+from tests.servers.markets import release_file
+from typer.testing import CliRunner
+
+import relaxdp as rx
+from relaxdp.cli.main import app
+from relaxdp.errors import CountsError, DescriptionError, RelaxdpError
+from relaxdp.market.delivery_file import read_delivery
+from relaxdp.market.goods import write_level
+from relaxdp.table.description import FileDescription
+from relaxdp.table.formats import Format, Input, Output, released, sidecar_of
+
+ROWS = 3_000
+VALUES = ["flu", "covid", "none"]
+ENDINGS = ["parquet", "csv", "arrow"]
+PLACES = np.random.default_rng(5).permutation(ROWS)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rx.Key.from_bytes(bytes(range(32))).save(tmp_path / "key")
+    columns = {
+        "id": pa.array(PLACES),
+        "diagnosis": pa.array(VALUES).take(pa.array(PLACES % 7 % 3)),
+        "region": pa.array(["north", "south"]).take(pa.array(PLACES % 2)),
+    }
+    pa_parquet.write_table(pa.table(columns), "in.parquet")
+    return tmp_path
+
+
+def release(target: str, *words: str, epsilon: str = "1", source: str = "in.parquet") -> Path:
+    options = ["--id", "id", "--column", "diagnosis", "--values", ",".join(VALUES), "--epsilon", epsilon]
+    options += ["--key", "key", "--keep", "region", "--release", "in", *words]
+    result = CliRunner().invoke(app, ["release", source, target, *options], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return Path(target)
+
+
+def first(target: str, **more: Any) -> Path:
+    return release(target, "--budget", "9", **more)
+
+
+def estimate(*words: Any) -> list[float]:
+    result = CliRunner().invoke(app, ["estimate", *map(str, words), "--json"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return [row["estimate"] for row in json.loads(result.output)["groups"][0]["estimates"]]
+
+
+def sentence(*words: Any) -> str:
+    result = CliRunner().invoke(app, ["estimate", *map(str, words)])
+    assert isinstance(result.exception, RelaxdpError), result.output
+    assert result.stdout == ""
+    return result.exception.message
+
+
+def table_of(path: Path) -> Any:
+    if path.suffix == ".csv":
+        return pa_csv.read_csv(path)
+    return pa_parquet.read_table(path) if path.suffix == ".parquet" else pa_ipc.open_file(path).read_all()
+
+
+def write(path: Path, table: Any, like: Path) -> Path:
+    """Write a table as anybody would: whatever metadata it has goes along, and the sidecar of a CSV file is copied."""
+    if path.suffix == ".parquet":
+        pa_parquet.write_table(table, path)
+    elif path.suffix == ".csv":
+        pa_csv.write_csv(table, path)
+        shutil.copy(sidecar_of(like), sidecar_of(path))
+    else:
+        with pa_ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+def text_in(path: Path) -> str:
+    if path.suffix == ".csv":
+        return sidecar_of(path).read_text("utf-8")
+    return str(table_of(path).schema.metadata[b"relaxdp"], "utf-8")
+
+
+# What a file says.
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_file_says_its_rows_and_a_rerun_gives_the_identical_file(place: Path, ending: str) -> None:
+    one, two = first(f"one.{ending}"), release(f"two.{ending}")
+    assert json.loads(text_in(one))["rows"] == ROWS
+    assert released(one)[1].rows == ROWS
+    assert one.read_bytes() == two.read_bytes()
+    if ending == "csv":
+        assert sidecar_of(one).read_bytes() == sidecar_of(two).read_bytes()
+
+
+def test_parquet_is_byte_for_byte_what_a_writer_makes_that_knows_the_rows_before(place: Path) -> None:
+    """The description is written at the end, into the two places where readers look for it, and once into each."""
+    table = table_of(first("one.parquet"))
+    with pa_parquet.ParquetWriter("plain.parquet", table.schema, compression="zstd", compression_level=1) as writer:
+        for batch in table.to_batches():
+            writer.write_batch(batch)
+    assert Path("plain.parquet").read_bytes() == Path("one.parquet").read_bytes()
+    assert pa_parquet.read_metadata("one.parquet").metadata[b"relaxdp"] == table.schema.metadata[b"relaxdp"]
+
+
+@pytest.mark.parametrize("rows", [0, 7, 123_456])
+def test_arrow_files_of_any_length_are_whole(tmp_path: Path, rows: int) -> None:
+    """Their description stands at the head and in the foot; both are filled in, in place, and nothing else changes."""
+    schema = pa.schema([("id", pa.int64()), ("x", pa.string())])
+    description = FileDescription("id", {})
+    path = tmp_path / "x.arrow"
+    output = Output(path, Format.IPC, schema, description)
+    columns = [pa.array(range(rows)), pa.array(["y"] * rows)]
+    for start in range(0, rows, 50_000):
+        parts = [column[start : start + 50_000] for column in columns]
+        output.write(pa.RecordBatch.from_arrays(parts, schema=schema))
+    output.close()
+    output.abandon()
+    whole = table_of(path)
+    whole.validate(full=True)
+    assert whole.column("id").to_pylist() == list(range(rows))
+    texts = [whole.schema.metadata[b"relaxdp"]]
+    with path.open("rb") as file:
+        file.seek(8)  # behind the mark an Arrow file is a stream, whose schema stands at the head
+        texts.append(pa_ipc.open_stream(file).schema.metadata[b"relaxdp"])
+    assert [json.loads(text)["rows"] for text in texts] == [rows, rows]
+    assert Input(path).counted() == rows
+
+
+def test_a_level_of_the_market_says_its_rows(tmp_path: Path) -> None:
+    goods = read_delivery(release_file(tmp_path, "2"))
+    write_level(goods, tmp_path / "level.parquet")
+    assert released(tmp_path / "level.parquet")[1].rows == len(goods.ids)
+    assert len(estimate(tmp_path / "level.parquet")) > 1
+
+
+def test_a_file_of_an_earlier_version_says_no_rows_and_is_read(place: Path) -> None:
+    path = first("one.parquet")
+    said = json.loads(text_in(path))
+    del said["rows"]
+    old = table_of(path).replace_schema_metadata({"relaxdp": json.dumps(said)})
+    pa_parquet.write_table(old.slice(100), "old.parquet")
+    assert released(Path("old.parquet"))[1].rows is None
+    assert len(estimate("old.parquet")) == 3
+
+
+@pytest.mark.parametrize("odd", [-1, True, "3000", 2.5, [3]])
+def test_rows_that_are_no_number_of_rows(place: Path, odd: Any) -> None:
+    said = json.loads(text_in(first("one.parquet"))) | {"rows": odd}
+    changed = table_of(Path("one.parquet")).replace_schema_metadata({"relaxdp": json.dumps(said)})
+    pa_parquet.write_table(changed, "odd.parquet")
+    assert "description is damaged" in sentence("odd.parquet")
+
+
+# What is refused.
+
+CHOICES: dict[str, Callable[[Any], Any]] = {
+    "by reports": lambda table: table.filter(pc.equal(table["diagnosis"].cast(pa.string()), "flu")),
+    "cut": lambda table: table.slice(0, 500),
+    "empty": lambda table: table.slice(0, 0),
+    "doubled": lambda table: pa.concat_tables([table, table]),
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_files_with_other_rows_than_they_say_are_refused(place: Path, ending: str, choice: str) -> None:
+    path = first(f"one.{ending}")
+    chosen = CHOICES[choice](table_of(path))
+    changed = write(Path(f"chosen.{ending}"), chosen, path)
+    said = sentence(changed)
+    assert said.startswith(f"'chosen.{ending}' had 3,000 rows when it was released, and has {len(chosen):,} now")
+    assert "must not depend on their reports" in said
+    assert f"--description chosen.{ending}" in said
+    other = release(f"two.{ending}", epsilon="2")
+    assert "had 3,000 rows" in sentence(changed, other)
+    assert "had 3,000 rows" in sentence(changed, "--by", "region")
+
+
+def test_the_first_lines_of_a_csv_file(place: Path) -> None:
+    lines = first("one.csv").read_text().splitlines(keepends=True)
+    Path("head.csv").write_text("".join(lines[:501]))
+    shutil.copy("one.csv.relaxdp.json", "head.csv.relaxdp.json")
+    assert "had 3,000 rows when it was released, and has 500 now" in sentence("head.csv")
+
+
+def test_frames_that_were_read_from_a_file_and_chosen_are_refused(place: Path) -> None:
+    table = table_of(first("one.parquet"))
+    wanted = rx.estimate(table, by="region")["north"].value
+    with pytest.raises(DescriptionError, match=r"the frame had 3,000 rows when it was released, and has [\d,]+ now"):
+        rx.estimate(CHOICES["by reports"](table))
+    north = table.filter(pc.equal(table["region"], "north"))
+    with pytest.raises(DescriptionError) as refused:
+        rx.estimate(north)
+    assert (refused.value.fields["released_rows"], refused.value.fields["rows"]) == (ROWS, len(north))
+    for told in (table, north, "one.parquet", rx.description(north)):
+        assert np.array_equal(rx.estimate(north, description=told).value, wanted)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_choice_without_a_look_at_reports_is_described(place: Path, ending: str) -> None:
+    path = first(f"one.{ending}")
+    table = table_of(path)
+    north = write(Path(f"north.{ending}"), table.filter(pc.equal(table["region"].cast(pa.string()), "north")), path)
+    wanted = estimate(path, "--by", "region")
+    assert estimate(north, "--description", path) == wanted
+    assert estimate(north, "--description", north) == wanted
+    higher = release(f"two.{ending}", epsilon="2")
+    assert estimate(north, higher, "--description", path, "--description", higher) == estimate(higher)
+    assert "once for each file" in sentence(north, higher, "--description", path)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_description_does_not_make_one_object_count_twice(place: Path, ending: str) -> None:
+    path = first(f"one.{ending}")
+    twice = write(Path(f"twice.{ending}"), CHOICES["doubled"](table_of(path)), path)
+    assert "an id stands in two rows of" in sentence(twice, "--description", path)
+    assert "an id stands in two rows of" in sentence(twice, "--description", path, "--by", "region")
+    with pytest.raises(CountsError, match="an id stands in two rows"):
+        rx.estimate(table_of(twice), "diagnosis", description=path)
+
+
+def test_a_file_that_does_not_describe_itself_is_described(place: Path) -> None:
+    """Polars writes no description by itself, and other programs leave out columns."""
+    path = first("one.parquet")
+    pl.read_parquet(path).select("region", "diagnosis").write_parquet("plain.parquet")
+    assert "does not describe itself" in sentence("plain.parquet")
+    assert "has none of the" in sentence("in.parquet", "--description", release_of_ages())
+    pl.read_parquet(path).drop("region").write_parquet("ids.parquet")
+    assert estimate("ids.parquet", "--description", path) == estimate(path)
+
+
+def release_of_ages() -> Path:
+    table = pa.table({"id": range(10), "age": range(10)})
+    where: dict[str, Any] = {"id": "id", "epsilon": 1, "release": "ages", "ledger": None}
+    key = rx.Key.from_bytes(bytes(range(32)))
+    pa_parquet.write_table(rx.release(table, {"age": rx.Numeric(0, 10)}, key=key, **where), "ages.parquet")
+    return Path("ages.parquet")
+
+
+# Tables in several files.
+
+
+def test_a_table_that_was_split_is_whole_where_all_parts_are(place: Path) -> None:
+    """Every part says the rows of the table, whoever split it; also where a part is empty or holds everything."""
+    path = first("one.parquet")
+    table, wanted = table_of(path), estimate(path)
+    for name, cuts in {"even": [0, 1_000, 2_000, ROWS], "odd": [0, 0, 17, ROWS], "full": [0, ROWS, ROWS]}.items():
+        Path(name).mkdir()
+        parts = []
+        for number, (start, end) in enumerate(pairwise(cuts)):
+            parts.append(write(Path(name) / f"part-{number}.parquet", table.slice(start, end - start), path))
+        assert estimate(name) == wanted
+        assert estimate(*parts) == wanted
+        assert np.array_equal(rx.estimate(pa_parquet.read_table(name)).value, rx.estimate(table).value)
+    assert np.array_equal(rx.estimate([table.slice(0, 99), table.slice(99)]).value, rx.estimate(table).value)
+    assert "'even/part-1.parquet' had 3,000 rows when it was released, and has 1,000 now" in sentence(
+        parts_of("even")[1]
+    )
+    parts_of("even")[1].unlink()
+    said = sentence("even")
+    assert "'even' had 3,000 rows when it was released, and has 2,000 now" in said
+    assert "--description even" in said
+
+
+def parts_of(folder: str) -> list[Path]:
+    return sorted(Path(folder).iterdir())
+
+
+def test_parts_that_say_their_own_rows(place: Path) -> None:
+    """Files of one level that were released one by one, in a folder or named together: each must be whole."""
+    table = pa_parquet.read_table("in.parquet")
+    Path("out").mkdir()
+    for number, (start, rows) in enumerate([(0, 1_000), (1_000, 1_000), (2_000, 1_000)]):
+        pa_parquet.write_table(table.slice(start, rows), f"in-{number}.parquet")
+        words = ["--ledger", f"ledger-{number}", "--budget", "9"]
+        release(f"out/{number}.parquet", *words, source=f"in-{number}.parquet")
+    wanted = estimate(first("one.parquet"))
+    assert estimate("out") == wanted
+    assert estimate(*parts_of("out")) == wanted
+    cut = table_of(Path("out/2.parquet")).slice(0, 900)
+    pa_parquet.write_table(cut, "out/2.parquet")
+    assert "'out/2.parquet' had 1,000 rows when it was released, and has 900 now" in sentence(*parts_of("out"))
+    assert "'out' had 3,000 rows when it was released, and has 2,900 now" in sentence("out")
+
+
+# What other programs write.
+
+
+def test_what_pandas_wrote_is_read(place: Path) -> None:
+    first("one.parquet")
+    columns = {"diagnosis": rx.Categorical(VALUES)}
+    where: dict[str, Any] = {"id": "id", "epsilon": 1, "release": "in", "ledger": None, "keep": ["region"]}
+    key = rx.Key.from_bytes(bytes(range(32)))
+    frame = rx.release(pd.read_parquet("in.parquet"), columns, key=key, **where)
+    frame.to_parquet("pandas.parquet")
+    assert estimate("pandas.parquet") == estimate("one.parquet")
+    frame[frame["diagnosis"] == "flu"].to_parquet("chosen.parquet")
+    assert "had 3,000 rows when it was released, and has" in sentence("chosen.parquet")
+
+
+# The sidecar of a CSV file.
+
+
+def test_a_sidecar_that_a_killed_run_left_is_renewed(place: Path) -> None:
+    """It stands there before its file: with the rows of that run, or without any where an older version wrote it."""
+    text = sidecar_of(first("one.csv")).read_text("utf-8")
+    for rows in (17, None, ROWS):
+        left = json.loads(text) | {"rows": rows}
+        if rows is None:
+            del left["rows"]
+        Path("two.csv.relaxdp.json").write_text(json.dumps(left), "utf-8")
+        assert sidecar_of(release("two.csv")).read_text("utf-8") == text
+        Path("two.csv").unlink()
+    Path("two.csv.relaxdp.json").write_text(text.replace('"rows"', '"precious"'), "utf-8")
+    words = ["in.parquet", "two.csv", "--id", "id", "--column", "diagnosis", "--values", ",".join(VALUES)]
+    words += ["--epsilon", "1", "--key", "key", "--keep", "region", "--release", "in"]
+    refused = CliRunner().invoke(app, ["release", *words])
+    assert "exists already" in str(refused.exception)
+    assert not Path("two.csv").exists()
+
+
+def test_reports_that_were_drawn_once_say_their_rows(place: Path) -> None:
+    """The file of --last is counted where it lies, under another name, and a kept text may have line breaks in it."""
+    table = pa_parquet.read_table("in.parquet")
+    region = pa.array(['north\nor "further"', "7"]).take(pa.array(np.arange(ROWS) % 2))
+    pa_parquet.write_table(table.set_column(2, "region", region), "in.parquet")
+    first("old.parquet")
+    path = release("new.csv", "--last", "old.parquet", epsilon="2")
+    assert json.loads(text_in(path))["rows"] == ROWS
+
+
+def test_fields_with_line_breaks_and_quotes_are_counted_as_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('id,x\n1,"a, b"\n2,"say ""x"""\n3,\n', "utf-8")
+    assert Input(path).counted() == 3

@@ -1,0 +1,136 @@
+"""A ledger that is lost, on the command line: it is missed, nothing is begun by a refusal, and it can be made anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from typer.testing import CliRunner
+
+import relaxdp as rx
+from relaxdp.cli.main import app
+from relaxdp.errors import BudgetMissingError, LedgerAccessError, RelaxdpError
+from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.subject import Subject
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rx.Key.from_bytes(bytes(range(32))).save("key")
+    pa_parquet.write_table(
+        pa.table({"id": range(200), "x": ["a", "b"] * 100, "region": ["n", "s"] * 100}), "in.parquet"
+    )
+    return tmp_path
+
+
+def run(*words: str) -> Any:
+    result = CliRunner().invoke(app, [*words])
+    if isinstance(result.exception, RelaxdpError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def release(target: str, epsilon: str, *words: str) -> Any:
+    columns = ("--column", "x", "--values", "a,b") if "--column" not in words else ()
+    return run("release", "in.parquet", target, "--id", "id", "--epsilon", epsilon, "--key", "key", *columns, *words)
+
+
+def names(place: Path) -> list[str]:
+    return sorted(file.name for file in place.iterdir())
+
+
+def test_a_key_without_a_ledger(place: Path) -> None:
+    with pytest.raises(BudgetMissingError) as found:
+        release("out.parquet", "1")
+    assert found.value.message == (
+        f"there is no ledger {str(place / 'key.ledger')!r}. If this key has released before, restore it "
+        "(docs/ledger.md); else begin it with a budget, like --budget 2 (in Python, budget=2). Nothing was released."
+    )
+    assert "would cost 1" in release("out.parquet", "1", "--budget", "2", "--dry-run")
+    with pytest.raises(RelaxdpError, match="budget exceeded"):
+        release("out.parquet", "3", "--budget", "2")
+    assert names(place) == ["in.parquet", "key"]
+
+
+def test_a_lost_ledger_is_missed_and_made_anew(place: Path) -> None:
+    """As docs/ledger.md says: without the mark, each file's epsilon again charges it again and gives the same file."""
+    release("first.parquet", "0.5", "--budget", "2")
+    release("second.parquet", "1")
+    shown = run("budget", "show", "--key", "key")
+    (place / "key.ledger").rename(place / "lost")
+    before = names(place)
+    for words in ((), ("--budget", "2"), ("--budget", "2", "--dry-run"), ("--ledger", "key.ledger", "--budget", "2")):
+        with pytest.raises(LedgerAccessError, match="is gone: one was begun here .* Nothing was released"):
+            release("third.parquet", "1", *words)
+    with pytest.raises(LedgerAccessError, match="is gone: one was begun here .* as docs/ledger.md says.$"):
+        run("budget", "show", "--key", "key")
+    assert names(place) == before
+    (place / "key.ledger.begun").unlink()
+    release("first-again.parquet", "0.5", "--budget", "2")
+    release("second-again.parquet", "1")
+    for name in ("first", "second"):
+        assert (place / f"{name}.parquet").read_bytes() == (place / f"{name}-again.parquet").read_bytes()
+    assert run("budget", "show", "--key", "key") == shown
+
+
+def test_what_was_made_with_last_is_charged_and_not_drawn_again(place: Path) -> None:
+    """As docs/ledger.md says: from what the file says about itself, and the path goes on from there."""
+    release("old.parquet", "0.5", "--budget", "3")
+    release("relaxed.parquet", "2", "--last", "old.parquet")
+    (place / "key.ledger").unlink()
+    (place / "key.ledger.begun").unlink()
+    said = rx.description("relaxed.parquet").columns["x"]
+    digest = rx.Categorical(["a", "b"]).encoding.params.hex()
+    facts = PathFacts("categorical", digest, said.key_fingerprint, said.id_type, table_fingerprint=None)
+    with Ledger.open("key.ledger") as ledger:
+        ledger.step(
+            Subject.population("everyone"), PathIdentity(said.release, "x"), facts, "0.5", said.epsilon, budget=3,
+            reason="relaxed.parquet, by --last",
+        )  # fmt: skip
+    for words in (("--again",), ("--last", "old.parquet")):
+        with pytest.raises(RelaxdpError, match="Nothing was released"):
+            release("second-draw.parquet", "2", *words)
+    assert "cost 0.5; spent 2.5 of the budget 3" in release("more.parquet", "2.5", "--last", "relaxed.parquet")
+
+
+def test_a_frame_misses_its_ledger_too(place: Path) -> None:
+    options: dict[str, Any] = {
+        "id": "id", "epsilon": 1, "key": rx.Key.load("key"), "release": "in", "ledger": "ledger.db"
+    }  # fmt: skip
+    frame, columns = pa_parquet.read_table("in.parquet"), {"x": rx.Categorical(["a", "b"])}
+    with pytest.raises(BudgetMissingError, match=r"there is no ledger .*in Python, budget=2"):
+        rx.release(frame, columns, **options)
+    assert names(place) == ["in.parquet", "key"]
+    rx.release(frame, columns, budget=1, **options)
+    (place / "ledger.db").unlink()
+    with pytest.raises(LedgerAccessError, match="is gone: one was begun here"):
+        rx.release(frame, columns, budget=1, **options)
+
+
+def test_several_columns_that_do_not_fit(place: Path) -> None:
+    release("x.parquet", "1", "--budget", "2")
+    both = ("--column", "x", "--column", "region", "--values", "x=a,b", "--values", "region=n,s")
+    for words in (both, (*both, "--dry-run")):
+        with pytest.raises(RelaxdpError, match="budget exceeded: 1 left of 2, this release needs 1.5. Nothing was rel"):
+            release("both.parquet", "1.25", *words)
+    assert "spent 2 of the budget 2" in release("both.parquet", "1", *both)
+
+
+def test_other_values_are_refused_in_words(place: Path) -> None:
+    release("x.parquet", "1", "--budget", "2")
+    with pytest.raises(RelaxdpError) as found:
+        run(
+            "release", "in.parquet", "y.parquet", "--id", "id", "--epsilon", "1", "--key", "key", "--column", "x",
+            "--values", "b,a",
+        )  # fmt: skip
+    assert found.value.message == (
+        "the list of values (or their order) is not what 'x' of release 'in' was released with: give the same --values "
+        "in the same order (in Python, the same mechanism). Nothing was released. --force (in Python, force=True) "
+        "opens a new path, charged to everyone in addition to the 1 of the old one."
+    )

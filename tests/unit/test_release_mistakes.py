@@ -1,0 +1,431 @@
+"""`relaxdp release` and what people get wrong first: a refusal says what is wrong and what works, and costs nothing."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from typer.testing import CliRunner
+
+import relaxdp as rx
+from relaxdp.cli.main import app
+from relaxdp.errors import RelaxdpError
+from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.subject import Subject
+from relaxdp.table import order
+from relaxdp.table.formats import released
+from relaxdp.table.interrupts import interruptible
+
+SECRET = "secret-illness"
+EVERYONE = Subject.population("everyone")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rx.Key.from_bytes(bytes(range(32))).save(tmp_path / "key")
+    return tmp_path
+
+
+def write(column: Any, name: str = "in.parquet") -> None:
+    array = column if isinstance(column, pa.Array) else pa.array(column)
+    pa_parquet.write_table(pa.table({"id": range(len(array)), "x": array}), name)
+
+
+def run(*words: str, source: str = "in.parquet", target: str = "out.parquet", epsilon: str = "60") -> tuple[int, str]:
+    """Run the command as `main` would: an error of ours is its sentence and exit status 2."""
+    options = ["--column", "x", "--id", "id", "--epsilon", epsilon, "--budget", "100"]
+    key = [] if "--key" in words else ["--key", "key"]
+    result = CliRunner().invoke(app, ["release", source, target, *options, *key, *words])
+    if isinstance(result.exception, RelaxdpError):
+        return 2, result.exception.message
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result.exit_code, result.output
+
+
+def refused(*words: str, **more: str) -> str:
+    """Return the sentence of a refusal that wrote and charged nothing."""
+    before = sorted(Path().rglob("*"))
+    status, sentence = run(*words, **more)
+    assert status == 2, sentence
+    assert SECRET not in sentence
+    after = [file for file in sorted(Path().rglob("*")) if file.name != "key.ledger"]
+    assert after == [file for file in before if file.name != "key.ledger"]
+    if Path("key.ledger").exists() and Path("key.ledger") not in before:
+        with Ledger.open("key.ledger") as book:
+            assert book.history() == []
+    return sentence
+
+
+def column_of(name: str = "out.parquet") -> list[Any]:
+    found: list[Any] = pa_parquet.read_table(name)["x"].to_pylist()
+    return found
+
+
+# A map.
+
+
+@pytest.mark.parametrize("nulls", [(), ("--nulls", "unknown")])
+@pytest.mark.parametrize("coded", [False, True])
+def test_a_value_that_the_map_does_not_name_is_not_missing(place: Path, nulls: tuple[str, ...], coded: bool) -> None:
+    (place / "map.csv").write_text("a,1\nb,1\nc,2\n")
+    column = pa.array(["a", "b", "c", SECRET])
+    write(column.dictionary_encode() if coded else column)
+    sentence = "row 4: the value is not in the map 'map.csv'. Nothing was released."
+    assert refused("--map", "map.csv", *nulls) == sentence
+    pa_parquet.write_table(pa.table({"id": [5, 4, 3], "x": [SECRET, "a", "b"]}), "in.parquet")
+    assert refused("--map", "map.csv", *nulls).startswith("row 3 in the order of the ids: the value is not in the map")
+
+
+def test_behind_a_map_what_is_missing_is_missing(place: Path) -> None:
+    (place / "map.csv").write_text("a,1\nb,1\nc,2\n")
+    write(["a", None, "c"])
+    assert refused("--map", "map.csv") == (
+        "row 2: the value is missing, which is not one of the 2 declared values. Nothing was released. "
+        "--nulls NAME makes it a value of its own."
+    )
+    assert run("--map", "map.csv", "--nulls", "unknown")[0] == 0
+    assert column_of() == ["1", "unknown", "2"]
+
+
+def test_a_map_of_true_and_false_is_spelled_as_they_are(place: Path) -> None:
+    write([True, False])
+    (place / "map.csv").write_text("True,yes\nFalse,no\n")
+    assert refused("--map", "map.csv") == (
+        "row 1: the value is not in the map 'map.csv', where a column of true and false is written as true and false. "
+        "Nothing was released."
+    )
+    (place / "map.csv").write_text("true,yes\nfalse,no\n")
+    assert run("--map", "map.csv")[0] == 0
+    assert column_of() == ["yes", "no"]
+
+
+# True and false, and dates.
+
+DAYS = [datetime.date(2026, 1, 31), datetime.date(2026, 2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "reports"),
+    [
+        ([True, False, True], "true,false", ["true", "false", "true"]),
+        (DAYS, "2026-01-31,2026-02-01", ["2026-01-31", "2026-02-01"]),
+        (pa.array(DAYS, pa.date64()), "2026-01-31,2026-02-01", ["2026-01-31", "2026-02-01"]),
+    ],
+)
+def test_true_false_and_dates_are_declared_as_text(place: Path, column: Any, values: str, reports: list[str]) -> None:
+    write(column)
+    assert run("--values", values)[0] == 0
+    assert column_of() == reports
+    assert released(place / "out.parquet")[1].columns["x"].values == tuple(values.split(","))
+    # The very reports that text of the same spelling gets: the path does not know what the column was.
+    write(reports)
+    assert "cost 0;" in run("--values", values, target="text.parquet")[1]
+    assert pa_parquet.read_table("text.parquet").equals(pa_parquet.read_table("out.parquet"))
+
+
+def test_true_false_and_dates_that_are_public_or_missing(place: Path) -> None:
+    write([True, None, False])
+    assert refused("--values", "true,false").startswith("row 2: the value is missing")
+    assert run("--public-values", "--nulls", "unknown")[0] == 0
+    assert column_of() == ["true", "unknown", "false"]
+    assert released(place / "out.parquet")[1].columns["x"].values == ("false", "true", "unknown")
+    write([DAYS[1], DAYS[0]])
+    assert run("--public-values", "--no-ledger", target="days.parquet")[0] == 0
+    assert released(place / "days.parquet")[1].columns["x"].values == ("2026-01-31", "2026-02-01")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "sentence"),
+    [
+        (
+            [True, False],
+            values,
+            "'x' holds true and false, which are declared as 'true' and 'false'. Nothing was released. "
+            "--map FILE with the lines true,yes and false,no gives them other names.",
+        )
+        for values in ("True,False", "1,0", "yes,no")
+    ]
+    + [
+        (
+            DAYS,
+            "31.1.2026,1.2.2026",
+            "'x' holds dates, which are declared like '2026-01-31'. Nothing was released. "
+            "--map FILE with lines like 2026-01-31,winter gives them other names.",
+        ),
+        (
+            [0.5, 1.5],
+            "0.5,1.5",
+            "the values are numbers and cannot be compared with the 2 declared ones, which are of kind text. "
+            "Nothing was released. --range and --bins are for numbers, and --map FILE says what each value becomes.",
+        ),
+    ],
+)
+def test_a_column_of_another_kind_than_its_values(place: Path, column: Any, values: str, sentence: str) -> None:
+    write(column)
+    assert refused("--values", values) == sentence
+
+
+def test_points_in_time_are_no_values(place: Path) -> None:
+    write([datetime.datetime(2026, 1, 31, 12), datetime.datetime(2026, 2, 1)])
+    assert refused("--public-values") == (
+        "'x' is of type timestamp[us], of which no values can be declared: release a column of dates or text that is "
+        "made from it. Nothing was released."
+    )
+
+
+# Numbers.
+
+
+@pytest.mark.parametrize("gap", [None, float("nan")])
+def test_a_missing_number_is_said_to_be_missing(place: Path, gap: float | None) -> None:
+    write(pa.array([1.0, gap, 3.0]))
+    way = "--bins with --nulls NAME makes classes of numbers, and one of what is missing."
+    assert refused("--range", "0", "100") == f"row 2: the number is missing. Nothing was released. {way}"
+    (place / "in.csv").write_text("id,x\n1,2\n2,\n")
+    assert refused("--range", "0", "100", source="in.csv").startswith("row 2: the number is missing.")
+    assert refused("--range", "0", "100", "--nulls", "unknown") == (
+        "numbers in a range have no value for what is missing: use --bins with --nulls, which makes classes of numbers "
+        "and one of what is missing. Nothing was released."
+    )
+    assert run("--bins", "2", "--nulls", "unknown")[0] == 0
+    assert column_of() == ["below 2", "unknown", "2 or more"]
+    write([1.0, 200.0])
+    sentence = "row 2: the number is not within the range 0 .. 100. Nothing was released."
+    assert refused("--range", "0", "100", "--no-ledger", target="other.parquet") == sentence
+
+
+# Declared values.
+
+
+def test_what_is_not_declared_is_shown_beside_what_is(place: Path) -> None:
+    write(["n", SECRET])
+    sentence = "row 2: the value is not one of the 3 declared values. Nothing was released. Declared: 'n', '', 's'."
+    assert refused("--values", "n,,s") == sentence
+    (place / "values.txt").write_text("\n".join(["n", "v" * 100, *(f"value {number}" for number in range(98))]))
+    assert refused("--values-file", "values.txt").endswith(
+        f"Declared: 'n', '{'v' * 30}...', 'value 0', 'value 1', 'value 2', 'value 3', 'value 4', 'value 5' and 92 more."
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (
+            'pizza,"salad, green"',
+            "--values is cut at every comma and takes quotation marks as they are, so that '\"salad' would be one of "
+            "the values. --values-file FILE takes such values, one a line. Nothing was released.",
+        ),
+        (
+            "n, s",
+            "--values would declare ' s', with a blank at its end: write n,s without blanks. --values-file FILE "
+            "takes values as they are, one a line. Nothing was released.",
+        ),
+        (
+            "x=n,s ",
+            "--values would declare 's ', with a blank at its end: write n,s without blanks. --values-file FILE "
+            "takes values as they are, one a line. Nothing was released.",
+        ),
+    ],
+)
+def test_quotation_marks_and_blanks(place: Path, values: str, sentence: str) -> None:
+    write(["n", "s"])
+    assert refused("--values", values) == sentence
+
+
+def test_a_file_of_values_takes_them_as_they_are(place: Path) -> None:
+    write([" s", '"n"', "salad, green"])
+    (place / "values.txt").write_text(' s\n"n"\nsalad, green\n')
+    assert run("--values-file", "values.txt")[0] == 0
+    assert column_of() == [" s", '"n"', "salad, green"]
+
+
+# The table.
+
+
+@pytest.mark.parametrize("declared", [("--values", "a,b"), ("--public-values",), ("--range", "0", "1")])
+def test_two_columns_of_one_name(place: Path, declared: tuple[str, ...]) -> None:
+    (place / "in.csv").write_text("id,x,x\n1,a,b\n")
+    sentence = "the table has 2 columns named 'x': give them different names. Nothing was released."
+    assert refused(*declared, source="in.csv") == sentence
+    columns = [pa.array([1]), pa.array(["a"]), pa.array(["b"])]
+    pa_parquet.write_table(pa.Table.from_arrays(columns, names=["id", "x", "x"]), "in.parquet")
+    assert refused(*declared) == sentence
+
+
+@pytest.mark.parametrize("rows", ["1,a,p,q\n2,b,p,q\n", "2,b,p,q\n1,a,p,q\n"])
+def test_two_columns_of_one_name_that_nobody_asks_for(place: Path, rows: str) -> None:
+    (place / "in.csv").write_text(f"id,x,other,other\n{rows}")
+    assert run("--values", "a,b", source="in.csv")[0] == 0
+    assert column_of() == ["a", "b"]
+
+
+def test_an_unknown_column_with_public_values(place: Path) -> None:
+    write(["a", "b"])
+    pa_parquet.write_table(pa_parquet.read_table("in.parquet").rename_columns(["id", "xx"]), "in.parquet")
+    assert refused("--public-values").startswith("the table has no column 'x'.")
+
+
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")])
+def test_a_table_whose_fields_are_not_separated_by_commas(place: Path, mark: str, name: str) -> None:
+    (place / "in.csv").write_text(f"id{mark}x\n1{mark}a\n")
+    assert refused("--values", "a,b", source="in.csv") == (
+        f"the table has no column 'x': its fields seem to be separated by {name}, and must be separated by commas. "
+        "Nothing was released."
+    )
+
+
+@pytest.mark.parametrize("ids", [(1, 2, 3), (3, 2, 1)])
+def test_a_row_with_another_number_of_fields(place: Path, ids: tuple[int, ...]) -> None:
+    (place / "in.csv").write_text(f"id,x\n{ids[0]},a\n\n{ids[1]},b\n{ids[2]},{SECRET},more\n")
+    assert refused("--values", "a,b", source="in.csv") == (
+        "row 3: it has not as many fields as the header, which has 2. Nothing was released."
+    )
+
+
+def test_a_table_without_rows(place: Path) -> None:
+    sentence = "the table has no rows: there is nothing to release. Nothing was charged."
+    (place / "in.csv").write_text("id,x\n")
+    for target in ("out.csv", "out.parquet"):
+        assert refused("--values", "a,b", source="in.csv", target=target) == sentence
+    write(["a"])
+    pa_parquet.write_table(pa_parquet.read_table("in.parquet").slice(0, 0), "in.parquet")
+    for words in ((), ("--no-ledger",)):
+        assert refused("--values", "a,b", *words) == sentence
+    status, message = run("--values", "a,b", "--growing")
+    assert (status, message) == (2, sentence)
+    with Ledger.open("key.ledger") as book:
+        assert book.history() == []
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_a_released_file_is_no_truth(place: Path, ending: str) -> None:
+    (place / "in.csv").write_text("id,x,y\n1,a,p\n2,b,q\n")
+    assert run("--values", "a,b", "--keep", "y", source="in.csv", target=f"o.{ending}", epsilon="1")[0] == 0
+    before = (place / "key.ledger").read_bytes()
+    told = " o.csv.relaxdp.json says so." if ending == "csv" else ""
+    assert refused("--values", "a,b", "--release", "in", source=f"o.{ending}", epsilon="2") == (
+        f"'x' of 'o.{ending}' was released by relaxdp, and holds reports instead of the truth.{told} To relax it, "
+        "release the table that it was made from at a larger epsilon. Nothing was released."
+    )
+    assert (place / "key.ledger").read_bytes() == before
+    # A column that was kept is what it was.
+    words = ["--column", "y", "--id", "id", "--values", "p,q", "--epsilon", "60", "--key", "key", "--no-ledger"]
+    assert CliRunner().invoke(app, ["release", f"o.{ending}", "y.parquet", *words]).exit_code == 0
+    assert pa_parquet.read_table("y.parquet")["y"].to_pylist() == ["p", "q"]
+
+
+def test_a_description_that_cannot_be_read_is_one(place: Path) -> None:
+    (place / "in.csv").write_text("id,x\n1,a\n2,b\n")
+    for content in (b"{}", b"\xff"):
+        (place / "in.csv.relaxdp.json").write_bytes(content)
+        assert "'in.csv' was released by relaxdp" in refused("--values", "a,b", source="in.csv")
+
+
+# The output.
+
+
+def test_an_output_that_exists(place: Path) -> None:
+    write(["a", "b"])
+    (place / "out.parquet").write_text("precious")
+    exists = "'out.parquet' exists already. Name another file or remove it"
+    assert refused("--values", "a,b") == f"{exists}. Nothing was written."
+    assert refused("--values", "a,b", "--no-ledger") == f"{exists}. Nothing was written."
+    (place / "out.parquet").unlink()
+    assert run("--values", "a,b", epsilon="1")[0] == 0
+    assert refused("--values", "a,b", epsilon="1") == f"{exists}: this level again costs nothing. Nothing was written."
+    assert refused("--values", "a,b", epsilon="2") == f"{exists}. Nothing was written."
+    assert refused("--values", "a,b", epsilon="1000") == f"{exists}. Nothing was written."
+
+
+def test_a_description_that_exists(place: Path) -> None:
+    (place / "in.csv").write_text("id,x\n1,a\n2,b\n")
+    for epsilon in ("1", "2"):
+        status, sentence = run("--values", "a,b", source="in.csv", target="out.csv", epsilon=epsilon)
+        (place / "out.csv").unlink(missing_ok=True)
+    assert (status, sentence) == (
+        2,
+        "'out.csv.relaxdp.json' exists already, and is the description of something else. Name another file or remove "
+        "it. Nothing was written.",
+    )
+    assert run("--values", "a,b", source="in.csv", target="out.csv", epsilon="1")[0] == 0
+
+
+@pytest.mark.parametrize("words", [(), ("--dry-run",), ("--last", "in.parquet", "--last-epsilon", "0.1")])
+def test_only_spark_writes_a_folder(place: Path, words: tuple[str, ...]) -> None:
+    write(["a", "b"])
+    assert refused("--values", "a,b", *words, target="folder") == (
+        "'folder': the name of the output must end in .parquet, .csv or .arrow, because one file is written; only "
+        "--engine spark writes a folder. Nothing was released."
+    )
+    (place / "folder").mkdir()
+    assert refused("--values", "a,b", *words, target="folder") == (
+        "'folder' is a folder, and one file is written: name a file in it, like 'folder/out.parquet'. Only --engine "
+        "spark writes a folder. Nothing was released."
+    )
+
+
+@pytest.mark.parametrize("target", ["out.csv", "out.arrow", "OUT.FEATHER", "out.ipc", "out.json", "out.csv.gz"])
+def test_spark_writes_a_folder_of_parquet_files(place: Path, target: str) -> None:
+    write(["a", "b"])
+    assert refused("--values", "a,b", "--engine", "spark", target=target) == (
+        f"{target!r}: the Spark engine writes a folder of Parquet files, and its name must not end like that of "
+        "another kind of file. Nothing was released."
+    )
+
+
+# The key, and an end that a person asks for.
+
+
+def test_a_key_that_is_not_there(place: Path) -> None:
+    write(["a", "b"])
+    assert refused("--values", "a,b", "--key", "my key") == (
+        "there is no key file 'my key'. `relaxdp keygen 'my key'` makes one; what was released before needs its own "
+        "key. Nothing was released."
+    )
+
+
+@pytest.mark.parametrize("problem", [RuntimeError("Query interrupted"), duckdb.InterruptException("Interrupted!")])
+def test_what_duckdb_raises_when_somebody_stops_it(problem: Exception) -> None:
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        raise problem
+    for other in (RuntimeError("Query failed"), duckdb.Error("Query interrupted"), ValueError("Query interrupted")):
+        with pytest.raises(type(other), match="Query"), interruptible():
+            raise other
+
+
+def test_stopped_while_rows_are_sorted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows are exchanged for a query that takes seconds: whoever sends the signal need not be quick.
+
+    DuckDB notices at once, or when a part of its work is done: either way it ends like any program that is stopped.
+    """
+    pa_parquet.write_table(pa.table({"id": [2, 1], "x": ["a", "b"]}), "in.parquet")
+    running = threading.Event()
+
+    def long(connection: Any, table: Any, columns: list[str]) -> str:
+        running.set()
+        return "(SELECT sum(range) AS c0, 'a' AS c1 FROM range(3000000000))"
+
+    def stop() -> None:
+        assert running.wait(60)
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(order, "_relation", long)
+    person = threading.Thread(target=stop)
+    person.start()
+    status, _ = run("--values", "a,b")
+    person.join()
+    assert status == 130
+    with Ledger.open("key.ledger") as book:
+        assert book.history() == []
+    assert {file.name for file in place.iterdir()} - {"key.ledger"} == {"in.parquet", "key"}

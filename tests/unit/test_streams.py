@@ -1,0 +1,158 @@
+"""What a command says arrives whole, or it is said in one sentence that it did not: encodings, full disks, pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from tests.conftest import missing
+
+import relaxdp as rx
+
+VALUES = ["café", "naïve \u20ac", "\U0001f600"]
+LOST = "the output cannot be written: No space left on device. Only the words are lost; what was done stays done.\n"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("streams")
+    table = pa.table({"id": range(300), "x": VALUES * 100})
+    released = rx.release(
+        table, {"x": rx.Categorical(VALUES)}, id="id", epsilon=3, key=rx.Key.from_bytes(bytes(range(32))), release="r",
+        ledger=folder / "ledger.db", budget=3,
+    )  # fmt: skip
+    pa_parquet.write_table(released, folder / "out.parquet")
+    many = rx.Categorical([f"value {number}" for number in range(500)])
+    released = rx.release(
+        pa.table({"id": range(500), "x": many.values}), {"x": many}, id="id", epsilon=3,
+        key=rx.Key.from_bytes(bytes(range(32))), release="r", ledger=None,
+    )  # fmt: skip
+    pa_parquet.write_table(released, folder / "many.parquet")
+    return folder
+
+
+def run(place: Path, *words: str | bytes, encoding: str = "utf-8", **more: Any) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "COLUMNS": "100"}
+    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    return subprocess.run([sys.executable, "-m", "relaxdp", *words], cwd=place, env=environment, check=False, **options)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_every_encoding_takes_every_value(place: Path, encoding: str) -> None:
+    told = run(place, "estimate", "out.parquet", encoding=encoding)
+    assert (told.returncode, told.stderr) == (0, b"")
+    text = told.stdout.decode(encoding)
+    for value in VALUES:
+        escaped = "".join(letter if _fits(letter, encoding) else json.dumps(letter)[1:-1] for letter in value)
+        assert escaped in text
+    if encoding != "utf-8":
+        assert "+---" in text  # boxes and bars of plain letters
+        assert "##" in text
+        assert "\\u25" not in text
+
+
+def _fits(letter: str, encoding: str) -> bool:
+    try:
+        letter.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_json_is_the_same_in_every_encoding(place: Path, encoding: str) -> None:
+    told = run(place, "estimate", "out.parquet", "--json", encoding=encoding)
+    assert (told.returncode, told.stderr) == (0, b"")
+    assert _strings(json.loads(told.stdout.decode(encoding))) >= set(VALUES)
+
+
+def _strings(found: Any) -> set[str]:
+    if isinstance(found, dict):
+        return set().union({*found}, *(_strings(each) for each in found.values()))
+    if isinstance(found, list):
+        return set().union(*(_strings(each) for each in found))
+    return {found} if isinstance(found, str) else set()
+
+
+def test_a_sentence_with_a_name_that_no_encoding_has(place: Path) -> None:
+    """A file's name is bytes: what is no text in it is shown as an escape, on either stream."""
+    told = run(place, "keygen", b"\xff\xe9-key", encoding="ascii")
+    assert (told.returncode, told.stderr) == (0, b"")
+    assert b"\\udcff\\udce9-key" in told.stdout
+    again = run(place, "keygen", b"\xff\xe9-key")
+    assert again.returncode == 2
+    assert b"\\udcff\\udce9-key' exists already" in again.stderr
+    assert again.stderr.count(b"\n") == 1
+
+
+def test_who_chose_another_way_keeps_it(place: Path) -> None:
+    told = run(place, "estimate", "out.parquet", encoding="ascii:replace")
+    assert told.returncode == 0
+    assert b"caf?" in told.stdout
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--version",),
+        ("--help",),
+        ("budget", "show", "--ledger", "ledger.db"),
+        ("estimate", "out.parquet", "--json"),
+        ("estimate", "many.parquet", "--json"),  # more than a buffer holds
+        ("estimate", "many.parquet"),
+    ],
+)
+def test_an_output_that_cannot_be_written(place: Path, words: tuple[str, ...]) -> None:
+    if not FULL.exists():
+        missing("/dev/full is not there")
+    with FULL.open("wb") as full:
+        told = run(place, *words, stdout=full)
+    assert (told.returncode, told.stderr.decode()) == (1, LOST)
+
+
+def test_a_mistake_is_a_mistake_where_nobody_can_be_told(place: Path) -> None:
+    if not FULL.exists():
+        missing("/dev/full is not there")
+    with FULL.open("wb") as full:
+        assert run(place, "budget", "show", "--ledger", "absent", stderr=full).returncode == 2
+        assert run(place, "budget", "show", "--ledger", "absent", stderr=full, stdout=full).returncode == 2
+        assert run(place, "estimate", "--nonsense", stderr=full).returncode == 1  # how to say it right is not shown
+
+
+def test_a_closed_pipe_is_silent(place: Path) -> None:
+    for words in (("estimate", "many.parquet", "--json"), ("--version",), ("budget", "show", "--ledger", "ledger.db")):
+        reading, writing = os.pipe()
+        os.close(reading)
+        try:
+            told = run(place, *words, stdout=writing)
+        finally:
+            os.close(writing)
+        assert (told.returncode, told.stderr) == (1, b""), words
+
+
+def test_no_output_at_all(place: Path) -> None:
+    words = [sys.executable, "-m", "relaxdp", "--version"]
+    told = subprocess.run(["/bin/sh", "-c", '"$@" >&-', "sh", *words], cwd=place, check=False, capture_output=True)
+    assert b"Traceback" not in told.stderr
+
+
+def test_another_problem_of_the_system_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the output is fine, an error is not taken for one of the output."""
+    from relaxdp.cli.main import main  # noqa: PLC0415
+
+    def fail() -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("relaxdp.cli.main.application", lambda only: fail)
+    with pytest.raises(OSError, match="No space left"):
+        main()
