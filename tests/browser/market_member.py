@@ -69,6 +69,7 @@ class Member:
 
     def join(self, value: str, epsilon: str, least: int = 0, *, agree: bool = True) -> None:
         """Fill in the form, and agree."""
+        self.page.bring_to_front()  # a browser takes its time for pages that nobody looks at
         self.limit.fill(epsilon)
         self.page.get_by_label("Your least price").fill(str(least))
         self.answer(value)
@@ -78,6 +79,7 @@ class Member:
 
     def raise_to(self, value: str, epsilon: str) -> None:
         """Raise the limit, with an answer, and agree."""
+        self.page.bring_to_front()
         if not self.limit.is_visible():
             self.page.get_by_text("Raise your limit").click()
         self.limit.fill(epsilon)

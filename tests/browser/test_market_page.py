@@ -281,8 +281,7 @@ def test_a_title_with_a_script_is_text(trader: New, market: Market) -> None:
     assert someone.page.title() == f"{nasty} · relaxdp"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_readable_by_all(trader: New, market: Market, scheme: str, width: int) -> None:
     listed = market.listing(title="A rather long title of a listing that wants more than one line on a phone")
     _, token = market.account("buyer", 100)

@@ -54,9 +54,9 @@ def test_a_person_answers_and_the_page_follows_the_campaign(service: Collector, 
 def test_what_leaves_the_page_follows_the_law(service: Collector, person: MakePerson) -> None:
     """Many people with one answer: each sends the report of their own keyed path, and the server has nothing else.
 
-    False alarms: 1e-6. A page that sends the bare answer would give 24 of 24 and is rejected.
+    False alarms: 1e-6. A page that sends the bare answer would give 20 of 20 and is rejected.
     """
-    campaign, people, secrets = service.create(), 24, []
+    campaign, people, secrets = service.create(), 20, []
     reported = []
     for _ in range(people):
         someone = person(campaign)

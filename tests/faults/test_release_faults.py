@@ -68,10 +68,13 @@ def test_killed_at_random_instants(zygote: Zygote, folder: Path) -> None:
     """After every kill: no half-written file, the ledger shows at least what left; and the rerun is identical."""
     rng = random.Random(7)
     order = {"folder": str(folder), "budget": "1000"}
-    began = time.perf_counter()
-    zygote.start({**order, "target": "warm.parquet", "epsilon": "0.001"})
-    assert zygote.line() == [0]
-    usual = time.perf_counter() - began
+    timings = []
+    for number in range(4):  # the first one begins the ledger, and takes longer than those that are killed
+        began = time.perf_counter()
+        zygote.start({**order, "target": f"warm-{number}.parquet", "epsilon": f"0.00{number + 1}"})
+        assert zygote.line() == [0]
+        timings.append(time.perf_counter() - began)
+    usual = min(timings[1:])
     died = appeared = charged = 0
     before = spent(folder)
     for number in range(1, KILLS + 1):

@@ -10,11 +10,11 @@ import time
 
 def read_all(one: socket.socket, seconds_a_byte: float = 0.0) -> bytes:
     """The answer up to the end of the connection, however many parts it comes in, read as slowly as asked."""
-    answer = bytearray()
+    answer, start = bytearray(), time.monotonic()
     with contextlib.suppress(ConnectionResetError, ssl.SSLError):
         while part := one.recv(64 << 10):
             answer += part
-            time.sleep(seconds_a_byte * len(part))
+            time.sleep(max(0.0, start + seconds_a_byte * len(answer) - time.monotonic()))
     return bytes(answer)
 
 

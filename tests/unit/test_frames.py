@@ -682,6 +682,7 @@ def test_a_description_travels_with_pandas_and_pyarrow(tmp_path: Path) -> None:
 
 
 def test_polars_frames_are_recognised_while_they_live(tmp_path: Path) -> None:
+    gc.collect()  # what earlier tests left
     known = len(frame_description._RELEASED)
     released = release(made("polars"))
     assert len(frame_description._RELEASED) == known + 1
