@@ -1,4 +1,4 @@
-"""Shared by the tests of pages: one browser and one collector for a file of tests."""
+"""Shared by the tests of pages: one browser, one collector and one market for a file of tests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
+from tests.browser.market_people import Market, New, a_market, traders
 from tests.browser.survey_person import Collector, Person, chromium, collector
 
 
@@ -35,3 +36,15 @@ def person(browser: Browser, service: Collector) -> Iterator[Callable[..., Perso
     for each in people:
         each.context.close()
     assert [problem for each in people for problem in each.problems] == []
+
+
+@pytest.fixture(scope="module")
+def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Market]:
+    with a_market(tmp_path_factory.mktemp("market")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def trader(browser: Browser, market: Market) -> Iterator[New]:
+    with traders(browser, market) as make:
+        yield make

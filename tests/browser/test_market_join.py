@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from tests.browser.market_member import FORMULA, Member, open_pool
-from tests.browser.market_people import Market, New, a_market, traders
+from tests.browser.market_people import Market, New
 from tests.browser.survey_person import overflow, violations
 
 POINTS = {"points": [["0.5", 2], ["2", 8]]}
@@ -23,18 +22,6 @@ ENCODINGS: dict[str, tuple[dict[str, Any], str]] = {
     "local-hash": ({"name": "local-hash", "values": [f"v{n}" for n in range(30)], "options": {"buckets": 4}}, "v7"),
     "numeric": (SLEEP, "7.25"),
 }
-
-
-@pytest.fixture(scope="module")
-def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Market]:
-    with a_market(tmp_path_factory.mktemp("market")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trader(browser: Browser, market: Market) -> Iterator[New]:
-    with traders(browser, market) as make:
-        yield make
 
 
 def test_join_raise_and_change_the_price(trader: New, market: Market) -> None:

@@ -5,31 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Route, expect
+from playwright.sync_api import ConsoleMessage, Route, expect
 from tests.browser.market_member import CLEAR, READ, Member, open_pool
-from tests.browser.market_people import Market, New, a_market, traders
+from tests.browser.market_people import Market, New
 
 OTHER = "this is another answer than the one that you gave in this pool before: that it changed would show."
 ELSEWHERE = "The key of your report is not in this browser."
 # Of a row of bits no label travels, so that every byte of one that did would be seen.
 HIDDEN = {"name": "unary-optimised", "values": ["ultramarine", "vermilion", "chartreuse"]}
 EXACT = {"name": "numeric", "range": [0, 12]}
-
-
-@pytest.fixture(scope="module")
-def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Market]:
-    with a_market(tmp_path_factory.mktemp("market")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trader(browser: Browser, market: Market) -> Iterator[New]:
-    with traders(browser, market) as make:
-        yield make
 
 
 @pytest.mark.parametrize(("encoding", "answer"), [(HIDDEN, "vermilion"), (EXACT, "7.40625")])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.browser.market_people import Market, a_market
+from tests.browser.market_people import Market
 
 from relaxdp.draw.key import Key
 from relaxdp.law.epsilon import as_epsilon
@@ -29,12 +28,6 @@ ENCODINGS: dict[str, dict[str, Any]] = {
     "numeric": {"name": "numeric", "range": [-2.5, 10]},
 }
 NUMBERS = [-2.5, -0.0, 0.1, 3, 9.999999999999998, 10]
-
-
-@pytest.fixture(scope="module")
-def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Market]:
-    with a_market(tmp_path_factory.mktemp("market")) as opened:
-        yield opened
 
 
 def _listing(market: Market, name: str) -> dict[str, Any]:

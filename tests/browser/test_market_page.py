@@ -6,30 +6,18 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
-from tests.browser.market_people import ROWS, VALUES, Market, New, Trader, a_market, traders
+from tests.browser.market_people import ROWS, VALUES, Market, New, Trader
 from tests.browser.survey_person import overflow, violations
 from tests.servers.collectors import running
 
 from relaxdp.estimate.planning import half_width
-
-
-@pytest.fixture(scope="module")
-def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Market]:
-    with a_market(tmp_path_factory.mktemp("market")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trader(browser: Browser, market: Market) -> Iterator[New]:
-    with traders(browser, market) as make:
-        yield make
 
 
 def test_everybody_may_look(trader: New, market: Market) -> None:

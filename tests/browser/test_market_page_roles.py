@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 from playwright.sync_api import Browser, expect
-from tests.browser.market_people import ROWS, Listed, Market, New, Trader, a_market, traders
+from tests.browser.market_people import ROWS, Listed, Market, New, Trader
 
 from relaxdp.draw.key import Key
-
-
-@pytest.fixture(scope="module")
-def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Market]:
-    with a_market(tmp_path_factory.mktemp("market")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trader(browser: Browser, market: Market) -> Iterator[New]:
-    with traders(browser, market) as make:
-        yield make
 
 
 def _sell(market: Market, listed: Listed, *levels: str) -> None:

@@ -76,7 +76,7 @@ class Journal:
         Asked within the transaction of a sale: a sale that was forgotten is made again, to whoever had made it, and no
         other one. The last sale that both know of is compared, whose history tells of all before it.
         """
-        path = _path(connection, listing)
+        path = path_of(connection, listing)
         newest = None if path is None else _newest(connection, path)
         if path is None or newest is None:
             return
@@ -96,7 +96,7 @@ class Journal:
 
     def keep(self, connection: Connection, listing: str) -> None:
         """Write down all sales of a listing that are not in the journal yet. Nothing of them leaves before."""
-        path = _path(connection, listing)
+        path = path_of(connection, listing)
         if path is None:
             return
         newest = _newest(connection, path)
@@ -115,7 +115,7 @@ class Journal:
 
     def knows(self, connection: Connection, listing: str) -> bool:
         """Tell whether anything was ever sold of a listing, also if the database has forgotten it."""
-        path = _path(connection, listing)
+        path = path_of(connection, listing)
         if path is None:
             return False
         with self._open(path) as file:
@@ -187,7 +187,7 @@ def _bytes(file: int | None, place: int) -> bytes:
     return os.read(file, _WIDTH)
 
 
-def _path(connection: Connection, listing: str) -> str | None:
+def path_of(connection: Connection, listing: str) -> str | None:
     """Return the path of a listing; None where nothing of it can be sold."""
     path: str | None = connection.execute(select(LISTINGS.c.path).where(LISTINGS.c.id == listing)).scalar()
     return path

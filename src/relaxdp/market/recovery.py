@@ -12,7 +12,7 @@ from relaxdp.draw.key import Key
 from relaxdp.errors import ForgottenSalesError, MarketClosedError, RelaxdpError
 from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import OPERATOR
-from relaxdp.market.journal import Forgotten, Journal, Sold
+from relaxdp.market.journal import Forgotten, Journal, Sold, path_of
 from relaxdp.market.keys import begin_journal, check_journal, journal_folder, key_file
 from relaxdp.market.market import Market
 from relaxdp.market.schema import LISTINGS
@@ -79,7 +79,7 @@ def _make(market: Market, forgotten: Forgotten) -> str | None:
     try:
         with market.reading() as connection:
             listing = listings.find(connection, sold.listing)
-            path = connection.execute(select(LISTINGS.c.path).where(LISTINGS.c.id == sold.listing)).scalar()
+            path = path_of(connection, sold.listing)
             owned = purchases.owned(connection, listing, accounts.named(connection, sold.buyer).number)
         if path != forgotten.path:
             return "the listing of this name is of another release, or closed: list and deliver the right one again"

@@ -42,21 +42,15 @@ class Worker:
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
         """Look at one snapshot of the database, in a thread."""
-
-        def run() -> Result:
-            with self.database.reading() as connection:
-                return work(connection)
-
-        return await self.compute(run)
+        return await self.compute(lambda: self._seen(work))
 
     async def look(self, work: Callable[[Connection], Result]) -> Result:
         """Look at one snapshot for somebody who need not be known: in few threads, so that nobody else waits long."""
+        return await asyncio.get_running_loop().run_in_executor(self._strangers, lambda: self._seen(work))
 
-        def run() -> Result:
-            with self.database.reading() as connection:
-                return work(connection)
-
-        return await asyncio.get_running_loop().run_in_executor(self._strangers, run)
+    def _seen(self, work: Callable[[Connection], Result]) -> Result:
+        with self.database.reading() as connection:
+            return work(connection)
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
         """Write in a transaction of its own, in a thread; what it did is durable when this returns."""
