@@ -8,7 +8,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo tour test check format bench bench-table bench-collector bench-market scale coverage audit faults fuzz vectors reproduce reproduce-seeds lock clean
+.PHONY: help demo tour test test-long check format bench bench-table bench-collector bench-market scale coverage audit faults fuzz vectors reproduce reproduce-seeds lock clean
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -32,8 +32,12 @@ demo: $(VENV)/demo.stamp ## run the main job on example data
 tour: $(VENV)/demo.stamp ## start the service, let 5,000 simulated devices answer, and show where to look
 	@$(BIN)/relaxdp tour
 
-test: $(VENV)/dev.stamp ## run all tests (two processes)
-	$(BIN)/pytest -n 2 --dist worksteal
+PYTEST = $(BIN)/pytest -n 2 --dist worksteal --durations=25
+test: $(VENV)/dev.stamp ## run the tests (two processes, 6 minutes)
+	$(PYTEST) -m "not long"
+
+test-long: $(VENV)/dev.stamp ## run the long versions of tests: all combinations, more kills, more samples
+	$(PYTEST) -m long
 
 check: $(VENV)/dev.stamp ## formatting, lint and types
 	$(BIN)/ruff format --check .

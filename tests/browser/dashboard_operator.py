@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Page, Request, expect
+from tests.patience import PATIENCE
 from tests.servers.collectors import Running
 
 from relaxdp.collector.client import Client
@@ -25,6 +26,7 @@ class Operator:
     def __init__(self, browser: Browser, server: Running, **options: Any) -> None:
         self.server = server
         self.context = browser.new_context(**{"viewport": DESKTOP, **options})
+        self.context.set_default_timeout(1000 * PATIENCE)
         self.requests: list[Request] = []
         self.problems: list[str] = []
         self.context.on("request", lambda request: self.requests.append(request))  # noqa: PLW0108 (playwright marks it)
@@ -35,7 +37,6 @@ class Operator:
     def open(self) -> Page:
         """Open the dashboard in a tab."""
         page = self.context.new_page()
-        page.set_default_timeout(15_000)
         page.goto(f"{self.server.base}/")
         return page
 

@@ -9,7 +9,7 @@ import { FileStorage } from "./file_storage.mjs";
 if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 
 const { Client, Device, RelaxdpError } = await import("../../src/relaxdp/web/relaxdp.js");
-const client = new Client({ timeout: 5, attempts: 3, sleep: async () => {} });
+const client = new Client({ timeout: 180, attempts: 3, sleep: async () => {} });
 let storage;
 let device;
 

@@ -114,7 +114,6 @@ class Trader(Operator):
     def open(self) -> Page:
         """Open the market in a tab."""
         page = self.context.new_page()
-        page.set_default_timeout(15_000)
         page.goto(f"{self.server.base}/market")
         return page
 

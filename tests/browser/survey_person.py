@@ -14,6 +14,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
 from tests.conftest import require
+from tests.patience import PATIENCE
 
 from relaxdp.collector.client_address import Server
 from relaxdp.collector.client_operator import Operator
@@ -37,6 +38,7 @@ SERIOUS = ("serious", "critical")
 def chromium() -> Iterator[Browser]:
     """Debian's browser: playwright's own cannot be fetched everywhere."""
     place = require("chromium")
+    expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=place, args=[*ARGUMENTS.split(), *NAMES])
         yield browser
@@ -96,7 +98,7 @@ def collector(folder: Path, *options: str) -> Iterator[Collector]:
             yield Collector(folder, found[1], token_file.read_text("utf-8").strip())
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(PATIENCE)
 
 
 class Person:
@@ -106,6 +108,7 @@ class Person:
         self.context, self.collector, self.campaign = context, collector, campaign
         self.requests: list[Request] = []
         self.problems: list[str] = []
+        context.set_default_timeout(1000 * PATIENCE)
         context.on("request", lambda request: self.requests.append(request))  # noqa: PLW0108 (playwright marks it)
         context.on("weberror", lambda error: self.problems.append(str(error.error)))
         self.page = self.open()
@@ -118,7 +121,7 @@ class Person:
 
     def view(self, name: str) -> None:
         """Wait until this view is shown."""
-        expect(self.page.locator(f"#{name}")).to_be_visible(timeout=20_000)
+        expect(self.page.locator(f"#{name}")).to_be_visible()
 
     def limit(self, step: int = 0) -> None:
         """Choose a limit: how often the slider is moved up."""
@@ -143,13 +146,13 @@ class Person:
         self.choose(value)
         self.received(1)
 
-    def received(self, number: int, patience: int = 20) -> None:
+    def received(self, number: int) -> None:
         """Wait until the page shows that so many reports were received."""
-        expect(self.page.locator(".badge.sent")).to_have_count(number, timeout=1000 * patience)
+        expect(self.page.locator(".badge.sent")).to_have_count(number)
 
     def now(self, text: str | re.Pattern[str]) -> None:
         """Wait until the page says this of what is going on."""
-        expect(self.page.locator("#status-now")).to_contain_text(text, timeout=20_000)
+        expect(self.page.locator("#status-now")).to_contain_text(text)
 
     def look(self) -> None:
         """Press the button that asks for news."""

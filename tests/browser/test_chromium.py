@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import require
+from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_collector
 
 HERE = Path(__file__).parent
@@ -28,7 +29,6 @@ POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; frame-src 'self'; require-trusted-types-for 'script'"
 )
 PAGE = b'<!doctype html><title>device</title><script type="module" src="/tests/chromium.mjs"></script>'
-PATIENCE = 120
 
 
 class Pages:
@@ -100,7 +100,6 @@ def test_vectors(pages: Pages, tmp_path: Path) -> None:
         told = pages.next()
     assert told["found"] == [{"cases": cases, "wrong": []} for cases in (360, 90, 80)]
     assert told["missing"] == []
-    assert told["milliseconds"] < 5000  # far more than it takes on a machine that is busy
 
 
 def test_frames_that_race(pages: Pages, tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ def test_no_inline_script_runs(operator: New) -> None:
     someone.problems.clear()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), pytest.param(1280, "light", marks=pytest.mark.long)])
 def test_readable_by_all(operator: New, server: Running, scheme: str, width: int) -> None:
     name = commute(server, target={"half_width": 0.02}, invitations=False)
     report_all(server, name)

@@ -224,7 +224,7 @@ def test_costs_of_several_pools_add_up(trader: New, market: Market) -> None:
     expect(again.card.locator(".cost")).to_contain_text("That is close to saying your answer openly.")
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), pytest.param(1280, "light", marks=pytest.mark.long)])
 def test_readable_by_all(trader: New, market: Market, scheme: str, width: int) -> None:
     values = ["no", "yes, at least once in a week, and in most weeks of the year more than that", "now and then"]
     pool = open_pool(market, {"name": "unary-optimised", "values": values}, FORMULA)

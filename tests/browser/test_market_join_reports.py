@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.browser.market_people import Market
+from tests.patience import PATIENCE
 
 from relaxdp.draw.key import Key
 from relaxdp.law.epsilon import as_epsilon
@@ -48,7 +49,12 @@ def test_reports_agree(node: str, market: Market, name: str) -> None:
         for answer, key in cases
     ]
     done = subprocess.run(
-        [node, str(ADAPTER)], input="\n".join(asked) + "\n", capture_output=True, text=True, timeout=300, check=False
+        [node, str(ADAPTER)],
+        input="\n".join(asked) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     found = [json.loads(line) for line in done.stdout.splitlines()]

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 from tests.browser.market_people import ROWS, VALUES, Market, New, Trader
 from tests.browser.survey_person import overflow, violations
+from tests.patience import PATIENCE
 from tests.servers.collectors import running
 
 from relaxdp.estimate.planning import half_width
@@ -172,7 +173,7 @@ def _estimate(someone: Trader, file: Path) -> dict[str, Any]:
         someone.page.get_by_role("button", name="Download data").click()
     waiting.value.save_as(file)
     words = [sys.executable, "-m", "relaxdp", "estimate", str(file), "--json"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=PATIENCE)
     (found,) = json.loads(done.stdout)["groups"]
     return dict(found)
 
@@ -269,7 +270,7 @@ def test_a_title_with_a_script_is_text(trader: New, market: Market) -> None:
     assert someone.page.title() == f"{nasty} · relaxdp"
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), pytest.param(1280, "light", marks=pytest.mark.long)])
 def test_readable_by_all(trader: New, market: Market, scheme: str, width: int) -> None:
     listed = market.listing(title="A rather long title of a listing that wants more than one line on a phone")
     _, token = market.account("buyer", 100)

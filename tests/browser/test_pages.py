@@ -14,6 +14,7 @@ from urllib.request import urlopen
 import pyarrow.parquet as pq
 import pytest
 from tests.browser.dashboard_operator import commute, report_all
+from tests.patience import PATIENCE
 from tests.servers.collectors import STORES, Running, running
 
 from relaxdp.collector.client_address import Server
@@ -162,7 +163,7 @@ def check_market(shown: str) -> None:
     assert tokens["ben"].me()["balance"] == 500
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_tour(tmp_path: Path, number: signal.Signals) -> None:
     """The tour shows where to look, its devices answer until it is precise enough, and it leaves nothing behind."""
     words = ["tour", "--devices", "3000", "--pace", "0", "--half-width", "0.08"]
@@ -189,7 +190,7 @@ def test_tour(tmp_path: Path, number: signal.Signals) -> None:
         assert list(tmp_path.iterdir())
         process.send_signal(number)
         assert "everything removed" in process.stdout.read()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
     assert not list(tmp_path.iterdir())
     with pytest.raises(OSError, match="refused"):
         urlopen(address[1])

@@ -36,7 +36,7 @@ def test_a_person_answers_and_the_page_follows_the_campaign(service: Collector, 
     someone.answer("fruit", step=2)
     assert service.devices(someone.campaign) == [1, 0, 0]
     service.act(someone.campaign, "relax")
-    someone.received(2, patience=40)
+    someone.received(2)
     assert service.devices(someone.campaign) == [0, 1, 0]
     someone.now("When the survey opens its next step")
     service.act(someone.campaign, "relax")
@@ -220,7 +220,7 @@ def test_two_tabs_two_answers(person: MakePerson) -> None:
     for button in buttons:
         button.evaluate("button => { button.click(); }")
     for page in (someone.page, second):
-        expect(page.locator(".badge.sent")).to_have_count(1, timeout=20_000)
+        expect(page.locator(".badge.sent")).to_have_count(1)
     assert len({body["report"] for body in someone.reports}) == 1
     assert someone.kept()["answer"] in ("fruit", "none")
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.conftest import require
+from tests.patience import PATIENCE
 
 from relaxdp.collector import Device, Participation
 from relaxdp.collector.client import Client
@@ -48,7 +49,7 @@ class PythonClient:
 
     def __init__(self) -> None:
         self.waits: list[float] = []
-        self.client = Client(timeout=5, attempts=3, sleep=self.waits.append)
+        self.client = Client(timeout=PATIENCE, attempts=3, sleep=self.waits.append)
         self._device: Device | None = None
 
     def do(self, command: dict[str, Any]) -> dict[str, Any]:

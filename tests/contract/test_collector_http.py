@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pa_parquet
 import pytest
-from tests.servers.collectors import STORES, Running, running, until
+from tests.patience import PATIENCE, until
+from tests.servers.collectors import STORES, Running, running
 from typer.testing import CliRunner
 
 import relaxdp as rx
@@ -377,7 +378,7 @@ def test_strangers(server: Running) -> None:
 def test_a_stream_shows_changes_and_ends_with_its_client(server: Running) -> None:
     made = server.create()
     with (
-        socket.create_connection((server.host, server.port), timeout=20) as plain,
+        socket.create_connection((server.host, server.port), timeout=PATIENCE) as plain,
         plain.makefile("rb") as file,
     ):
         head = (

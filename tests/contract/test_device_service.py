@@ -129,6 +129,7 @@ def test_many_devices_at_once(service: Running, operator: Operator, tmp_path: Pa
     assert operator.status(name)["devices"]["total"] == 20
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_devices_over_five_levels(tmp_path: Path) -> None:
     """The campaign stops by itself at the smallest level that suffices, and the estimates hold the truth.
 

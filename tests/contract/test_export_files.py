@@ -8,7 +8,6 @@ import os
 import resource
 import socket
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,8 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from sqlalchemy import select
 from tests.conftest import missing
-from tests.servers.collectors import Answer, Running, running, until
+from tests.patience import PATIENCE, until
+from tests.servers.collectors import Answer, Running, running
 from tests.servers.sockets import read_all
 
 from relaxdp.collector import reports
@@ -56,7 +56,7 @@ class Place:
         """Open a connection with little room for the answer, and ask for the export."""
         with socket.socket() as one:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32 << 10)
-            one.settimeout(60)
+            one.settimeout(PATIENCE)
             one.connect((self.server.host, self.server.port))
             head = f"GET {self.path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
             one.sendall(f"{head}authorization: Bearer {self.server.token}\r\n\r\n".encode())
@@ -130,9 +130,7 @@ def test_killed_while_it_is_sent(place: Place) -> None:
 def test_killed_while_it_is_written(place: Place) -> None:
     """What a kill leaves nobody else can read, and the next export removes it."""
     with place.asked():
-        end = time.monotonic() + 20
-        while not place.left() and time.monotonic() < end:
-            time.sleep(0.002)
+        until(place.left)
         place.server.kill()
     left = [(each.is_dir(), each.stat().st_mode & 0o777) for each in place.left()]
     place.server.start()

@@ -15,6 +15,7 @@ from threading import Thread
 
 import pytest
 from tests.faults.ledger_work import EVERYONE, FACTS, path
+from tests.patience import PATIENCE
 from tests.servers.ledgers import PostgresPlace, place_of
 from tests.servers.postgres import Server
 
@@ -256,7 +257,7 @@ def test_without_psycopg() -> None:
         "try: Ledger.open('postgresql://me:hush@host/books')\n"
         "except Exception as problem: print(type(problem).__name__, problem)\n"
     )
-    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE)
     sentence = "a ledger in PostgreSQL needs psycopg: pip install 'relaxdp[postgres]'. Nothing was released."
     assert shown.stdout == f"LedgerAccessError {sentence}\n"
 
@@ -266,7 +267,7 @@ def test_files_do_not_wait_for_psycopg(tmp_path: Path) -> None:
         "import sys; from relaxdp.ledger.ledger import Ledger; Ledger.open('x.db'); print('psycopg' in sys.modules)"
     )
     shown = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path,
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE, cwd=tmp_path,
         env={**os.environ},
     )  # fmt: skip
     assert shown.stdout == "False\n"

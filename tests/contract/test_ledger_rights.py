@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from tests.conftest import missing
 from tests.faults.ledger_work import EVERYONE, FACTS, is_one_sentence, path
+from tests.patience import PATIENCE
 from tests.servers.ledgers import Place, PostgresPlace, place_of
 from tests.servers.postgres import OwnServer, Server, programs
 from typer.testing import CliRunner
@@ -93,7 +94,7 @@ def test_a_backup_that_is_restored(postgres: Server, request: pytest.FixtureRequ
         ["pg_dump", "-Fc", "-f", dump, old.where],
         ["pg_restore", "--clean", "--if-exists", "-d", new.where, dump],
     ):
-        subprocess.run([str(folder / command[0]), *command[1:]], check=True, timeout=60)
+        subprocess.run([str(folder / command[0]), *command[1:]], check=True, timeout=PATIENCE)
     with Ledger.open(new.where, create=False) as ledger:
         ledger.verify()
         assert ledger.charge(EVERYONE, path("a"), FACTS, 1).cost == Decimal("0.5")

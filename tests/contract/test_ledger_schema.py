@@ -11,6 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from tests.faults.ledger_work import FACTS, path
+from tests.patience import PATIENCE
 from tests.servers.ledgers import STORES, TABLES, Place, SqlitePlace, place_of
 
 from relaxdp.errors import LedgerAccessError
@@ -29,7 +30,7 @@ def place(request: pytest.FixtureRequest) -> Place:
 
 
 def test_migrations_lead_to_the_schema(place: Place) -> None:
-    with store_of(place.where, timeout=1).reading() as connection:
+    with store_of(place.where, timeout=PATIENCE).reading() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, METADATA) == []
         assert version_of(connection) == VERSIONS[-1]

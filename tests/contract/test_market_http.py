@@ -22,7 +22,8 @@ from typing import Any
 import pyarrow.parquet as pa_parquet
 import pytest
 from sqlalchemy import text
-from tests.servers.collectors import STORES, running, until
+from tests.patience import until
+from tests.servers.collectors import STORES, running
 from tests.servers.market_refusals import MISTAKES
 from tests.servers.market_scene import POINTS, PRICES, Scene, set_the_scene
 from tests.servers.markets import PARQUET, VALUES, Refused, Remote, described, dump, level_of, release_file

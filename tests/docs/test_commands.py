@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import typer
 from tests.docs.help_page import PAGE, commands, help_page
+from tests.patience import PATIENCE
 from typer.testing import CliRunner
 
 from relaxdp.cli.main import app, main
@@ -41,7 +42,7 @@ def test_version() -> None:
 def test_demo(tmp_path: Path) -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "relaxdp", "demo", "--out", str(tmp_path / "demo")],
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert shown.returncode == 0, shown.stderr
     for line in ("214,144 American men", "identical reports, and it cost nothing", "budget exceeded: 0 left of 2"):

@@ -9,12 +9,14 @@ import venv
 import zipfile
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 
 
 def test_wheel(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
-    subprocess.run([*build, str(ROOT)], check=True, capture_output=True, timeout=300)
+    subprocess.run([*build, str(ROOT)], check=True, capture_output=True, timeout=PATIENCE)
     (wheel,) = tmp_path.glob("relaxdp-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"relaxdp/py.typed", "relaxdp/web/relaxdp.js", "relaxdp/ledger/migrate.py"} <= names
@@ -27,11 +29,16 @@ def test_wheel(tmp_path: Path) -> None:
     # Dependencies are lent by the tests' environment; a path line does not bring its editable relaxdp along.
     (site / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
     script = "import relaxdp, relaxdp.cli.main; print(relaxdp.__file__)"
-    shown = subprocess.run([python, "-c", script], check=True, capture_output=True, text=True, timeout=120)
+    shown = subprocess.run([python, "-c", script], check=True, capture_output=True, text=True, timeout=PATIENCE)
     assert str(site) in shown.stdout
     for words in (["keygen", "key"], ["budget", "history", "--ledger", "none"]):
         done = subprocess.run(
-            [python, "-m", "relaxdp", *words], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+            [python, "-m", "relaxdp", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
         )
         assert done.returncode == (0 if words[0] == "keygen" else 2), done.stderr
         assert "Traceback" not in done.stderr

@@ -24,7 +24,10 @@ def test_path_equals_chain(values: int, one: int, places: tuple[int, ...]) -> No
         assert laws == [chain_law(values, levels, truth) for truth in range(values)]
 
 
-@pytest.mark.parametrize(("one", "values"), [(8, 5), (16, 13), (32, 7)])
+@pytest.mark.parametrize(
+    ("one", "values"),
+    [(8, 5), pytest.param(16, 13, marks=pytest.mark.long), pytest.param(32, 7, marks=pytest.mark.long)],
+)
 def test_path_equals_chain_for_other_words(one: int, values: int) -> None:
     thresholds = (1, one // 3, one - 1)
     levels = [F(threshold, one) for threshold in thresholds]

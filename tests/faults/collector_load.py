@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from sqlalchemy import select
+from tests.patience import PATIENCE
 from tests.servers.collectors import Running
 
 from relaxdp.collector import campaigns, counts, states
@@ -53,7 +54,7 @@ class Load:
             waiting = waiting or self._reports(chance)
             try:
                 if connection is None:
-                    connection = http.client.HTTPConnection(self.server.host, self.server.port, timeout=30)
+                    connection = http.client.HTTPConnection(self.server.host, self.server.port, timeout=PATIENCE)
                 self._send(connection, waiting)
                 waiting = []
             except (OSError, http.client.HTTPException):

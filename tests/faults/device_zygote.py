@@ -11,6 +11,8 @@ import sys
 import threading
 from typing import Any
 
+from tests.patience import PATIENCE
+
 from relaxdp.collector import Device
 from relaxdp.collector.client import Client
 from relaxdp.errors import RelaxdpError
@@ -19,7 +21,7 @@ from relaxdp.errors import RelaxdpError
 def carry_out(order: dict[str, Any]) -> int:
     """Report to all campaigns; 2 where something is refused, 3 where something else goes wrong."""
     try:
-        device = Device.open(order["file"], client=Client(timeout=20, attempts=2, first_wait=0.01))
+        device = Device.open(order["file"], client=Client(timeout=PATIENCE, attempts=2, first_wait=0.01))
         problems: list[str] = []
 
         def sync() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import time
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -32,14 +30,6 @@ def is_one_sentence(problem: LedgerError, name: str) -> None:
     assert "\n" not in problem.message
     assert "SELECT" not in problem.message
     assert problem.fields["path"] == name
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for something that another process does."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "the other process did not get there"
-        time.sleep(0.002)
 
 
 def spend(where: str, number: int, start: Any, results: Any) -> None:

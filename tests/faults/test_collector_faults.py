@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import resource
+import select
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,8 @@ from typing import Any
 import pytest
 from tests.conftest import missing
 from tests.faults.collector_load import Load, check_nothing_lost
-from tests.servers.collectors import STORES, Running, running, until
+from tests.patience import PATIENCE, until
+from tests.servers.collectors import STORES, Running, running
 from tests.servers.sockets import read_all
 
 ROUNDS = min(50, int(os.environ.get("RELAXDP_FAULTS", "3")))
@@ -30,7 +32,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     yield make()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_killed_under_load(url: str, tmp_path: Path, workers: int) -> None:
     """kill -9 at random instants; what was acknowledged is there afterwards, and counted once."""
     chance = random.Random(workers)
@@ -62,15 +64,13 @@ def test_stopped_under_load(url: str, tmp_path: Path) -> None:
         campaign = server.create()
         server.ask("POST", f"/v1/campaigns/{campaign['id']}/relax", operator=True)
         load = Load(server, campaign)
-        with socket.create_connection((server.host, server.port), timeout=20) as listener:
+        with socket.create_connection((server.host, server.port), timeout=PATIENCE) as listener:
             head = f"GET /v1/campaigns/{campaign['id']}/stream HTTP/1.1\r\nhost: x\r\n"
             listener.sendall(f"{head}authorization: Bearer {server.token}\r\n\r\n".encode())
             assert listener.recv(100).startswith(b"HTTP/1.1 200")
             load.start()
             until(lambda: load.requests > 20)
-            start = time.monotonic()
             assert server.stop() == 0
-            assert time.monotonic() - start < 15
         load.stop()
         check_nothing_lost(url, campaign["id"], load)
         assert "Traceback" not in server.log.read_text("utf-8")
@@ -87,7 +87,7 @@ def test_several_workers_start_together_and_share_one_duty(url: str, tmp_path: P
         check_nothing_lost(url, campaign["id"], load)
         # Every worker counts for itself; whichever is asked adds them up.
         wanted = load.requests
-        assert until(lambda: _requests(server) >= wanted, 30)
+        assert until(lambda: _requests(server) >= wanted)
         assert server.stop() == 0
 
 
@@ -121,59 +121,64 @@ def test_the_database_goes_away_and_comes_back(postgres: Any, tmp_path: Path) ->
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[Running]:
+def impatient(tmp_path: Path) -> Iterator[Running]:
     """A server with little patience."""
-    options = ("--idle-seconds", "1.5", "--connections", "1200", "--rate", "50", "--burst", "30")
-    with running(f"sqlite:///{tmp_path}/service.db", tmp_path, *options) as server:
+    with running(f"sqlite:///{tmp_path}/service.db", tmp_path, "--idle-seconds", "1.5") as server:
         yield server
 
 
-def test_idle_connections_are_told_and_closed(small: Running) -> None:
+def connected(server: Running, number: int, stack: contextlib.ExitStack) -> list[socket.socket]:
+    """Open so many connections."""
+    place = (server.host, server.port)
+    return [stack.enter_context(socket.create_connection(place, timeout=PATIENCE)) for _ in range(number)]
+
+
+def test_idle_connections_are_told_and_closed(impatient: Running) -> None:
     """A thousand connections that say nothing, or half a request: each gets a 408, and others are served meanwhile."""
     with contextlib.ExitStack() as stack:
-        idle = [
-            stack.enter_context(socket.create_connection((small.host, small.port), timeout=30)) for _ in range(1000)
-        ]
+        idle = connected(impatient, 1000, stack)
         for each in idle[::2]:
-            each.sendall(b"GET /healthz HTTP/1.1\r\nho")
-        assert small.ask("GET", "/healthz").status == 200
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it was told before it could speak
+                each.sendall(b"GET /healthz HTTP/1.1\r\nho")
+        assert impatient.ask("GET", "/healthz").status == 200
         for each in idle:
             answer = read_all(each)
             assert answer.startswith(b"HTTP/1.1 408 "), answer
             assert b'"error":"request_timeout"' in answer
-    assert small.ask("GET", "/healthz").status == 200
+    assert impatient.ask("GET", "/healthz").status == 200
 
 
-def test_one_connection_too_many(small: Running) -> None:
-    with contextlib.ExitStack() as stack:
-        made = [
-            stack.enter_context(socket.create_connection((small.host, small.port), timeout=30)) for _ in range(1300)
-        ]
-        answers = [each.recv(1000) for each in made]
-    statuses = {answer.split(b" ")[1] for answer in answers}
-    assert statuses == {b"408", b"429"}
-    assert small.ask("GET", "/healthz").status == 200
+def test_connections_beyond_the_limit_are_refused(tmp_path: Path) -> None:
+    options = ("--idle-seconds", "3600", "--connections", "50")
+    with running(f"sqlite:///{tmp_path}/service.db", tmp_path, *options) as server:
+        with contextlib.ExitStack() as stack:
+            made = connected(server, 80, stack)
+            until(lambda: len(select.select(made, [], [], 0)[0]) == 30)
+            answers = [read_all(each) for each in select.select(made, [], [], 0)[0]]
+        assert {answer.split(b" ")[1] for answer in answers} == {b"429"}
+        until(lambda: server.ask("GET", "/healthz").status == 200)
 
 
-def test_a_body_that_does_not_come(small: Running) -> None:
+def test_a_body_that_does_not_come(impatient: Running) -> None:
     """The body has its own limit of time; the server does not wait with the connection open for good."""
-    campaign = small.create()
-    with socket.create_connection((small.host, small.port), timeout=60) as slow:
+    campaign = impatient.create()
+    with socket.create_connection((impatient.host, impatient.port), timeout=PATIENCE) as slow:
         head = f"POST /v1/campaigns/{campaign['id']}/reports HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n"
         slow.sendall(f"{head}content-type: application/json\r\n\r\n{{".encode())
-        assert small.ask("GET", "/healthz").status == 200
+        assert impatient.ask("GET", "/healthz").status == 200
         answer = slow.recv(4096)
         assert answer.startswith(b"HTTP/1.1 408 "), answer
 
 
-def test_a_client_that_asks_too_often(small: Running) -> None:
-    answers = [small.ask("GET", "/healthz") for _ in range(60)]
-    refused = [answer for answer in answers if answer.status == 429]
-    assert refused
-    assert refused[0].error == "too_many_requests"
-    assert refused[0].headers["retry-after"] == "1"
-    # Nobody trusts the header of a stranger.
-    assert any(small.ask("GET", "/healthz", x_forwarded_for=f"10.0.0.{n}").status == 429 for n in range(60))
+def test_a_client_that_asks_too_often(tmp_path: Path) -> None:
+    with running(f"sqlite:///{tmp_path}/service.db", tmp_path, "--rate", "1", "--burst", "10") as server:
+        answers = [server.ask("GET", "/healthz") for _ in range(30)]
+        refused = [answer for answer in answers if answer.status == 429]
+        assert refused
+        assert refused[0].error == "too_many_requests"
+        assert refused[0].headers["retry-after"] == "1"
+        # Nobody trusts the header of a stranger.
+        assert any(server.ask("GET", "/healthz", x_forwarded_for=f"10.0.0.{n}").status == 429 for n in range(30))
 
 
 def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:

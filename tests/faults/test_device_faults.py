@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.forking import Zygote
+from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, fake_collector
 
 from relaxdp.collector import Device
@@ -79,7 +80,9 @@ def test_killed_at_random_instants(zygote: Zygote, server: FakeCollector, file: 
         time.sleep(rng.random() * usual)
         with contextlib.suppress(ProcessLookupError):  # it may have been faster
             os.kill(child, signal.SIGKILL)
-        died += zygote.line() == [-signal.SIGKILL]
+        killed = zygote.line() == [-signal.SIGKILL]
+        died += killed
+        usual *= 1.1 if killed else 0.8  # what else runs on this machine changes
         zygote.start({"file": str(file)})
         assert zygote.line() == [0]
         device = Device.open(file)
@@ -131,7 +134,7 @@ def test_a_full_disk(server: FakeCollector, file: Path, limit: int) -> None:
         "except RelaxdpError as problem:\n"
         "    sys.exit(problem.message)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1
     assert done.stderr.strip().endswith("Nothing was sent.")
     assert len(done.stderr.strip().splitlines()) == 1

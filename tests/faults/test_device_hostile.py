@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_collector
 
 from relaxdp.collector import Device
@@ -216,7 +217,7 @@ def one_hostile_server(server: FakeCollector, seen: Counter[str], limit: str, st
         for place, (name, campaign) in enumerate(CAMPAIGNS.items())
     ]
     hostile = Hostile(server)
-    client = Client(timeout=5, attempts=2, sleep=lambda _: None)
+    client = Client(timeout=PATIENCE, attempts=2, sleep=lambda _: None)
     said: list[RelaxdpError] = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "device"

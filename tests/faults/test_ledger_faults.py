@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults.ledger_work import EVERYONE, FACTS, FORK, is_one_sentence, path, until
+from tests.faults.ledger_work import EVERYONE, FACTS, FORK, is_one_sentence, path
+from tests.patience import PATIENCE, until
 
 from relaxdp.errors import (
     LedgerAccessError,
@@ -80,7 +81,7 @@ def test_the_commit_is_on_disk_before_the_charge_returns(place: Path) -> None:
     holder.close()
     with Ledger.open(copies / "ledger.db") as copy:
         assert copy.balance(EVERYONE).spent == 1
-    with sqlite.SqliteStore(place, timeout=1).writing() as connection:
+    with sqlite.SqliteStore(place, timeout=PATIENCE).writing() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL: each commit is synced
 
 
@@ -128,7 +129,7 @@ def in_a_child(work: Callable[[], object], *, without_rights: bool = False) -> L
 
     worker = FORK.Process(target=child)
     worker.start()
-    kind, message, fields = results.get(timeout=60)
+    kind, message, fields = results.get(timeout=PATIENCE)
     worker.join()
     assert kind is not None, message
     error: LedgerError = kind(message, **fields)

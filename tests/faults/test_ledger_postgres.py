@@ -13,8 +13,9 @@ from threading import Thread
 
 import pytest
 from tests.conftest import missing
-from tests.faults.ledger_work import EVERYONE, FACTS, FORK, is_one_sentence, path, until
+from tests.faults.ledger_work import EVERYONE, FACTS, FORK, is_one_sentence, path
 from tests.faults.proxy import failing_network
+from tests.patience import PATIENCE, until
 from tests.servers.ledgers import Place, PostgresPlace, place_of
 from tests.servers.postgres import MissingServerError, OwnServer, Server
 
@@ -106,7 +107,7 @@ def test_a_server_that_crashes_right_after_a_charge(own_server: OwnServer, own: 
 
 def test_a_server_process_that_is_killed(own_server: OwnServer, own: PostgresPlace) -> None:
     """kill -9 of one of its processes makes the whole server begin anew from its log."""
-    store = PostgresStore(own.where, timeout=5)
+    store = PostgresStore(own.where, timeout=PATIENCE)
     with Ledger.open(own.where) as ledger:
         ledger.charge(EVERYONE, path("a"), FACTS, "0.5", budget=1)
 
@@ -136,7 +137,7 @@ def test_how_a_commit_is_made_durable(place: PostgresPlace, postgres: Server) ->
     name, ask = place.parameters["dbname"], "SHOW synchronous_commit"
     for given, used in [("off", "on"), ("local", "on"), ("remote_write", "on"), ("remote_apply", "remote_apply")]:
         postgres.run(f"ALTER DATABASE {name} SET synchronous_commit = {given}")
-        with PostgresStore(place.where, timeout=1).writing() as connection:
+        with PostgresStore(place.where, timeout=PATIENCE).writing() as connection:
             assert connection.exec_driver_sql(ask).scalar() == used
 
 
@@ -180,7 +181,7 @@ def test_a_database_that_cannot_hold_every_name(postgres: Server) -> None:
 
 
 def test_a_connection_that_is_ended_in_the_middle(place: PostgresPlace) -> None:
-    store = PostgresStore(place.where, timeout=1)
+    store = PostgresStore(place.where, timeout=PATIENCE)
 
     def interrupted() -> None:
         with store.writing() as connection:
@@ -225,7 +226,7 @@ def test_a_commit_whose_answer_is_lost(place: PostgresPlace, postgres: Server, w
     """Nobody can know how it ended. Running it again is right in both cases."""
     with failing_network(postgres, when) as port:
         there = place.where.replace(f":{postgres.port}/", f":{port}/")
-        store = PostgresStore(f"{there}?sslmode=disable&gssencmode=disable", timeout=2)
+        store = PostgresStore(f"{there}?sslmode=disable&gssencmode=disable", timeout=PATIENCE)
         with pytest.raises(
             LedgerUncertainError, match="may be charged; running it again charges nothing twice"
         ) as found:
@@ -244,7 +245,7 @@ def test_a_failed_transaction_is_not_taken_for_a_commit(place: PostgresPlace) ->
     """PostgreSQL answers COMMIT with a rollback and no error where a statement failed and nobody looked."""
 
     def careless() -> None:
-        with PostgresStore(place.where, timeout=1).writing() as connection:
+        with PostgresStore(place.where, timeout=PATIENCE).writing() as connection:
             connection.exec_driver_sql("UPDATE ledger_path SET largest = '0.6'")
             with suppress(Exception):
                 connection.exec_driver_sql("SELECT 1 / 0")
@@ -256,7 +257,7 @@ def test_a_failed_transaction_is_not_taken_for_a_commit(place: PostgresPlace) ->
 
 def test_a_holder_that_vanished_lets_go(place: PostgresPlace) -> None:
     """A stopped process keeps its connection; the server ends its transaction, so that others can go on."""
-    with PostgresStore(place.where, timeout=1).writing() as connection:
+    with PostgresStore(place.where, timeout=PATIENCE).writing() as connection:
         idle = connection.exec_driver_sql("SHOW idle_in_transaction_session_timeout").scalar()
     assert idle == "30s"
 
@@ -327,7 +328,7 @@ def test_one_sentence_for_each_answer(place: PostgresPlace, code: str, error: ty
 
 
 def test_a_writer_who_does_not_hold_it_is_noticed(place: PostgresPlace) -> None:
-    store = PostgresStore(place.where, timeout=1)
+    store = PostgresStore(place.where, timeout=PATIENCE)
 
     def pushed_aside() -> None:
         event = "INSERT INTO ledger_event (number, time, event, subject_kind, subject_name, reason)"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.faults.campaign import sizes
 from tests.faults.ledger_work import (
     EVERYONE,
     FACTS,
@@ -25,14 +26,12 @@ from tests.faults.ledger_work import (
     path,
     spend,
     spend_forever,
-    until,
 )
+from tests.patience import PATIENCE, until
 from tests.servers.ledgers import STORES, Place, SqlitePlace, place_of
 
 from relaxdp.errors import LedgerAccessError, LedgerLockedError
 from relaxdp.ledger.ledger import Ledger
-
-KILLS = {"sqlite": "40", "postgres": "16"}  # a kill takes longer there
 
 
 @pytest.fixture(params=STORES)
@@ -50,7 +49,7 @@ def test_processes_that_spend_the_last_of_a_budget(place: Place, tmp_path: Path,
     for worker in workers:
         worker.start()
     start.set()
-    granted = sum(results.get(timeout=60) for _ in workers)
+    granted = sum(results.get(timeout=PATIENCE) for _ in workers)
     for worker in workers:
         worker.join()
         assert worker.exitcode == 0
@@ -72,7 +71,7 @@ def test_a_ledger_that_is_open_when_a_process_forks(place: Place) -> None:
     for worker in workers:
         worker.start()
     ledger.charge(EVERYONE, path("parent"), FACTS, "0.2")
-    assert [results.get(timeout=60) for _ in workers] == [Decimal("0.1")] * 4
+    assert [results.get(timeout=PATIENCE) for _ in workers] == [Decimal("0.1")] * 4
     for worker in workers:
         worker.join()
     assert ledger.balance(EVERYONE).spent == Decimal("0.6")
@@ -86,7 +85,7 @@ def test_16_processes_begin_a_new_ledger_at_once(request: pytest.FixtureRequest,
         for worker in workers:
             worker.start()
         start.set()
-        assert [results.get(timeout=60) for _ in workers] == [2] * 16
+        assert [results.get(timeout=PATIENCE) for _ in workers] == [2] * 16
         for worker in workers:
             worker.join()
             assert worker.exitcode == 0
@@ -154,9 +153,9 @@ def kill_at_random_instants(place: Place, log: Path, kills: int, *, seed: int, w
     return len(log.read_text().splitlines()), silent
 
 
-def test_killed_at_random_instants(request: pytest.FixtureRequest, place: Place, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", sizes(10, 40))
+def test_killed_at_random_instants(place: Place, tmp_path: Path, kills: int) -> None:
     """Two writers, killed together; `make faults` runs the campaign of 500."""
-    kills = int(os.environ.get("RELAXDP_FAULTS", KILLS[request.node.callspec.params["place"]]))
     acknowledged, silent = kill_at_random_instants(place, tmp_path / "log", kills, seed=20260701)
     assert acknowledged >= kills / 2
     print(f"{kills} kills of two writers: {acknowledged} charges acknowledged, {silent} written without")
@@ -166,10 +165,8 @@ def test_held_longer_than_the_timeout(place: Place) -> None:
     with Ledger.open(place.where, timeout=0.2) as ledger:
         ledger.charge(EVERYONE, path("a"), FACTS, "0.5", budget=1)
         with place.hold():
-            began = time.monotonic()
             with pytest.raises(LedgerLockedError, match="did not become free within 0.2 seconds") as found:
                 ledger.charge(EVERYONE, path("a"), FACTS, 1)
-            assert 0.1 < time.monotonic() - began < 10
             is_one_sentence(found.value, place.name)
             assert ledger.quote(EVERYONE, path("a"), FACTS, 1).cost == Decimal("0.5")  # looking is still possible
             assert ledger.balance(EVERYONE).spent == Decimal("0.5")

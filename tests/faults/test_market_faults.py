@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 from tests.faults.forking import Zygote
-from tests.faults.ledger_work import until
 from tests.faults.market_log import everything
 from tests.faults.market_mutants import mistakes
 from tests.faults.market_scene import OTHER, THERE, Scene, buy, new_scene, refund
 from tests.faults.market_work import Task
 from tests.faults.market_world import OWN_CREDITS, POOL, SLOTS, open_account, open_accounts
+from tests.patience import until
 from tests.servers.ledgers import STORES
 
 KILLS = int(os.environ.get("RELAXDP_FAULTS", "12"))

@@ -11,12 +11,12 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from tests.faults.ledger_work import until
 from tests.faults.market_mutants import mistakes
 from tests.faults.market_network import forgetful_network
 from tests.faults.market_scene import Scene, buy, new_scene, refund
 from tests.faults.market_work import Task, Worker
 from tests.faults.market_world import LISTING, OWN_CREDITS, POOL, open_account, open_market, url_of
+from tests.patience import until
 from tests.servers.ledgers import STORES, SqlitePlace
 from tests.servers.postgres import Server
 

@@ -20,14 +20,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
+from tests.faults.campaign import sizes
 from tests.faults.forking import Zygote
 from tests.faults.zygote import VALUES
+from tests.patience import PATIENCE
 
 from relaxdp import Categorical, Key
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
 
-KILLS = int(os.environ.get("RELAXDP_FAULTS", "40"))
+KILLS = sizes(8, 40)
 ROWS = 30_000
 TRUTH = np.random.default_rng(1).choice(VALUES, ROWS)
 KEY = Key.from_bytes(bytes(range(32)))
@@ -64,7 +66,8 @@ def spent(folder: Path) -> Decimal:
         return ledger.balance(EVERYONE).spent
 
 
-def test_killed_at_random_instants(zygote: Zygote, folder: Path) -> None:
+@pytest.mark.parametrize("kills", KILLS)
+def test_killed_at_random_instants(zygote: Zygote, folder: Path, kills: int) -> None:
     """After every kill: no half-written file, the ledger shows at least what left; and the rerun is identical."""
     rng = random.Random(7)
     order = {"folder": str(folder), "budget": "1000"}
@@ -77,13 +80,15 @@ def test_killed_at_random_instants(zygote: Zygote, folder: Path) -> None:
     usual = min(timings[1:])
     died = appeared = charged = 0
     before = spent(folder)
-    for number in range(1, KILLS + 1):
+    for number in range(1, kills + 1):
         epsilon, target = f"{number * 0.01:.2f}", folder / f"out-{number}.parquet"
         (child,) = zygote.start({**order, "target": target.name, "epsilon": epsilon})
         time.sleep(rng.random() * usual * 1.4)  # also when it is almost done
         with contextlib.suppress(ProcessLookupError):  # it may have been faster
             os.kill(child, signal.SIGKILL)
-        died += zygote.line() == [-signal.SIGKILL]
+        killed = zygote.line() == [-signal.SIGKILL]
+        died += killed
+        usual *= 1.1 if killed else 0.8  # what else runs on this machine changes
         expected, after = reports(epsilon), spent(folder)
         if target.exists():
             appeared += 1
@@ -99,8 +104,8 @@ def test_killed_at_random_instants(zygote: Zygote, folder: Path) -> None:
         for file in folder.glob("*.parquet"):
             if file.name != "in.parquet":
                 file.unlink()
-    assert died > KILLS / 3, "too few releases were killed while they ran"
-    print(f"{KILLS} kills, {died} while it ran; {charged} had charged, {appeared} of them had appeared")
+    assert died > kills / 3, "too few releases were killed while they ran"
+    print(f"{kills} kills, {died} while it ran; {charged} had charged, {appeared} of them had appeared")
 
 
 def test_what_a_kill_leaves_is_swept_away(zygote: Zygote, folder: Path) -> None:
@@ -153,7 +158,7 @@ def test_a_full_disk(folder: Path, limit: int) -> None:
         "relaxdp.cli.main.main()\n"
     )
     before = sorted(folder.iterdir())
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stderr.strip().endswith("Nothing was released.")
     assert len(done.stderr.strip().splitlines()) == 1

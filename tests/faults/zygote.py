@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE
+
 from relaxdp.draw.key import Key
 from relaxdp.errors import RelaxdpError
 from relaxdp.front import Categorical
@@ -42,7 +44,7 @@ def request_of(order: dict[str, Any]) -> TableRequest:
 def carry_out(order: dict[str, Any]) -> int:
     """Run the release; 2 where it is refused."""
     try:
-        with Ledger.open(Path(order["folder"]) / "ledger", timeout=60) as ledger:
+        with Ledger.open(Path(order["folder"]) / "ledger", timeout=PATIENCE) as ledger:
             account = Account(ledger, Subject.population("everyone"), budget=order["budget"])
             release_table(request_of(order), account, threads=1)
     except RelaxdpError as problem:

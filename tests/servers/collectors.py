@@ -9,11 +9,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+
+from tests.patience import PATIENCE
 
 STORES = ["sqlite", "postgres"]
 
@@ -73,18 +74,18 @@ class Running:
         assert self.process is not None
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(30)
+        self.process.wait(PATIENCE)
 
     def stop(self) -> int:
         """Ask it to end, and return its status."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.terminate()
-        return self.process.wait(60)
+        return self.process.wait(PATIENCE)
 
     def ask(self, method: str, path: str, body: Any = None, *, operator: bool = False, **headers: str) -> Answer:
         """Ask once, on a connection of its own."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         if content is not None:
@@ -119,13 +120,3 @@ def running(url: str, folder: Path, *options: str) -> Iterator[Running]:
         yield server
     finally:
         server.kill()
-
-
-def until(what: Any, seconds: float = 20.0) -> Any:
-    """Return what a function finds, as soon as it finds anything."""
-    end = time.monotonic() + seconds
-    while True:
-        found = what()
-        if found or time.monotonic() > end:
-            return found
-        time.sleep(0.05)

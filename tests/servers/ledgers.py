@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +11,7 @@ from typing import Any, Protocol
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
+from tests.patience import until
 
 STORES = ["sqlite", "postgres"]
 
@@ -89,10 +89,7 @@ class PostgresPlace:
 
     def settle(self) -> None:
         others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid != pg_backend_pid()"
-        deadline = time.monotonic() + 60
-        while self.run(others) != [(0,)]:
-            assert time.monotonic() < deadline, "a server process does not end"
-            time.sleep(0.002)
+        until(lambda: self.run(others) == [(0,)])
 
 
 TABLES = ("event", "path", "subject", "version")

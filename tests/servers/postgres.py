@@ -12,13 +12,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from tests.patience import until
 
 PASSWORD = "s3cret/pass@word"  # with what a URL must encode
 _NUMBERS = itertools.count(1)
@@ -113,13 +113,15 @@ class OwnServer(Server):
                 [sys.executable, "-I", "-S", str(keeper), here, self._account, *server],
                 stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-        for _ in range(3000):
-            assert self._keeper.poll() is None, (self.folder / "log").read_text()[-2000:]
-            with contextlib.suppress(psycopg.OperationalError):
-                self.connect().close()
-                return
-            time.sleep(0.01)
-        raise AssertionError("the server did not start")
+        until(self._answers)
+
+    def _answers(self) -> bool:
+        assert self._keeper is not None
+        assert self._keeper.poll() is None, (self.folder / "log").read_text()[-2000:]
+        with contextlib.suppress(psycopg.OperationalError):
+            self.connect().close()
+            return True
+        return False
 
     def stop(self, how: str = "fast") -> None:
         """Stop it; `crash` leaves it as a failure of the machine would."""

@@ -19,6 +19,7 @@ from tests.servers.collectors import Running
 
 from relaxdp.service.app import build_application
 from relaxdp.service.bodies import read_body
+from relaxdp.service.connections import PatientProtocol
 from relaxdp.service.operations import Operation
 from relaxdp.service.prepare import prepare
 from relaxdp.service.run import BACKLOG, listen, serve
@@ -27,6 +28,7 @@ from relaxdp.service.uploads import receive_file
 from relaxdp.service.worker import Worker
 
 PARQUET = "application/vnd.apache.parquet"
+passed = 0.0  # seconds on the clock by which connections are waited for, which only a test moves
 
 
 class UploadPart:
@@ -49,8 +51,15 @@ class UploadPart:
         size = len(await read_body(request, self._worker.limits))
         return Response(msgspec.json.encode({"size": size}), media_type="application/json")
 
+    async def pass_time(self, request: Request) -> Response:
+        """Let so many seconds pass, for connections only."""
+        global passed  # noqa: PLW0603
+        passed += float(request.query_params["seconds"])
+        return Response()
+
     def operations(self) -> list[Operation]:
         return [
+            Operation("POST", "/v1/time", self.pass_time, "Let time pass."),
             Operation("POST", "/v1/file", self.take_file, "Take a file.", body_media_type=PARQUET),
             Operation("POST", "/v1/json", self.take_json, "Take JSON."),
         ]
@@ -100,10 +109,15 @@ class Uploads(Running):
         self.process.stdout.close()
         self.host, self.port = "127.0.0.1", int(line)
 
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass, for whoever keeps a connection waiting."""
+        assert self.ask("POST", f"/v1/time?seconds={seconds}").status == 200
+
 
 def main() -> None:
     """Serve, and print the port."""
     database, token_file, idle, limit = sys.argv[1:]
+    PatientProtocol.now = lambda _: passed  # type: ignore[method-assign, assignment]
     settings = Settings(database=database, port=0, rate=0.0, idle_seconds=float(idle), upload_limit=int(limit))
     listening, address = listen(settings)
     prepare(settings, Path(token_file))

@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 from tests.conftest import require
+from tests.patience import PATIENCE, until
 
 ROWS = 1_000
 
@@ -38,7 +38,7 @@ def command(place: Path, *words: str, **environment: str) -> tuple[int, str, str
         env={**os.environ, "TMPDIR": str(place.parent), **environment},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr
@@ -53,9 +53,7 @@ def test_a_release_and_a_kill(place: Path) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 120
-    while not list(place.glob(".out.*")) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: list(place.glob(".out.*")))
     os.killpg(killed.pid, signal.SIGKILL)  # Java and its workers too
     killed.wait()
     assert list(place.glob(".out.*-unfinished"))
@@ -73,9 +71,14 @@ def test_a_release_and_a_kill(place: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "environment", "sentence"),
     [
-        ((), {"PATH": "/nowhere", "JAVA_HOME": ""}, "Spark needs Java 17 or newer, and it is not on the PATH."),
+        pytest.param(
+            (),
+            {"PATH": "/nowhere", "JAVA_HOME": ""},
+            "Spark needs Java 17 or newer, and it is not on the PATH.",
+            marks=pytest.mark.long,
+        ),
         ((), {"JAVA_HOME": "/nowhere"}, "Spark needs Java 17 or newer, and JAVA_HOME does not lead to it."),
-        (("--master", "nonsense"), {}, "Spark could not start at nonsense"),
+        pytest.param(("--master", "nonsense"), {}, "Spark could not start at nonsense", marks=pytest.mark.long),
         (("--growing",), {}, "--last and --growing are for the local engine only."),
         (
             ("--engine", "local", "--master", "local"),
@@ -94,6 +97,7 @@ def test_bad_input_is_one_sentence(
     assert "Nothing was released." in errors
 
 
+@pytest.mark.long
 def test_a_table_that_spark_cannot_read(place: Path) -> None:
     (place / "in.parquet").unlink()
     status, _, errors = command(place, *arguments("--master", "local[1]"))

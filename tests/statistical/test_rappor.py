@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from math import expm1
 
 import numpy as np
@@ -119,17 +118,3 @@ def test_intervals_cover_and_words_are_not_made_up(name: str) -> None:
     assert found.covered_population > binom.ppf(FALSE_ALARM, total, 0.945) / total
     assert found.runs_with_false <= binom.isf(FALSE_ALARM, 40, 0.05) / 40
     assert found.false_share < 0.05 + 0.05
-
-
-def test_a_thousand_candidates_take_seconds() -> None:
-    """No benchmark, but a guard against a solver that takes minutes."""
-    setting = planted()
-    generator = np.random.default_rng(1)
-    counts = RapporCounts(PLANTED)
-    counts.add_level(
-        np.full(64, 1500), generator.binomial(1500, 0.3, (64, 128)), epsilon=epsilon_of(PLANTED, setting.noise)
-    )
-    candidates = CandidateMap.of_words([f"w{number}" for number in range(1000)], PLANTED)
-    started = time.process_time()
-    decode(counts, candidates)
-    assert time.process_time() - started < 60

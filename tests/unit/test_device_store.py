@@ -17,6 +17,7 @@ import keyring
 import keyring.backend
 import keyring.errors
 import pytest
+from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, fake_collector
 
 from relaxdp.collector import Device
@@ -218,7 +219,7 @@ def test_a_device_needs_nothing_of_the_server() -> None:
         "import relaxdp.collector, relaxdp.cli.campaign, relaxdp.collector.simulate\n"
         "print(relaxdp.collector.Device.__name__)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout == "Device\n"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow.parquet as pa_parquet
 import pytest
+from tests.patience import PATIENCE
 from tests.servers.fake_collector import Reply
 from tests.unit.market_fake import DATA, POOL, PURCHASE, SIGNER, FakeMarket, fake_market, signed
 from tests.unit.market_words import TOKEN, ask, at_home, mistake, private, release
@@ -319,7 +320,7 @@ def test_a_market_that_does_not_read_on_is_heard(market: FakeMarket, tmp_path: P
         moved: list[int] = []
         with pytest.raises((RefusedByServerError, UnreachableError)) as refused:
             client.deliver("x", large, moved=moved.append)
-        thread.join(10)
+        thread.join(PATIENCE)
     assert refused.value.message == "too large. Nothing was stored."
     assert sum(moved) < 20 << 20
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import PATIENCE
 from tests.servers.fake_collector import Reply
 from tests.unit.market_fake import POOL, VALUES, FakeMarket, fake_market
 from tests.unit.market_words import ask, at_home, mistake, private
@@ -136,7 +137,7 @@ def test_the_answer_is_not_shown_while_it_is_typed(market: FakeMarket, tmp_path:
     assert "What did you eat? (flu, covid, none)" in seen
     os.write(ours, b"covid\n")
     seen = _until(ours, lambda text: "all that was sent" in text)
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE) == 0
     os.close(ours)
     report = market.requests[-1].json["report"]
     assert seen.split("all that was sent")[0].count("covid") == 0
@@ -144,7 +145,7 @@ def test_the_answer_is_not_shown_while_it_is_typed(market: FakeMarket, tmp_path:
 
 
 def _until(descriptor: int, enough: Callable[[str], bool]) -> str:
-    seen, end = "", time.monotonic() + 60
+    seen, end = "", time.monotonic() + PATIENCE
     while not enough(seen) and time.monotonic() < end:
         if select.select([descriptor], [], [], 0.2)[0]:
             try:

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow.parquet as pa_parquet
 import pytest
 from sqlalchemy import delete, select
+from tests.patience import PATIENCE
 from tests.servers.collectors import STORES
 from tests.servers.markets import (
     SELLER_KEY,
@@ -309,7 +310,7 @@ def test_one_of_many_gets_a_path_that_was_given_up(trader: Here, tmp_path: Path)
     own, ready = release_file(tmp_path, "1"), Barrier(len(names))
 
     def claim(name: str) -> str:
-        ready.wait(30)
+        ready.wait(PATIENCE)
         try:
             return trader.market.deliver("clinic", name, own).id
         except ListingExistsError as problem:

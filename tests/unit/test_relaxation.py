@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from scipy.stats import chi2
 from tests.exact.enumeration import chain_law
+from tests.patience import PATIENCE
 
 import relaxdp as rx
 from relaxdp.draw.chain_file import FileStore, _checksum
@@ -161,7 +162,7 @@ def test_a_chain_in_memory_stays_in_its_process() -> None:
 
     worker = context.Process(target=child)
     worker.start()
-    assert "belongs to the process that began it" in results.get(timeout=60)
+    assert "belongs to the process that began it" in results.get(timeout=PATIENCE)
     worker.join()
 
 
@@ -187,6 +188,7 @@ def test_unusable_folder(tmp_path: Path) -> None:
         chain(tmp_path)
 
 
+@pytest.mark.long
 def test_the_chain_draws_by_the_law() -> None:
     """60,000 chains of two levels against the exact joint law (chi-square at 1e-6, seeded)."""
     entropy, runs = SeededEntropy(11), 60_000
@@ -218,7 +220,7 @@ def test_processes_that_race_get_one_report(tmp_path: Path) -> None:
         for worker in workers:
             worker.start()
         start.set()
-        assert len({results.get(timeout=60) for _ in workers}) == 1
+        assert len({results.get(timeout=PATIENCE) for _ in workers}) == 1
         for worker in workers:
             worker.join()
 

@@ -362,8 +362,10 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize("target", ["out.parquet", "out.csv"])
-@pytest.mark.parametrize("swept", [True, False], ids=["raised", "killed"])
+@pytest.mark.parametrize("target", ["out.parquet", pytest.param("out.csv", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "swept", [pytest.param(True, id="raised", marks=pytest.mark.long), pytest.param(False, id="killed")]
+)
 @pytest.mark.parametrize(("owner", "name", "when", "committed"), POINTS)
 def test_a_crash_anywhere_is_safe(
     place: Path,

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
+from tests.patience import PATIENCE
 from typer.testing import CliRunner
 
 import relaxdp as rx
@@ -416,7 +417,7 @@ def test_stopped_while_rows_are_sorted(place: Path, monkeypatch: pytest.MonkeyPa
         return "(SELECT sum(range) AS c0, 'a' AS c1 FROM range(3000000000))"
 
     def stop() -> None:
-        assert running.wait(60)
+        assert running.wait(PATIENCE)
         time.sleep(0.3)
         os.kill(os.getpid(), signal.SIGINT)
 

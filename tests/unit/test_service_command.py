@@ -17,7 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.servers.collectors import running, until
+from tests.patience import PATIENCE, until
+from tests.servers.collectors import running
 from typer.testing import CliRunner
 
 from relaxdp.cli.main import app
@@ -131,7 +132,7 @@ def test_what_a_start_says(tmp_path: Path) -> None:
             while not lines or lines[-1].startswith(("operator", "market", "dashboard")):
                 lines.append(process.stdout.readline().rstrip())
             process.terminate()
-            process.wait(60)
+            process.wait(PATIENCE)
         return lines
 
     first = start("--token-file", str(tmp_path / "token"))
@@ -173,7 +174,7 @@ def test_tls(tmp_path: Path) -> None:
     with running(f"sqlite:///{tmp_path}/service.db", tmp_path, *options) as server:
         assert server.base.startswith("https://")
         context = ssl.create_default_context(cafile=str(certificate))
-        with urllib.request.urlopen(f"{server.base}/healthz", context=context, timeout=20) as answer:
+        with urllib.request.urlopen(f"{server.base}/healthz", context=context, timeout=PATIENCE) as answer:
             assert json.loads(answer.read()) == {"status": "ok"}
 
 

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 from typer.testing import CliRunner
 
 import relaxdp as rx
@@ -123,7 +124,7 @@ def refused(place: Path, target: Path) -> None:
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     assert not os.path.lexists(target)
     raise found[0]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 
 from relaxdp.errors import StorageUnavailableError, TableFileError
 from relaxdp.service.workplace import workplace
@@ -37,7 +38,7 @@ def in_time(work: Callable[[], None]) -> bool:
     """Return whether something ends; what hangs must not hang the tests."""
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(20)
+    thread.join(PATIENCE)
     return not thread.is_alive()
 
 
@@ -166,6 +167,6 @@ def test_nobody_sweeps_what_was_made_a_moment_ago(tmp_path: Path) -> None:
     for each in people:
         each.start()
     for each in people:
-        each.join(60)
+        each.join(PATIENCE)
     assert [each.exitcode for each in people] == [0] * 6
     assert not list(tmp_path.iterdir())

@@ -34,9 +34,13 @@ class PatientProtocol(HttpToolsProtocol):
     ) -> None:  # fmt: skip
         super().__init__(config, server_state, app_state, _loop)
         self.idle_seconds, self.most_connections = idle_seconds, most_connections
-        self.waiting = Waiting(self.loop.time, idle_seconds)
+        self.waiting = Waiting(self.now, idle_seconds)
         self._unread_since: float | None = None
         self._unread = (0, 0)
+
+    def now(self) -> float:
+        """Return the time by which patience ends; tests have a clock of their own."""
+        return self.loop.time()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start to wait, or refuse one connection too many."""
@@ -44,14 +48,14 @@ class PatientProtocol(HttpToolsProtocol):
         if len(self.connections) > self.most_connections:
             self._refuse(TooManyRequestsError("the service has too many connections. Nothing was stored."))
             return
-        self.waiting.since = self.loop.time()
+        self.waiting.since = self.now()
         if not getattr(self.server_state, "is_watched", False):
             self.server_state.is_watched = True  # type: ignore[attr-defined]
             self.loop.call_later(self.idle_seconds / 8, self._look_through)
 
     def on_message_begin(self) -> None:
         """Wait for the rest of a request that began."""
-        self.waiting.since = self.loop.time()
+        self.waiting.since = self.now()
         super().on_message_begin()
         self.scope[WAITING] = self.waiting  # type: ignore[literal-required]
 
@@ -67,7 +71,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _look_through(self) -> None:
         """Close all connections that wait too long, and come back later while there are any."""
-        now = self.loop.time()
+        now = self.now()
         for each in list(self.connections):
             if isinstance(each, PatientProtocol):
                 each._look(now, now - self.idle_seconds)
