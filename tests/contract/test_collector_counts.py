@@ -139,7 +139,7 @@ def check(database: Database, campaign: Campaign, model: Model) -> None:
     """Recount from the stored rows and from the model, and compare with what was kept along the way."""
     table = REPORTS.c
     with database.reading() as connection:
-        query = select(table.device, table.level, table.report).where(table.campaign == campaign.number)
+        query = select(table.device_digest, table.level, table.report).where(table.campaign == campaign.number)
         stored: dict[bytes, dict[int, bytes]] = {}
         for device, level, report in connection.execute(query):
             stored.setdefault(bytes(device), {})[level] = bytes(report)

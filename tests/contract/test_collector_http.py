@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ from relaxdp.estimate.rappor_classic import Responses
 from relaxdp.estimate.rappor_decode import decode
 from relaxdp.estimate.rappor_map import CandidateMap
 from relaxdp.law.epsilon import as_epsilon
+from relaxdp.service.database import Database
+from relaxdp.service.schema import METADATA
 from relaxdp.table.rappor_files import Parameters
 from relaxdp.table.rappor_reports import count_files
 
@@ -51,6 +55,16 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def device() -> str:
     return os.urandom(16).hex()
+
+
+def digest(campaign: dict[str, Any], pseudonym: str) -> str:
+    """What the service knows of a device: written out once more, as the documents have it."""
+    return sha256(f"relaxdp device\n{campaign['id']}\n{pseudonym}".encode()).hexdigest()[:32]
+
+
+def exported(server: Running, campaign: dict[str, Any], level: int = 0) -> list[str]:
+    answer = server.ask("GET", f"/v1/campaigns/{campaign['id']}/export?level={level}", operator=True)
+    return list(pa_parquet.read_table(io.BytesIO(answer.body))["device"].to_pylist())
 
 
 def report(campaign: dict[str, Any], label: Any, level: int = 0, **more: Any) -> dict[str, Any]:
@@ -195,12 +209,57 @@ def test_every_encoding_is_estimated_as_the_library_does(
         files.append(tmp_path / f"{place}.parquet")
         files[-1].write_bytes(server.ask("GET", f"{path}/export?level={place}", operator=True).body)
     names = pa_parquet.read_table(files[0])["device"].to_pylist()
-    assert names == sorted(ids)
+    assert names == sorted(digest(made, name) for name in ids)
     shown = CliRunner().invoke(app, ["estimate", *map(str, files), "--json"])
     assert shown.exit_code == 0, shown.output
     printed = [float(number) for number in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", shown.output)]
     for value in np.atleast_1d(pooled.value).tolist():
         assert min(abs(number - value) for number in printed) < 1e-6
+
+
+def test_what_is_stored_and_exported_lets_nobody_act_for_a_device(server: Running) -> None:
+    """A pseudonym is what a device reports and withdraws with, so neither an export nor the database has it."""
+    made, other = server.create(), server.create()
+    path = f"/v1/campaigns/{made['id']}"
+    assert act(server, made, "relax").status == 200
+    ids = [device() for _ in range(5)]
+    for place in range(2):
+        sent = [{**report(made, "yes", place), "device": name} for name in ids]
+        assert set(send(server, made, *sent)) == {"new"}
+        assert set(send(server, made, *sent)) == {"same"}
+    assert send(server, other, {**report(other, "yes"), "device": ids[0]}) == ["new"]
+    names = exported(server, made)
+    assert names == exported(server, made, 1), "a device is the same at all levels"
+    assert names == sorted(digest(made, name) for name in ids)
+    assert exported(server, other) == [digest(other, ids[0])]
+    assert not {*names} & {*exported(server, other), *ids}, "and another one in another campaign"
+    for name in names:
+        assert server.ask("POST", f"{path}/withdraw", {"device": name}).status == 200
+        assert send(server, made, {**report(made, "no"), "device": name}) != ["report_differs"]
+    assert exported(server, made, 1) == names
+    database = Database(server.url)
+    with contextlib.closing(database), database.reading() as connection:
+        stored = b"|".join(
+            bytes(value) if isinstance(value, bytes | memoryview) else str(value).encode()
+            for table in METADATA.sorted_tables
+            for row in connection.execute(table.select())
+            for value in row
+        )
+    assert bytes.fromhex(names[0]) in stored
+    for name in ids:
+        assert bytes.fromhex(name) not in stored
+        assert name.encode() not in stored
+
+
+@pytest.mark.parametrize("change", [str.upper, lambda text: text[:-1], lambda text: f"{text}0", lambda _: "é" * 32])
+def test_a_pseudonym_has_all_its_digits(server: Running, change: Callable[[str], str]) -> None:
+    """What is shorter could be guessed from its digest; two spellings of one would be two devices."""
+    made = server.create()
+    wrong = change("a" + device()[1:])
+    for route, body in (("reports", report(made, "yes")), ("withdraw", {})):
+        answer = server.ask("POST", f"/v1/campaigns/{made['id']}/{route}", {**body, "device": wrong})
+        assert (answer.status, answer.error) == (400, "malformed_request")
+        assert wrong not in answer.body.decode()
 
 
 def test_words_are_found_by_rappor(server: Running, tmp_path: Path) -> None:

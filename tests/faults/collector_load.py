@@ -15,6 +15,7 @@ from tests.patience import PATIENCE
 from tests.servers.collectors import Running
 
 from relaxdp.collector import campaigns, counts, states
+from relaxdp.collector.report_routes import read_device
 from relaxdp.collector.schema import REPORTS
 from relaxdp.service.database import Database
 
@@ -103,19 +104,21 @@ def check_nothing_lost(url: str, campaign_id: str, load: Load) -> int:
     table = REPORTS.c
     with database.reading() as connection:
         campaign = campaigns.find(connection, campaign_id)
-        query = select(table.device, table.level, table.report).where(table.campaign == campaign.number)
-        stored = {(bytes(row.device).hex(), row.level): bytes(row.report) for row in connection.execute(query)}
+        query = select(table.device_digest, table.level, table.report).where(table.campaign == campaign.number)
+        stored = {(bytes(digest), level): bytes(report) for digest, level, report in connection.execute(query)}
         state = states.look(connection, campaign.number)
         kept = [counts.read_level(connection, campaign.number, level) for level in range(len(campaign.levels))]
     database.close()
     assert load.problems == []
     for (device, level), label in load.acknowledged.items():
-        assert stored.get((device, level)) == bytes([LABELS.index(label)]), "an acknowledged report is lost"
-    highest: dict[str, int] = {}
-    for device, level in stored:
-        highest[device] = max(level, highest.get(device, 0))
+        assert stored.get((read_device(campaign, device), level)) == bytes([LABELS.index(label)]), (
+            "an acknowledged report is lost"
+        )
+    highest: dict[bytes, int] = {}
+    for digest, level in stored:
+        highest[digest] = max(level, highest.get(digest, 0))
     for level in range(len(campaign.levels)):
-        own = [stored[device, level] for device, best in highest.items() if best == level]
+        own = [stored[digest, level] for digest, best in highest.items() if best == level]
         assert state.devices[level] == len(own)
         wanted = campaign.codec.count(own)[0].tolist()
         assert kept[level].get(0, campaign.codec.count([])[0]).tolist() == wanted

@@ -64,7 +64,7 @@ class Duties:
             ):
                 await self._collector.writer.call(self._elect)
             if self._collector.database.is_sqlite:
-                await self._collector.compute(self._empty_log)
+                await self._collector.compute(self._collector.database.empty_log)
 
     async def _run(self) -> None:
         while True:
@@ -87,13 +87,6 @@ class Duties:
             if decided(campaign, state, self._collector.clock()) is not state:
                 due.append(campaign)
         return due
-
-    def _empty_log(self) -> None:
-        """Remove what was deleted from SQLite's log too, not only from its file."""
-        with self._collector.database.engine.connect() as connection:
-            driver = connection.connection.dbapi_connection
-            if driver is not None:
-                driver.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _unfinished(connection: Connection) -> dict[str, CampaignState]:

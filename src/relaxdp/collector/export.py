@@ -23,7 +23,10 @@ _PAGE = 50_000
 
 
 def export(connection: Connection, campaign: Campaign, place: int) -> IO[bytes]:
-    """Write the reports of a level, in the order of the pseudonyms, and return the file, which has no name any more."""
+    """Write the reports of a level, in the order of the devices, and return the file, which has no name any more.
+
+    A device is the digest of its pseudonym, the same in all exports of a campaign and in no other campaign.
+    """
     import pyarrow.parquet as pa_parquet  # noqa: PLC0415
 
     schema, described = _schema(campaign, place)

@@ -28,6 +28,7 @@ class Item(Struct, gc=False):
     """One report that was read and is of the campaign's encoding, or the reason why it is none."""
 
     device: bytes
+    """The digest of its pseudonym, which goes no further than the request."""
     level: int
     report: bytes
     invitation: bytes | None = None

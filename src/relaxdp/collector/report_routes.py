@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -10,6 +12,7 @@ from relaxdp.collector import campaigns, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.ingest import CLOSED, DIFFERS, GONE, NEW, NOT_OPEN, OUTSIDE, SAME, UNINVITED, Item
 from relaxdp.collector.invitations import digest_of
+from relaxdp.collector.reports import DEVICE_BYTES
 from relaxdp.collector.rules import decided
 from relaxdp.collector.service import REPORTS, Collector
 from relaxdp.collector.views import ENCODER, etag_of, public_view
@@ -38,21 +41,25 @@ _REFUSALS: dict[str, ServiceError] = {
 }
 
 
-def read_device(text: str) -> bytes:
-    """Return a pseudonym, or refuse what is none: 32 digits in lower case."""
+def read_device(campaign: Campaign, pseudonym: str) -> bytes:
+    """Return what the service knows of a device beyond its request, a digest, or refuse what is no pseudonym.
+
+    Whoever has the pseudonym can report and withdraw for the device, so it is treated as a token is. It has 128 random
+    bits, so a plain hash does not give it away, and half of the hash is as hard to hit as the pseudonym to guess.
+    """
     try:
-        device = bytes.fromhex(text)
+        read = bytes.fromhex(pseudonym)
     except ValueError:
-        device = b""
-    if device.hex() != text:
-        raise MalformedRequestError("a device's pseudonym has 32 hexadecimal digits. Nothing was stored.")
-    return device
+        read = b""
+    if len(read) != DEVICE_BYTES or read.hex() != pseudonym:
+        raise MalformedRequestError("a device's pseudonym has 32 hexadecimal digits in lower case. Nothing was stored.")
+    return sha256(f"relaxdp device\n{campaign.id}\n{pseudonym}".encode()).digest()[:DEVICE_BYTES]
 
 
 def read_item(campaign: Campaign, sent: Report) -> Item:
     """Return a report as it is stored, or with the reason why it is not."""
     place = campaign.places.get((sent.level.epsilon, sent.level.threshold))
-    device = read_device(sent.device)
+    device = read_device(campaign, sent.device)
     if place is None:
         return Item(device, 0, b"", outcome=NOT_OPEN)
     try:
@@ -108,7 +115,7 @@ class ReportRoutes:
         """Remove a device's reports for good."""
         sent = decode(await read_body(request, self._limits), _WITHDRAWAL)
         campaign = await self._collector.campaign(request)
-        device = read_device(sent.device)
+        device = read_device(campaign, sent.device)
         gone = await self._collector.writer.call(lambda connection: campaigns.withdraw(connection, campaign, device))
         return Response(ENCODER.encode(Withdrawn("withdrawn", gone, _FINAL)), media_type=_JSON)
 

@@ -32,12 +32,13 @@ STATES = Table(
     Column("reduced", Boolean, nullable=False),
 )
 
+# Of a device there is a digest, not the pseudonym, by which whoever reads this could report and withdraw for it.
 # A device that withdrew leaves one row, at the level WITHDRAWN and with an empty report.
 REPORTS = Table(
     "collector_report",
     METADATA,
     _campaign(),
-    Column("device", LargeBinary, primary_key=True),
+    Column("device_digest", LargeBinary, primary_key=True),
     Column("level", SmallInteger, primary_key=True, autoincrement=False),
     Column("report", LargeBinary, nullable=False),
     sqlite_with_rowid=False,

@@ -20,7 +20,7 @@ DeviceText = Annotated[
     Meta(
         min_length=32,
         max_length=32,
-        description="The device's random pseudonym.",
+        description="The device's random pseudonym: whoever has it can report and withdraw for the device.",
         extra_json_schema={"pattern": DEVICE_PATTERN},
     ),
 ]

@@ -48,6 +48,8 @@ class Database:
                     )
                 if version != VERSIONS[-1]:
                     migrate(connection)
+            if version != VERSIONS[-1]:
+                self.empty_log()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -89,6 +91,14 @@ class Database:
         raise StorageUnavailableError(  # which one is nobody's business who asks over the network
             "the database cannot be used now. What was not acknowledged may be sent again.", lost=lost
         )
+
+    def empty_log(self) -> None:
+        """Remove what was deleted from SQLite's log too, not only from its file."""
+        if self.is_sqlite:
+            with self.engine.connect() as connection:
+                driver = connection.connection.dbapi_connection
+                if driver is not None:
+                    driver.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         """Close all connections that nobody uses."""

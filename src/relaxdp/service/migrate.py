@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from relaxdp.ledger import migrate as ledger
 
 VERSION_TABLE = "service_version"
-VERSIONS = ("0001", "0002")
+VERSIONS = ("0001", "0002", "0003")
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 _CREATION = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxsrv')})"
