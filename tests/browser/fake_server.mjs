@@ -61,7 +61,7 @@ export class FakeServer {
     if (route === undefined) return json(200, campaign);
     if (route === "withdraw") {
       for (const key of this.stored.keys()) if (key.startsWith(`${id} ${body.device} `)) this.stored.delete(key);
-      return json(200, { status: "withdrawn" });
+      return json(200, { status: "withdrawn", state: campaign.state });
     }
     const key = `${id} ${body.device} ${body.level.epsilon}`;
     const content = createHash("sha256")

@@ -114,9 +114,9 @@ def test_counts_equal_a_recount(database: Database, encoding: str, deeds: list[t
         elif deed == "withdraw":
             device = DEVICES[detail]
             with database.writing() as connection:
-                gone = campaigns.withdraw(connection, campaign, device)
-            assert gone == len(model.rows.pop(device, {}))
-            model.gone.add(device)
+                campaigns.withdraw(connection, campaign, device, now=0.0)
+            if model.rows.pop(device, {}) or model.open:
+                model.gone.add(device)
         else:
             step(database, campaign, deed, model)
         check(database, campaign, model)
@@ -169,6 +169,28 @@ def test_a_mistake_in_the_counts_would_be_seen(database: Database) -> None:
     model.level, model.rows = 1, {DEVICES[0]: {0: b"\0", 1: b"\0"}}
     with pytest.raises(AssertionError):
         check(database, campaign, model)
+
+
+@pytest.mark.parametrize("kind", ["open", "invitations", "waiting", "paused", "finished", "closed by its date"])
+def test_made_up_withdrawals_write_nothing_where_reports_would_not(database: Database, kind: str) -> None:
+    """In an open campaign each is a row, as a report of each would be; elsewhere there is none."""
+    dates = {"waiting": {"opens": "2100-01-01T00:00:00Z"}, "closed by its date": {"closes": "1970-01-02T00:00:00Z"}}
+    more: Any = {"invitations": True} if kind == "invitations" else dates.get(kind, {})
+    with database.writing() as connection:
+        request = complete(CampaignRequest("q", ENCODINGS["categorical"], LEVELS, **more))
+        campaign = campaigns.create(connection, Campaign(0, request), now=0.0)
+        if kind in ("paused", "finished"):
+            campaigns.step(connection, campaign, "pause" if kind == "paused" else "finish", now=0.0)
+        items = [Item(bytes([number, 1]) * 8, 0, b"\1") for number in range(20)]
+        later = 90_000.0  # a day and an hour
+        for number in range(20):
+            campaigns.withdraw(connection, campaign, bytes([number, 0]) * 8, later, invitation=b"none")
+        table = REPORTS.c
+        stored = connection.execute(select(table.level).where(table.campaign == campaign.number)).scalars().all()
+        ingest(connection, campaign, items, later)
+        taken = [item for item in items if item.outcome == "new"]
+    assert stored == [WITHDRAWN] * len(taken)
+    assert len(taken) == (20 if kind == "open" else 0)
 
 
 def test_reduced_campaigns_lose_their_reports_and_keep_their_counts(database: Database) -> None:

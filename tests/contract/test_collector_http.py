@@ -121,8 +121,7 @@ def test_a_campaign_from_end_to_end(server: Running) -> None:
     assert send(server, made, late) == ["new"]
     assert status(server, made)["devices"] == {"total": 2, "per_level": [1, 1, 0]}
     gone = server.ask("POST", f"{path}/withdraw", {"device": first["device"]})
-    assert (gone.json["status"], gone.json["reports"]) == ("withdrawn", 2)
-    assert server.ask("POST", f"{path}/withdraw", {"device": first["device"]}).json["reports"] == 0
+    assert (gone.json["status"], gone.json["state"]) == ("withdrawn", "open")
     assert server.ask("POST", f"{path}/reports", first).error == "device_withdrawn"
     assert status(server, made)["devices"] == {"total": 1, "per_level": [1, 0, 0]}
     assert act(server, made, "pause").json["state"] == "paused"
@@ -323,6 +322,30 @@ def test_invitations_are_used_once(server: Running) -> None:
     assert send(server, made, report(made, "no", invitation=second)) == ["new"]
     plain = server.create()
     assert server.ask("POST", f"/v1/campaigns/{plain['id']}/invitations", {"count": 1}, operator=True).status == 422
+
+
+def test_a_withdrawal_that_overtakes_its_report(server: Running) -> None:
+    """Once it was answered, a report that comes later is not counted; and it tells nobody who is known."""
+    made, invited = server.create(), server.create(invitations=True)
+    path = f"/v1/campaigns/{made['id']}/withdraw"
+    early, known = report(made, "yes"), report(made, "yes")
+    assert send(server, made, known) == ["new"]
+    answers = {server.ask("POST", path, {"device": each["device"]}).body for each in (early, known, early, known)}
+    assert len(answers) == 1, "known, unknown and withdrawn before: all the same"
+    assert send(server, made, early, known) == ["device_withdrawn"] * 2
+    assert status(server, made)["devices"]["total"] == 0
+    path = f"/v1/campaigns/{invited['id']}"
+    codes = server.ask("POST", f"{path}/invitations", {"count": 2}, operator=True).json["invitations"]
+    late, stranger = report(invited, "yes", invitation=codes[0]), report(invited, "no", invitation=codes[1])
+    for body in ({"device": late["device"], "invitation": codes[0]}, {"device": stranger["device"]}):
+        assert server.ask("POST", f"{path}/withdraw", body).json["status"] == "withdrawn"
+    assert send(server, invited, late, stranger) == ["device_withdrawn", "new"]
+    assert status(server, invited)["invitations"] == {"issued": 2, "used": 2}
+    for campaign, each in ((made, known), (invited, stranger)):
+        act(server, campaign, "finish")
+        gone = server.ask("POST", f"/v1/campaigns/{campaign['id']}/withdraw", {"device": each["device"]})
+        assert (gone.status, gone.json["state"]) == (200, "finished")
+        assert status(server, campaign)["devices"]["total"] == 0
 
 
 def test_a_campaign_relaxes_and_stops_by_itself(server: Running) -> None:

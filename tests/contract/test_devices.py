@@ -365,6 +365,33 @@ def test_withdraw_before_anything_was_sent_tells_nobody(opened: DeviceClient, se
     assert len(server.requests) == asked
 
 
+@pytest.mark.parametrize("invitation", [None, "welcome"])
+def test_withdraw_after_a_report_was_lost(opened: DeviceClient, server: FakeCollector, invitation: str | None) -> None:
+    """The server does not know the device: it is told with what a report needs, and again after a pause."""
+    address = server.open(needs_invitation=invitation is not None)
+    server.invitations["welcome"] = None
+    opened.do({"do": "join", "campaign": address, "invitation": invitation})
+    answered(opened, address)
+    server.instead = lambda request: b"" if request.path.endswith("/reports") else None
+    refused(opened, address, "unreachable_error")
+    late = reports(server)[-1]
+    server.instead = None
+    server.campaigns["snacks"]["state"] = "paused"
+    assert opened.do({"do": "withdraw", "campaign": address}) == {}
+    secrets = opened.do({"do": "secrets", "campaign": address})
+    assert (secrets["key"], secrets["answered"]) == (None, False), "the device has left all the same"
+    refused(opened, address, "participation_error")
+    server.campaigns["snacks"]["state"] = "open"
+    assert opened.do({"do": "withdraw", "campaign": address}) == {}
+    withdrawals = [request.json for request in server.requests if request.path.endswith("/withdraw")]
+    invited = {} if invitation is None else {"invitation": invitation}
+    assert withdrawals == [{"device": secrets["device"], **invited}] * 2
+    assert server.reply(late).startswith(b"HTTP/1.1 409 ")
+    assert server.stored == {}
+    assert opened.do({"do": "withdraw", "campaign": address}) == {}
+    assert not server.requests[-1].path.endswith("/withdraw"), "once the server knows, it is not told again"
+
+
 def test_forget(opened: DeviceClient, server: FakeCollector) -> None:
     address = server.open()
     answered(opened, address)

@@ -118,13 +118,17 @@ class FakeCollector:
             case ("POST", ["reports"]):
                 return self._report(campaign, request.json)
             case ("POST", ["withdraw"]):
-                device = request.json["device"]
-                self.withdrawn.add((campaign["id"], device))
-                gone = [key for key in self.stored if key[:2] == (campaign["id"], device)]
-                for key in gone:
-                    del self.stored[key]
-                return Reply(200, {"status": "withdrawn", "reports": len(gone), "message": "Gone."})
+                return self._withdraw(campaign, **request.json)
         return error(404, "unknown_route")
+
+    def _withdraw(self, campaign: dict[str, Any], device: str, invitation: str = "") -> Reply:
+        gone = [key for key in self.stored if key[:2] == (campaign["id"], device)]
+        invited = not campaign["needs_invitation"] or self.invitations.get(invitation, "") is None
+        if gone or (campaign["state"] == "open" and invited):
+            self.withdrawn.add((campaign["id"], device))
+        for key in gone:
+            del self.stored[key]
+        return Reply(200, {"status": "withdrawn", "state": campaign["state"], "message": "Gone."})
 
     def _report(self, campaign: dict[str, Any], body: dict[str, Any]) -> Reply:
         name, device = campaign["id"], body["device"]

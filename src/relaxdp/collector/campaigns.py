@@ -12,6 +12,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from relaxdp.collector import counts, reports, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
+from relaxdp.collector.invitations import unused, use
 from relaxdp.collector.rules import CampaignState, decided, first_state
 from relaxdp.collector.schema import CAMPAIGNS, INVITATIONS, WITHDRAWN
 from relaxdp.collector.wire import CampaignRequest
@@ -75,8 +76,15 @@ def tick(connection: Connection, campaign: Campaign, now: float) -> CampaignStat
     return following
 
 
-def withdraw(connection: Connection, campaign: Campaign, device: bytes) -> int:
-    """Remove all reports of a device and what they counted for; return how many they were."""
+def withdraw(
+    connection: Connection, campaign: Campaign, device: bytes, now: float, invitation: bytes | None = None
+) -> CampaignState:
+    """Remove all reports of a device and what they counted for; later ones are refused.
+
+    A device of which nothing is stored may have a report on its way, so it is remembered as well, but only where that
+    report would be taken, at the same price: in an open campaign, by an invitation where the campaign has those. So
+    nobody writes more by withdrawing than by reporting, and nothing where no reports are taken.
+    """
     state = states.hold(connection, campaign.number)
     if state.reduced:
         raise CampaignReducedError(
@@ -84,16 +92,27 @@ def withdraw(connection: Connection, campaign: Campaign, device: bytes) -> int:
             "Nothing was removed."
         )
     own = reports.find(connection, campaign.number, [device]).get(device, {})
-    if WITHDRAWN in own:
-        return 0
-    reports.remove(connection, campaign.number, device)
-    if own:
+    current = decided(campaign, state, now)
+    if not own:
+        if current.state == "open" and _admitted(connection, campaign, invitation):
+            reports.remove(connection, campaign.number, device)
+    elif WITHDRAWN not in own:
+        reports.remove(connection, campaign.number, device)
         highest = max(own)
         gone = counts.difference({}, campaign.codec.count([own[highest]]))
         counts.add(connection, campaign.number, {highest: gone})
         devices = tuple(number - (level == highest) for level, number in enumerate(state.devices))
         states.write(connection, campaign.number, replace(state, devices=devices, version=state.version + 1))
-    return len(own)
+    return current
+
+
+def _admitted(connection: Connection, campaign: Campaign, invitation: bytes | None) -> bool:
+    """Tell whether a device that is not known could report, and use its invitation up."""
+    if not campaign.definition.invitations:
+        return True
+    found = unused(connection, campaign.number, set() if invitation is None else {invitation})
+    use(connection, campaign.number, found)
+    return bool(found)
 
 
 def sweep(connection: Connection, campaign: Campaign, most: int) -> int:

@@ -113,15 +113,16 @@ class Participation:
         """Leave: the server deletes the reports, the device its answer and key. What was spent does not come back.
 
         Where the server cannot be reached, the device has left all the same, and `Device.sync` tells the server later.
+        So it does while the campaign is paused and no report was acknowledged: one that is still on its way could be
+        taken after the pause, and the server remembers a device that it does not know in an open campaign only.
         """
         self._end("withdrawing", unless=("withdrawing", "withdrawn"))
         record = self.record
         if record.ended != "withdrawing":
             return
         try:
-            if record.sent:
-                body, path = {"device": record.device}, self.address.path("withdraw")
-                self._client.ask_json(self.address.server, "POST", path, body)
+            if record.sent and self._tell_withdrawal(record) == "paused" and not record.acknowledged:
+                return
         except RefusedByServerError:  # the device has left and the server keeps what it has: the person is told
             self._end("forgotten", unless=("withdrawn",))
             raise
@@ -152,6 +153,14 @@ class Participation:
                 "the server did not say whether it has the report; it will be sent again, the same one, next time."
             )
         return self._mark(sent, "sent")
+
+    def _tell_withdrawal(self, record: Record) -> Any:
+        """Return the state that the campaign has."""
+        body = {"device": record.device}
+        if record.invitation is not None:
+            body["invitation"] = record.invitation
+        answer = self._client.ask_json(self.address.server, "POST", self.address.path("withdraw"), body)
+        return answer.get("state") if isinstance(answer, dict) else None
 
     def _mark(self, sent: Sent, status: str) -> Sent:
         marked = replace(sent, status=status)

@@ -65,9 +65,18 @@ class Record:
         """What this campaign has cost: its largest level, from the moment when a report was written down."""
         return max((from_text(sent.epsilon) for sent in self.sent), default=ZERO)
 
+    @property
+    def acknowledged(self) -> bool:
+        """Whether the server has said that it has a report: then it knows the device."""
+        return any(sent.status == "sent" for sent in self.sent)
+
     def over(self, ending: str) -> Record:
-        """Return the record of a campaign that is over: answer and key are erased, what was sent stays."""
-        return replace(self, key=None, answer=None, invitation=None, ended=ending)
+        """Return the record of a campaign that is over: answer and key are erased, what was sent stays.
+
+        Whoever is withdrawing may need the invitation for that, and has it no longer than until the server knows.
+        """
+        invitation = self.invitation if ending == "withdrawing" else None
+        return replace(self, key=None, answer=None, invitation=invitation, ended=ending)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -28,8 +28,8 @@ _LABELS = {
 }
 _JSON = "application/json"
 _FINAL = (
-    "the reports are gone, and later ones will be refused. The privacy that they cost does not come back: whoever saw "
-    "an estimate has seen what they told."
+    "no report of this device is stored or counted any more. The privacy that reports cost does not come back: whoever "
+    "saw an estimate has seen what they told."
 )
 _REFUSALS: dict[str, ServiceError] = {
     DIFFERS: errors.ReportDiffersError("another report is stored for this device and level. Nothing was stored."),
@@ -116,8 +116,12 @@ class ReportRoutes:
         sent = decode(await read_body(request, self._limits), _WITHDRAWAL)
         campaign = await self._collector.campaign(request)
         device = read_device(campaign, sent.device)
-        gone = await self._collector.writer.call(lambda connection: campaigns.withdraw(connection, campaign, device))
-        return Response(ENCODER.encode(Withdrawn("withdrawn", gone, _FINAL)), media_type=_JSON)
+        invitation = None if sent.invitation is None else digest_of(sent.invitation)
+        now = self._collector.clock()
+        state = await self._collector.writer.call(
+            lambda connection: campaigns.withdraw(connection, campaign, device, now, invitation)
+        )
+        return Response(ENCODER.encode(Withdrawn("withdrawn", state.state, _FINAL)), media_type=_JSON)
 
     def operations(self) -> list[Operation]:
         """Return what the routes are; the hot one first."""

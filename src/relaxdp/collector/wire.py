@@ -24,6 +24,7 @@ DeviceText = Annotated[
         extra_json_schema={"pattern": DEVICE_PATTERN},
     ),
 ]
+InvitationText = Annotated[str, Meta(max_length=100)]
 Label = str | int
 About = Literal["objects", "population"]
 Method = Literal["average", "precision"]
@@ -46,7 +47,7 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
         str | int | float, Meta(description="A label, a number, or packed bytes in base 64: as the encoding says.")
     ]
     cohort: int | None = None
-    invitation: Annotated[str, Meta(max_length=100)] | None = None
+    invitation: InvitationText | None = None
 
 
 class Batch(Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,16 +69,21 @@ class Results(Struct, frozen=True):
 
 
 class Withdrawal(Struct, frozen=True, forbid_unknown_fields=True):
-    """Who withdraws."""
+    """Who withdraws; with an invitation where one was sent and no report was acknowledged."""
 
     device: DeviceText
+    invitation: InvitationText | None = None
 
 
 class Withdrawn(Struct, frozen=True):
-    """How many reports are gone, and what does not come back."""
+    """The reports are gone, if there were any: the answer is the same whether the device was known or not.
+
+    It has the campaign's state, for a device of which no report was acknowledged: where the campaign is paused, such a
+    device withdraws again later, since a report of it might still come after the pause.
+    """
 
     status: Literal["withdrawn"]
-    reports: int
+    state: State
     message: str
 
 

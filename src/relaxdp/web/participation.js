@@ -140,13 +140,16 @@ export class Participation {
    * Leave: the server deletes the reports, the device its answer and key. What was spent does not come back.
    *
    * Where the server cannot be reached, the device has left all the same, and `Device.sync` tells the server later.
+   * So it does while the campaign is paused and no report was acknowledged: one that is still on its way could be
+   * taken after the pause, and the server remembers a device that it does not know in an open campaign only.
    */
   async withdraw() {
     await this.#end("withdrawing", ["withdrawing", "withdrawn"]);
     const record = this.#of(await this.#book.state());
     if (record.ended !== "withdrawing") return;
     try {
-      if (record.sent.length > 0) await this.#client.ask(this.#address, ["withdraw"], { device: record.device });
+      const acknowledged = record.sent.some(({ status }) => status === "sent");
+      if (record.sent.length > 0 && (await this.#tellWithdrawal(record)) === "paused" && !acknowledged) return;
     } catch (problem) {
       // The device has left and the server keeps what it has: the person is told.
       if (isRefusal(problem)) await this.#end("forgotten", ["withdrawn"]);
@@ -205,6 +208,15 @@ export class Participation {
       );
     }
     return this.#mark(sent, "sent");
+  }
+
+  /**
+   * @param {CampaignRecord} record
+   * @returns {Promise<unknown>} the state that the campaign has
+   */
+  async #tellWithdrawal({ device, invitation }) {
+    const body = invitation === null ? { device } : { device, invitation };
+    return (await this.#client.ask(this.#address, ["withdraw"], body))?.state;
   }
 
   /**

@@ -98,12 +98,15 @@ export function withRecord(state, record) {
 /**
  * Return the record of a campaign that is over: answer and key are erased, what was sent stays.
  *
+ * Whoever is withdrawing may need the invitation for that, and has it no longer than until the server knows.
+ *
  * @param {CampaignRecord} record
  * @param {string} ended
  * @returns {CampaignRecord}
  */
 export function over(record, ended) {
-  return { ...record, key: null, answer: null, invitation: null, ended };
+  const invitation = ended === "withdrawing" ? record.invitation : null;
+  return { ...record, key: null, answer: null, invitation, ended };
 }
 
 /**

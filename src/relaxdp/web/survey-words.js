@@ -191,7 +191,7 @@ const ENDINGS = {
   withdrawn: "You have withdrawn. Your answer and its key were erased in this browser.",
   withdrawing:
     "You have withdrawn, and your answer and its key were erased in this browser. The server does not know yet: this " +
-    "page tells it as soon as it can be reached. Please leave the page open, or come back.",
+    "page tells it as soon as that is possible. Please leave the page open, or come back.",
 };
 
 /**
