@@ -15,11 +15,12 @@ from scipy.special import ndtri
 
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.bloom_levels import bit_support, bloom_threshold, epsilon_of
-from relaxdp.estimate.rappor_classic import Responses, baseline_estimates
+from relaxdp.estimate.rappor_classic import Responses
 from relaxdp.estimate.rappor_counts import RapporCounts
 from relaxdp.estimate.rappor_decode import Decoded, decode
 from relaxdp.estimate.rappor_fit import fit_words
 from relaxdp.estimate.rappor_map import CandidateMap
+from relaxdp.estimate.rappor_samples import Samples
 
 PAGE = Path(__file__).parents[2] / "docs" / "rappor-measured.md"
 Floats = NDArray[np.float64]
@@ -96,8 +97,9 @@ def sampled(setting: Setting, samples: int, run: int, seed: int = 1) -> tuple[Fl
     permanent = answer(ones, devices, 1 - flip, flip, generator)
     one, zero = float(CLASSIC.one_from_one), float(CLASSIC.one_from_zero)
     sums = answer(samples * permanent, samples * devices, one, zero, generator)
-    estimates = baseline_estimates(setting.shape, devices, sums, samples=samples, responses=CLASSIC)
-    fit = fit_words(estimates, CandidateMap.of_words(words[: setting.candidates], setting.shape))
+    counts = RapporCounts(setting.shape)
+    counts.add_samples(Samples.of_sums(devices, sums, samples=samples, responses=CLASSIC))
+    fit = fit_words(counts.estimates(), CandidateMap.of_words(words[: setting.candidates], setting.shape))
     return per_word[: setting.candidates] / setting.devices, fit.share
 
 

@@ -20,10 +20,13 @@ from relaxdp.cli.main import app, main
 from relaxdp.encode.bloom_device import Device
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.errors import DescriptionError
+from relaxdp.estimate.rappor_counts import RapporCounts
+from relaxdp.estimate.rappor_decode import decode
 from relaxdp.estimate.rappor_map import CandidateMap
+from relaxdp.estimate.rappor_samples import Samples
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
-from relaxdp.table.rappor_files import counts_text
+from relaxdp.table.rappor_files import Parameters, counts_text
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})
 WORDS = [f"word {number}" for number in range(20)]
@@ -226,6 +229,94 @@ def test_googles_reports_and_counts_are_decoded(place: Path) -> None:
     assert named["files"] == ["counts at epsilon 0.8"]
 
 
+def classic_rows(clients: range, reports: int, seed: int = 7) -> list[str]:
+    """Rows of clients that keep one permanent response each, and send samples of it again and again."""
+    generator, rows = np.random.default_rng(seed), []
+    design = CandidateMap.of_words(WORDS, SHAPE)
+    for client in clients:
+        bits = np.zeros(32, int)
+        bits[design.bits[client % 3, client % 8]] = 1
+        permanent = np.where(generator.random(32) < 0.2, generator.integers(0, 2, 32), bits)
+        for _ in range(reports):
+            sample = (generator.random(32) < np.where(permanent, 0.75, 0.25)).astype(int)
+            rows.append(f"c{client:05d},{client % 8},{''.join(map(str, sample[::-1]))}")
+    return rows
+
+
+def write_classic(name: str, rows: list[str], header: str = "client,cohort,irr") -> str:
+    Path(name).write_text("\n".join([header, *rows]) + "\n")
+    return name
+
+
+def test_samples_of_a_client_are_one_device(place: Path) -> None:
+    """One file or one for each day: the same clients, once each, whatever the order and however often a file comes."""
+    Path("params.csv").write_text("k,h,m,p,q,f\n32,1,8,0.25,0.75,0.2\n")
+    rows = classic_rows(range(300), 5)
+    whole = decoded(write_classic("whole.csv", rows))
+    assert (whole["devices"], whole["counted"], whole["reports"]) == (300, [300], [1500])
+    bits = np.array([[int(bit) for bit in row[-1:-33:-1]] for row in rows]).reshape(300, 5, 32).mean(axis=1)
+    means, squares = (np.array([each[cohort::8].sum(axis=0) for cohort in range(8)]) for each in (bits, bits**2))
+    clients = np.bincount(np.arange(300) % 8)
+    responses = Parameters.read(Path("params.csv")).responses
+    counts = RapporCounts(SHAPE)
+    counts.add_samples(Samples(responses, clients, means, clients / 5, squares))
+    by_hand = decode(counts, CandidateMap.of_words(WORDS, SHAPE))
+    assert [word["estimate"] for word in whole["words"]] == pytest.approx(by_hand.value.tolist())
+    assert [word["std_error"] for word in whole["words"]] == pytest.approx(by_hand.std_error.tolist())
+    days = [write_classic(f"day{day}.csv", rows[day::5]) for day in range(5)]
+    together = decoded(*days)
+    assert (together["devices"], together["counted"]) == (300, [300, 0, 0, 0, 0])
+    for one, other in zip(whole["words"], together["words"], strict=True):
+        assert one["estimate"] == pytest.approx(other["estimate"])
+        assert one["std_error"] == pytest.approx(other["std_error"])
+    Path("copy.csv").write_bytes(Path("whole.csv").read_bytes().replace(b"\n", b"\r\n"))
+    twice = decoded("whole.csv", "copy.csv")
+    assert (twice["words"], twice["counted"], twice["reports"]) == (whole["words"], [300, 0], [1500, 0])
+    # Sorted otherwise it is not seen as a copy. Its clients count once all the same, and the errors do not shrink.
+    again = decoded("whole.csv", write_classic("sorted.csv", rows[::-1]))
+    assert (again["devices"], again["counted"]) == (300, [300, 0])
+    assert np.mean([word["std_error"] for word in again["words"]]) > 0.95 * np.mean(
+        [word["std_error"] for word in whole["words"]]
+    )
+    shown = " ".join(run("decode", "whole.csv", "--params", "params.csv", "--map", "map.csv").split())
+    assert shown.startswith(
+        "300 devices: classic reports as the parameters' f, p and q say. 300 of them sent 1,500 classic reports: those "
+        "of one client are averaged."
+    )
+
+
+def test_reports_without_clients_say_what_is_assumed(place: Path) -> None:
+    Path("params.csv").write_text("k,h,m,p,q,f\n32,1,8,0.25,0.75,0.2\n")
+    rows = classic_rows(range(300), 1)
+    known = decoded(write_classic("known.csv", rows))
+    bare = decoded(write_classic("bare.csv", [row.split(",", 1)[1] for row in rows], "cohort,irr"))
+    assert (known["says_whose"], bare["says_whose"]) == ([True], [False])
+    assert known["words"] == bare["words"]
+    assumed = "Nothing says which reports are of one device, so each is taken for a device of its own"
+    command = ["--params", "params.csv", "--map", "map.csv"]
+    assert assumed in " ".join(run("decode", "bare.csv", *command).split())
+    assert assumed not in " ".join(run("decode", "known.csv", *command).split())
+    renamed = decoded(write_classic("renamed.csv", rows, "client,cohort,domain"), options=("--column", "domain"))
+    assert renamed["words"] == known["words"]
+
+
+def test_a_client_with_a_report_at_a_level_counts_by_that(place: Path) -> None:
+    """The clients of the table come with the samples that they sent before, and with some others."""
+    Path("params.csv").write_text("k,h,m,p,q,f\n32,1,8,0.25,0.75,0.2\n")
+    encode("now.csv", "--epsilon", "3", "--no-ledger")
+    alone = decoded("now.csv")
+    before = write_classic("before.csv", classic_rows(range(2900, 3100), 3))
+    both = decoded("now.csv", before)
+    assert (alone["devices"], both["devices"], both["counted"]) == (3000, 3100, [3000, 100])
+    same = decoded("now.csv", write_classic("known.csv", classic_rows(range(100), 3)))
+    assert (same["words"], same["counted"]) == (alone["words"], [3000, 0])
+    # A file that does not say its level holds the same clients too.
+    for name in ("bare.csv", "other.csv"):
+        Path(name).write_bytes(Path("now.csv").read_bytes())
+    named = decoded("bare.csv", "other.csv", options=("--epsilon", "3", "--epsilon", "3"))
+    assert (named["devices"], named["counted"]) == (3000, [3000, 0])
+
+
 def test_a_boolean_from_end_to_end(place: Path) -> None:
     Path("bool.json").write_text(
         '{"numBits": 1, "numHashes": 1, "numCohorts": 1, "probPrr": 0.5, "probIrr0": 0, "probIrr1": 1}'
@@ -277,6 +368,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path("plain.csv").write_text(f"client,cohort,report\na,1,{bits}\nb,7,{bits}\n")
         Path("cohort.csv").write_text(f"client,cohort,report\na,1,{bits}\nb,8,{bits}\n")
         Path("letters.csv").write_text(f"client,cohort,report\na,1,{bits[:-1]}x\n")
+        half = "01" * 8
+        Path("moved.csv").write_text(f"client,cohort,irr\na,1,{half}\nb,2,{half}\na,2,{half}\n")
+        Path("nobody.csv").write_text(f"client,cohort,irr\na,1,{half}\n,2,{half}\n")
+        Path("where.csv").write_text(f"client,cohort,irr\na,1,{half}\nb,1.5,{half}\n")
+        for name in ("counts.csv", "copied.csv"):
+            Path(name).write_text("\n".join(",".join(["9"] + ["4"] * 16) for _ in range(8)) + "\n")
         Path("changed.csv").write_text(Path("clients.csv").read_text().replace("word 2", "word 1", 1))
         Path("twice.csv").write_text("client,value\na,x\na,y\n")
         pa_parquet.write_table(pa.table({"client": ["b", "a"], "value": [None, "x"]}), "gap.parquet")
@@ -313,7 +410,21 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             "decode cohort.csv --params params.csv --map map.csv --epsilon 1",
             "row 2: cohorts go from 0 to 7, and 8 is none of them.",
         ),
-        ("decode letters.csv --params params.csv --map map.csv --epsilon 1", "a report is not made of zeros and ones."),
+        (
+            "decode letters.csv --params params.csv --map map.csv --epsilon 1",
+            "'letters.csv', row 1: the report is not made of zeros and ones.",
+        ),
+        (
+            "decode moved.csv --params k16.csv --map map16.csv",
+            "'moved.csv', row 3: the client was in another cohort before",
+        ),
+        ("decode nobody.csv --params k16.csv --map map16.csv", "'nobody.csv', row 2: the client is missing."),
+        ("decode where.csv --params k16.csv --map map16.csv", "row 2: the cohort is missing or not a whole number."),
+        ("decode plain.csv --params params.csv --map map.csv --column irr", "client, cohort and irr."),
+        (
+            "decode counts.csv copied.csv --params k16.csv --map map16.csv",
+            "'copied.csv' holds the same as 'counts.csv': its devices would count twice.",
+        ),
         ("decode first.csv --params params.csv --map map16.csv", "the map is for other parameters"),
         ("decode first.csv --params params.csv --map hashed.csv", "or its words were hashed in another way."),
         ("decode first.csv --params params.csv", "a map of candidates is needed"),

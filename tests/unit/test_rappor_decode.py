@@ -14,11 +14,12 @@ from tests.statistical.rappor_runs import Setting, answer, draw_devices, relaxed
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.bloom_levels import bit_support, bloom_threshold, epsilon_of
 from relaxdp.errors import CountsError, RapporError
-from relaxdp.estimate.rappor_classic import Responses, baseline_estimates
-from relaxdp.estimate.rappor_counts import RapporCounts
+from relaxdp.estimate.rappor_classic import Responses
+from relaxdp.estimate.rappor_counts import BitEstimates, RapporCounts
 from relaxdp.estimate.rappor_decode import Decoded, Rows, decode
 from relaxdp.estimate.rappor_fit import fit_words
 from relaxdp.estimate.rappor_map import CandidateMap
+from relaxdp.estimate.rappor_samples import Samples
 from relaxdp.law.support import Support
 
 SHAPE = BloomShape(bits=32, hashes=2, cohorts=8)
@@ -230,13 +231,16 @@ def test_classic_reports_are_decoded_by_their_own_chances() -> None:
     counts = exact_counts(SHAPE, words, shares, levels=[responses.support])
     assert np.abs(decode(counts, CandidateMap.of_words(words, SHAPE)).value - shares).max() < 1e-6
     (devices, ones), *_ = counts.levels.values()
-    estimates = baseline_estimates(SHAPE, devices, 3 * ones, samples=3, responses=responses)
-    assert np.allclose(estimates.share, counts.estimates().share)
+
+    def sampled(samples: int) -> BitEstimates:
+        each = RapporCounts(SHAPE)
+        each.add_samples(Samples.of_sums(devices, samples * ones, samples=samples, responses=responses))
+        return each.estimates()
+
+    assert np.allclose(sampled(3).share, counts.estimates().share)
     # The variance of one sample is the same seen either way; more samples leave the permanent noise.
-    single = baseline_estimates(SHAPE, devices, ones, samples=1, responses=responses)
-    assert np.allclose(single.variance, counts.estimates().variance)
-    many = baseline_estimates(SHAPE, devices, 10**6 * ones, samples=10**6, responses=responses)
-    assert np.allclose(many.variance * 10**12, 0.75, rtol=1e-4)
+    assert np.allclose(sampled(1).variance, counts.estimates().variance)
+    assert np.allclose(sampled(10**6).variance * 10**12, 0.75, rtol=1e-4)
 
 
 def test_corrections_are_those_of_statsmodels() -> None:

@@ -27,8 +27,8 @@ from relaxdp.estimate.rappor_map import CandidateMap
 from relaxdp.estimate.rappor_planning import POWER, RATE, Plan, advise, advise_share
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.table.declare import values_from_file
+from relaxdp.table.rappor_counting import Taken, count_files
 from relaxdp.table.rappor_files import Parameters, map_rows, read_map
-from relaxdp.table.rappor_reports import Taken, count_files
 
 app = typer.Typer(help="RAPPOR with relaxation instead of noisy sampling.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -109,7 +109,10 @@ app.command()(relax)
 @app.command()
 def decode(
     files: Annotated[
-        list[Path], typer.Argument(help="Reports or counts; a client in several files counts once, at its highest.")
+        list[Path],
+        typer.Argument(
+            help="Reports or counts; a client in several files counts once: at its highest level, or averaged."
+        ),
     ],
     params: Annotated[Path, typer.Option(help="Parameter file, .csv or .json.", show_default=False)],
     map_file: Annotated[Path | None, typer.Option("--map", help="Candidate map.")] = None,
@@ -118,6 +121,7 @@ def decode(
         list[str] | None,
         typer.Option(help="Level of a file that does not say it: one for each file. [default: f, p and q]"),
     ] = None,
+    column: Annotated[str | None, typer.Option(help="Column of the reports  [default: report, or irr]")] = None,
     method: Annotated[
         MethodChoice, typer.Option(help="Weights of levels: every device the same, or less noise more.")
     ] = MethodChoice.AVERAGE,
@@ -140,9 +144,13 @@ def decode(
     plot: Annotated[Path | None, typer.Option(help="Draw the words that were found into a .png, .svg or .pdf.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs: all candidates.")] = False,
 ) -> None:
-    """Find words: their shares with intervals, and which of them are really there."""
+    """Find words: their shares with intervals, and which of them are really there.
+
+    Classic reports (client, cohort, irr) of one client are averaged: all are samples of one permanent response. Where
+    a file does not say whose reports it holds, as counts do not, each is taken for one of a device of its own.
+    """
     parameters = Parameters.read(params)
-    counts, notes = count_files(files, parameters, epsilon or [])
+    counts, notes = count_files(files, parameters, epsilon or [], column=column)
     if map_file is not None and candidates is not None:
         raise OptionError("give --map or --candidates, not both.")
     words = None if map_file is None else read_map(map_file, parameters.shape)
@@ -168,7 +176,7 @@ def decode(
             f"{low[place]:.2%} .. {high[place]:.2%}",
         ]
         table.add_row(*cells, *(["yes" if found[place] else "no"] if everything else []))
-    console.print(f"{decoded.devices:,} devices: {_levels(notes)}.")
+    console.print(f"{decoded.devices:,} devices: {_levels(notes)}.{_whose(notes)}")
     console.print(table)
     console.print(_conclusion(decoded, int(found.sum()), rate, correction))
 
@@ -176,11 +184,26 @@ def decode(
 def _levels(notes: list[Taken]) -> str:
     """Say what the files hold, and where they differ how many devices count in each: every one counts once."""
     counted: dict[str, int] = {}
-    for what, devices in notes:
-        counted[what] = counted.get(what, 0) + devices
+    for note in notes:
+        counted[note.what] = counted.get(note.what, 0) + note.devices
     if len(counted) == 1:
         return next(iter(counted))
     return "; ".join(f"{devices:,} by their {what}" for what, devices in counted.items())
+
+
+def _whose(notes: list[Taken]) -> str:
+    """Say how reports became devices, where there are more of them or where nothing says whose they are."""
+    said = ""
+    several = [note for note in notes if note.says_whose and "classic" in note.what]
+    reports, devices = sum(note.reports for note in several), sum(note.devices for note in several)
+    if reports > devices:
+        said += f" {devices:,} of them sent {reports:,} classic reports: those of one client are averaged."
+    if not all(note.says_whose for note in notes):
+        said += (
+            " Nothing says which reports are of one device, so each is taken for a device of its own: if some reported "
+            "more often, the intervals are too narrow."
+        )
+    return said
 
 
 def _conclusion(decoded: Decoded, found: int, rate: float, correction: CorrectionChoice) -> str:
@@ -213,6 +236,8 @@ def _answer(
         "devices": decoded.devices,
         "files": [each.what for each in notes],
         "counted": [each.devices for each in notes],
+        "reports": [each.reports for each in notes],
+        "says_whose": [each.says_whose for each in notes],
         "rate": rate,
         "correction": correction.value,
         "unlisted": None

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.bloom_levels import guarantee_of
 from relaxdp.errors import RapporError
-from relaxdp.estimate.rappor_counts import BitEstimates
 from relaxdp.law.support import Support
 from relaxdp.law.threshold import log_up
 
@@ -55,6 +54,18 @@ class Responses:
         low = self.one_from_zero * (1 - half) + self.one_from_one * half
         high = self.one_from_one * (1 - half) + self.one_from_zero * half
         return Support(noise=low, gain=high - low)
+
+    def mean_variance(self, share: Any, inverse: Any) -> Any:
+        """Return the variance of the debiased mean of the samples that a device sends of one permanent bit.
+
+        `inverse` is 1 over their number, and `share` that of devices whose true bit is set. The permanent noise stays
+        however many samples are sent; only the rest is averaged away.
+        """
+        half = float(self.noise / 2)
+        zero, one = float(self.one_from_zero), float(self.one_from_one)
+        permanent_one = half + float(1 - self.noise) * share
+        sampled = permanent_one * one * (1 - one) + (1 - permanent_one) * zero * (1 - zero)
+        return (half * (1 - half) * (one - zero) ** 2 + sampled * inverse) / float(self.support.gain) ** 2
 
     def guarantee(self, shape: BloomShape, samples: int | None = None) -> Decimal:
         """Return what a device spends with so many samples of one permanent response; None is for ever. Rounded up.
@@ -102,26 +113,3 @@ def baseline_sample(permanent: Bits, responses: Responses, generator: np.random.
     """Simulate one noisy sample (an instantaneous response) of permanent bits."""
     chances = np.array([responses.one_from_zero, responses.one_from_one], dtype=np.float32)
     return np.asarray(generator.random(permanent.shape, dtype=np.float32) < chances[permanent], dtype=np.uint8)
-
-
-def baseline_estimates(
-    shape: BloomShape, devices: Any, ones: Any, *, samples: int, responses: Responses
-) -> BitEstimates:
-    """Return shares of bits from sums of noisy samples: `ones` per (cohort, bit), over all samples of all devices.
-
-    The permanent noise stays however many samples are sent; only the rest is averaged away.
-    """
-    totals = np.asarray(devices, dtype=float)
-    cohorts = np.flatnonzero(totals)
-    share = responses.support.debias(np.asarray(ones)[cohorts] / (samples * totals[cohorts, None]))
-    gain = float(responses.support.gain)
-    spread = float(responses.one_from_one - responses.one_from_zero)
-    kept = float(responses.noise / 2 * (1 - responses.noise / 2)) * spread**2
-    background = shape.chances()
-    permanent_one = float(responses.noise / 2) + float(1 - responses.noise) * background
-    sampled = sum(
-        chance * float(one * (1 - one))
-        for chance, one in ((permanent_one, responses.one_from_one), (1 - permanent_one, responses.one_from_zero))
-    )
-    variance = np.broadcast_to((kept + sampled / samples) / gain**2, share.shape) / totals[cohorts, None]
-    return BitEstimates(shape, cohorts, totals[cohorts], np.asarray(share), np.asarray(variance))

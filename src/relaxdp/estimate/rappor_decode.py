@@ -16,6 +16,7 @@ from relaxdp.estimate.frequency import Frequency
 from relaxdp.estimate.rappor_counts import Method, RapporCounts
 from relaxdp.estimate.rappor_fit import Fit, fit_words
 from relaxdp.estimate.rappor_map import CandidateMap
+from relaxdp.estimate.rappor_samples import SampledShares
 from relaxdp.estimate.result import About, Result, check_about
 from relaxdp.estimate.simplex import nearest_shares
 
@@ -169,27 +170,30 @@ class _Words(Result):
 def _direct(counts: RapporCounts, words: Sequence[str], places: NDArray[Any], method: Method) -> Decoded:
     """Return shares of words that have a bit of their own: what the counts say, without the bias of raw counts."""
     cohorts = np.arange(counts.shape.cohorts)
-    parts, weights = [], []
+    parts: list[Frequency | SampledShares] = []
+    devices, spreads = [], []
     for support, (totals, ones) in counts.levels.items():
         if totals.sum():
             own = ones[cohorts, places].sum(axis=1)
             parts.append(Frequency(words, own, int(totals.sum()), support, joint="independent"))
-            noise = float(support.noise)
-            precision = float(support.gain) ** 2 / (noise * (1 - noise)) if method == "precision" else 1.0
-            weights.append(float(totals.sum()) * precision)
+            devices.append(float(totals.sum()))
+            spreads.append(float(support.noise * (1 - support.noise)) / float(support.gain) ** 2 / devices[-1])
+    if counts.samples is not None:
+        sampled = SampledShares(words, counts.samples, counts.samples.means[cohorts, places].sum(axis=1))
+        parts.append(sampled)
+        devices.append(float(counts.samples.clients.sum()))
+        spreads.append(sampled.null_variance)
     if not parts:
         raise RapporError("there are no reports to decode.")
-    if len(parts) == 1:
-        part = parts[0]
+    part = parts[0]
+    if len(parts) == 1 and isinstance(part, Frequency):
         chance = bdtrc(np.maximum(part.counts, 1) - 1.0, part.objects, float(part.support.noise))
         chance = np.where(part.counts == 0, 1.0, chance)
         return Decoded(part, _at_most_one(part.value), np.asarray(chance), counts.devices)
+    weights = devices if method == "average" else [1 / spread for spread in spreads]
     shares = [weight / sum(weights) for weight in weights]
     combined = Combined(parts, shares)
-    spread = sum(
-        weight**2 * float(part.support.noise * (1 - part.support.noise)) / part.objects / float(part.support.gain) ** 2
-        for weight, part in zip(shares, parts, strict=True)
-    )
+    spread = sum(share**2 * each for share, each in zip(shares, spreads, strict=True))
     chance = ndtr(-combined.value / np.sqrt(spread))
     return Decoded(combined, _at_most_one(combined.value), np.asarray(chance), counts.devices)
 

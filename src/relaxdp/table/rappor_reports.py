@@ -1,14 +1,13 @@
-"""Files of RAPPOR reports: what ours say about themselves, and how all kinds of them are counted."""
+"""Files of RAPPOR reports: what ours say about themselves, and how all kinds of them are read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,19 +16,14 @@ from numpy.typing import NDArray
 
 from relaxdp.encode.bits import check_padding, unpack_bits
 from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.bloom_levels import bit_support, bloom_threshold
+from relaxdp.encode.bloom_levels import bloom_threshold
 from relaxdp.encode.packed import packed_matrix
-from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, RapporError
-from relaxdp.estimate.rappor_counts import RapporCounts
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.law.support import Support
+from relaxdp.errors import CountsError, DescriptionError, RapporError
 from relaxdp.table.description import METADATA_KEY, ColumnDescription, FileDescription
 from relaxdp.table.formats import Format, Input, format_of, sidecar_of
-from relaxdp.table.rappor_files import Parameters, read_counts, read_text
+from relaxdp.table.rappor_files import read_text
 
 CLIENT, COHORT, REPORT = "client", "cohort", "report"
-_GOOGLE_REPORT = "irr"
-_FROM_TEXT: dict[str, Any] = {"integer": int, "bytes": str.encode}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,185 +69,74 @@ class ReportsDescription(FileDescription):
         return found
 
 
-class Taken(NamedTuple):
-    """What a file was taken for, and how many of its devices count: those at a higher level in another one do not."""
-
-    what: str
-    devices: int
-
-
-def count_files(
-    files: Sequence[Path], parameters: Parameters, epsilons: Sequence[str] = ()
-) -> tuple[RapporCounts, list[Taken]]:
-    """Return the counts of all files, each at its own level, and what each was taken for.
-
-    Our files say their level, and a client in several of them counts once, at its highest. Google's reports, and counts
-    without a level, were answered as the parameters' f, p and q say; `epsilons` names the level of each file instead.
-    """
-    if epsilons and len(epsilons) != len(files):
-        raise RapporError(f"there are {len(files)} files and {len(epsilons)} levels: name one for each file, or none.")
-    for path in files:
-        if sum(path.absolute() == other.absolute() for other in files) > 1:
-            raise MixedFilesError(f"{str(path)!r} is named twice: its devices would count twice.")
-    counts, notes, counted = RapporCounts(parameters.shape), [], {}
-    described: list[tuple[int, Path, ReportsDescription]] = []
-    for place, path in enumerate(files):
-        named = as_epsilon(epsilons[place]) if epsilons else None
-        kind, description = _kind(path), None
-        if kind == "counts":
-            devices, ones = read_counts(path, parameters.shape)
-            counts.add(devices, ones, _support(parameters, named))
-            counted[path] = int(devices.sum())
-        else:
-            description = ReportsDescription.of(path) if kind == REPORT else None
-            if description is not None:
-                if named is not None and named != description.report.epsilon:
-                    raise RapporError(f"{str(path)!r} says its level itself, and it is not {epsilon_text(named)}.")
-                described.append((description.report.threshold, path, description))
-            elif kind == REPORT and named is None:
-                raise RapporError(f"{str(path)!r} does not say its level: --epsilon must say it.")
-            else:
-                devices, ones = _count(path, kind, parameters.shape, None)
-                counts.add(devices, ones, _support(parameters, named))
-                counted[path] = int(devices.sum())
-        notes.append(_note(kind, description, named))
-    counted |= _count_described(counts, described)
-    return counts, [Taken(note, counted[path]) for note, path in zip(notes, files, strict=True)]
-
-
-def _count_described(counts: RapporCounts, described: list[tuple[int, Path, ReportsDescription]]) -> dict[Path, int]:
-    """Count our own files, the highest level first, each client once; return how many count in each file."""
-    counted: dict[Path, int] = {}
-    if not described:
-        return counted
-    first = described[0][2].report
-    seen: set[Any] | None = set() if len(described) > 1 else None
-    for threshold, path, description in sorted(described, key=lambda each: -each[0]):
-        report = description.report
-        if description.shape != counts.shape:
-            raise RapporError(
-                f"the reports in {str(path)!r} have {description.shape}, and the parameters say {counts.shape}."
-            )
-        if (report.release, report.attribute, report.key_fingerprint, report.id_type) != (
-            first.release, first.attribute, first.key_fingerprint, first.id_type
-        ):  # fmt: skip
-            raise MixedFilesError(
-                f"{str(path)!r} is of another release, column or key, or of other kinds of clients, than the first."
-            )
-        devices, ones = _count(path, REPORT, counts.shape, seen, report.id_type)
-        counts.add(devices, ones, bit_support(threshold))
-        counted[path] = int(devices.sum())
-    return counted
-
-
-def _support(parameters: Parameters, epsilon: Decimal | None) -> Support:
-    if epsilon is None:
-        return parameters.responses.support
-    return bit_support(bloom_threshold(parameters.shape, epsilon))
-
-
-def _kind(path: Path) -> str:
-    """Return what a file holds: counts, our reports, or Google's."""
-    if format_of(path) is Format.CSV:
-        header = read_text(path, "file", first_line=True).strip()
-        if header and all(field.strip().isdigit() for field in header.split(",")):
-            return "counts"
-    names = Input(path).schema.names
-    for report in (REPORT, _GOOGLE_REPORT):
-        if {COHORT, report} <= set(names):
-            return report
-    raise RapporError(
-        f"{str(path)!r} holds neither counts nor reports: reports have the columns {CLIENT}, {COHORT} and {REPORT}."
-    )
-
-
-def _note(kind: str, description: ReportsDescription | None, named: Decimal | None) -> str:
-    what = {"counts": "counts", REPORT: "reports", _GOOGLE_REPORT: "classic reports"}[kind]
-    level = description.report.epsilon if description else named
-    return f"{what} as the parameters' f, p and q say" if level is None else f"{what} at epsilon {epsilon_text(level)}"
-
-
-def _count(
-    path: Path, column: str, shape: BloomShape, seen: set[Any] | None, id_type: str = "text"
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    devices = np.zeros(shape.cohorts, dtype=np.int64)
-    ones = np.zeros((shape.cohorts, shape.bits), dtype=np.int64)
-    for batch, cohorts, bits in report_batches(path, column, shape):
-        fresh = slice(None) if seen is None else _first_seen(batch.column(CLIENT), id_type, seen)
-        counted, rows = cohorts[fresh], bits[fresh]
-        devices += np.bincount(counted, minlength=shape.cohorts)
-        for cohort in np.unique(counted):
-            ones[cohort] += rows[counted == cohort].sum(axis=0, dtype=np.int64)
-    return devices, ones
-
-
-def _first_seen(clients: Any, id_type: str, seen: set[Any]) -> NDArray[np.bool_]:
-    """Return which clients are new. In CSV everything is text, and 17 is the client that "17" stands for."""
-    names = clients.to_pylist()
-    if pa.types.is_string(clients.type) and id_type in _FROM_TEXT:
-        try:
-            names = [_FROM_TEXT[id_type](name) for name in names]
-        except (ValueError, TypeError, AttributeError):
-            raise RapporError("a client is not of the kind that the description says. Nothing was counted.") from None
-    fresh = np.ones(len(clients), dtype=np.bool_)
-    for row, client in enumerate(names):
-        fresh[row] = client not in seen
-        seen.add(client)
-    return fresh
-
-
 def report_batches(
     path: Path, column: str, shape: BloomShape
 ) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.uint8]]]:
     """Return batches of a file of reports with their cohorts and bits (bit 0 first), or refuse what does not fit."""
-    table, first_row = Input(path), 0
+    table, first_row, where = Input(path), 0, f"{str(path)!r}, "
     names = [name for name in (CLIENT, COHORT, column) if name in table.schema.names]
     with closing(table.batches(names)) as batches:
         for batch in batches:
-            cohorts = _cohorts(batch.column(COHORT), shape, first_row)
-            yield batch, cohorts, bits_of_reports(batch.column(column), shape, first_row)
+            cohorts = _cohorts(batch.column(COHORT), shape, first_row, where)
+            if CLIENT in names and batch.column(CLIENT).null_count:
+                row = first_row + pc.index(pc.is_null(batch.column(CLIENT)), True).as_py() + 1
+                raise RapporError(f"{where}row {row:,}: the client is missing. Nothing was counted.", row=row)
+            yield batch, cohorts, bits_of_reports(batch.column(column), shape, first_row, where)
             first_row += batch.num_rows
 
 
-def _cohorts(column: Any, shape: BloomShape, first_row: int) -> NDArray[np.int64]:
-    try:
-        numbers = column.cast(pa.int64())
-    except pa.ArrowException:
-        numbers = None
+def _cohorts(column: Any, shape: BloomShape, first_row: int, where: str) -> NDArray[np.int64]:
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        whole = pc.fill_null(pc.match_substring_regex(column, "^[0-9]{1,9}$"), False)
+        numbers = column.cast(pa.int64()) if pc.all(whole, min_count=0).as_py() else None
+    else:
+        whole = pc.is_valid(column)
+        numbers = column.cast(pa.int64()) if pa.types.is_integer(column.type) else None
     if numbers is None or numbers.null_count:
-        raise RapporError("a cohort is missing or not a whole number. Nothing was counted.")
+        row = first_row + max(0, pc.index(whole, False).as_py()) + 1
+        raise RapporError(
+            f"{where}row {row:,}: the cohort is missing or not a whole number. Nothing was counted.", row=row
+        )
     cohorts = np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.int64)
     outside = (cohorts < 0) | (cohorts >= shape.cohorts)
     if outside.any():
         row = int(np.argmax(outside))
         raise RapporError(
-            f"row {first_row + row + 1:,}: cohorts go from 0 to {shape.cohorts - 1}, and {cohorts[row]} is none of "
-            "them. Nothing was counted.",
+            f"{where}row {first_row + row + 1:,}: cohorts go from 0 to {shape.cohorts - 1}, and {cohorts[row]} is none "
+            "of them. Nothing was counted.",
             row=first_row + row + 1,
         )
     return cohorts
 
 
-def bits_of_reports(column: Any, shape: BloomShape, first_row: int = 0) -> NDArray[np.uint8]:
-    """Return the bits of packed reports, or of text with the highest bit first, as (reports, bits)."""
+def bits_of_reports(column: Any, shape: BloomShape, first_row: int = 0, where: str = "") -> NDArray[np.uint8]:
+    """Return the bits of packed reports, or of text with the highest bit first, as (reports, bits).
+
+    `where` stands in front of the row in an error: the file, if there may be several.
+    """
     if pa.types.is_fixed_size_binary(column.type) or pa.types.is_binary(column.type):
         try:
             packed = packed_matrix(column, -(-shape.bits // 8), first_row)
             check_padding(packed, shape.bits)
         except CountsError:
             raise RapporError(
-                f"the reports do not have the k = {shape.bits} bits that the parameters say. Nothing was counted."
+                f"{where}the reports do not have the k = {shape.bits} bits that the parameters say. Nothing was "
+                "counted."
             ) from None
         return unpack_bits(packed, shape.bits)
     lengths = pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False)
     if (lengths != shape.bits).any():
         row = int(np.argmax(lengths != shape.bits))
         raise RapporError(
-            f"row {first_row + row + 1:,}: the report has {lengths[row]} bits, and the parameters say k = "
+            f"{where}row {first_row + row + 1:,}: the report has {lengths[row]} bits, and the parameters say k = "
             f"{shape.bits}. Nothing was counted.",
             row=first_row + row + 1,
         )
     letters = np.frombuffer("".join(column.to_pylist()).encode(), dtype=np.uint8)
-    if len(letters) != len(column) * shape.bits or not np.isin(letters, (48, 49)).all():
-        raise RapporError("a report is not made of zeros and ones. Nothing was counted.")
+    strange = np.flatnonzero((letters != 48) & (letters != 49))
+    if len(strange):  # the lengths above are in bytes, so that all reports have equally many letters
+        row = first_row + int(strange[0]) // shape.bits + 1
+        raise RapporError(
+            f"{where}row {row:,}: the report is not made of zeros and ones. Nothing was counted.", row=row
+        )
     return np.ascontiguousarray((letters - 48).reshape(len(column), shape.bits)[:, ::-1])
