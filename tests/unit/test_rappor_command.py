@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -280,8 +281,8 @@ def test_samples_of_a_client_are_one_device(place: Path) -> None:
     )
     shown = " ".join(run("decode", "whole.csv", "--params", "params.csv", "--map", "map.csv").split())
     assert shown.startswith(
-        "300 devices: classic reports as the parameters' f, p and q say. 300 of them sent 1,500 classic reports: those "
-        "of one client are averaged."
+        "300 devices: classic reports as the parameters' f, p and q say. They sent 1,500 reports: those of one client "
+        "are averaged."
     )
 
 
@@ -315,6 +316,49 @@ def test_a_client_with_a_report_at_a_level_counts_by_that(place: Path) -> None:
         Path(name).write_bytes(Path("now.csv").read_bytes())
     named = decoded("bare.csv", "other.csv", options=("--epsilon", "3", "--epsilon", "3"))
     assert (named["devices"], named["counted"]) == (3000, [3000, 0])
+
+
+def test_googles_sample_is_decoded(place: Path) -> None:
+    """In the form of the one that it publishes: bits that were drawn and not hashed, hashes that met, f = 0, CRLF."""
+    generator, k, m = np.random.default_rng(5), 16, 4
+    rows, ones, devices = [], np.zeros((m, k), int), 50_000
+    for word in range(30):
+        flat: list[int] = []
+        for cohort in range(m):
+            bits = sorted(set(generator.integers(0, k, 2).tolist()))
+            flat += [k * cohort + bit + 1 for bit in bits]
+            ones[cohort, bits] += [devices // 2, devices // 3, devices // 6][word] if word < 3 else 0
+        rows.append(f'"V_{word + 1}",' + ",".join(map(str, flat)) + "," * (2 * m - len(flat)))
+    assert any(row.endswith(",") for row in rows)
+    ones = np.minimum(ones, devices)
+    sampled = generator.binomial(ones, 0.75) + generator.binomial(devices - ones, 0.5)
+    Path("params.csv").write_bytes(b'"k","h","m","p","q","f"\r\n16,2,4,0.5,0.75,0\r\n')
+    Path("map.csv").write_bytes(("\r\n".join(rows) + "\r\n").encode())
+    Path("counts.csv").write_bytes(counts_text(np.full(m, devices), sampled).replace("\n", "\r\n").encode())
+    found = decoded("counts.csv", options=("--trust-map",))
+    assert [word["word"] for word in found["words"] if word["found"]] == ["V_1", "V_2", "V_3"]
+    assert found["says_whose"] == [False]
+    for word, share in zip(found["words"], (1 / 2, 1 / 3, 1 / 6), strict=False):
+        assert abs(word["share"] - share) < 0.05
+
+
+@pytest.mark.parametrize(
+    "quirk",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace("\n", ",\n"),
+        lambda text: '"' + text.replace(",", '","').replace("\n", '"\n"')[:-1],
+        lambda text: "\n" + text.replace("\n", "\n\n"),
+    ],
+    ids=["windows", "mark", "empty end", "quotes", "blank lines"],
+)
+def test_reports_that_spreadsheets_wrote(place: Path, quirk: Callable[[str], str]) -> None:
+    Path("params.csv").write_text("k,h,m,p,q,f\n32,1,8,0.25,0.75,0.2\n")
+    write_classic("reports.csv", classic_rows(range(40), 2))
+    wanted = decoded("reports.csv")
+    Path("quirk.csv").write_bytes(quirk(Path("reports.csv").read_text()).encode())
+    assert decoded("quirk.csv") == wanted
 
 
 def test_a_boolean_from_end_to_end(place: Path) -> None:
@@ -358,6 +402,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         prepare(folder, patch)
         encode("first.csv", "--epsilon", "1", "--budget", "5")
         Path("extra.csv").write_text("k,h,m,p,q,f,z\n32,1,8,0,1,0.3,1\n")
+        Path("bare.csv").write_text("k,h,m,p,q,f\n32,1,8,0.5,0.75,0\n")
         Path("missing.csv").write_text("k,h,m,p,q\n32,1,8,0,1\n")
         Path("many.csv").write_text("k,h,m,p,q,f\n32,17,8,0,1,0.3\n")
         Path("k16.csv").write_text("k,h,m,p,q,f\n16,1,8,0,1,0.3\n")
@@ -374,6 +419,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path("where.csv").write_text(f"client,cohort,irr\na,1,{half}\nb,1.5,{half}\n")
         for name in ("counts.csv", "copied.csv"):
             Path(name).write_text("\n".join(",".join(["9"] + ["4"] * 16) for _ in range(8)) + "\n")
+        Path("ragged.csv").write_text(f"client,cohort,irr\na,1,{half}\n\nb,1,{half},7\n")
         Path("changed.csv").write_text(Path("clients.csv").read_text().replace("word 2", "word 1", 1))
         Path("twice.csv").write_text("client,value\na,x\na,y\n")
         pa_parquet.write_table(pa.table({"client": ["b", "a"], "value": [None, "x"]}), "gap.parquet")
@@ -420,6 +466,10 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ),
         ("decode nobody.csv --params k16.csv --map map16.csv", "'nobody.csv', row 2: the client is missing."),
         ("decode where.csv --params k16.csv --map map16.csv", "row 2: the cohort is missing or not a whole number."),
+        (
+            "decode ragged.csv --params k16.csv --map map16.csv",
+            "'ragged.csv', line 4: the header has 3 fields, and this line 4. Nothing was counted.",
+        ),
         ("decode plain.csv --params params.csv --map map.csv --column irr", "client, cohort and irr."),
         (
             "decode counts.csv copied.csv --params k16.csv --map map16.csv",
@@ -440,6 +490,10 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("decode first.csv first.csv --params params.csv --map map.csv", "'first.csv' is named twice"),
         ("encode clients.csv out.csv --params params.csv --key key --epsilon 9", "budget exceeded"),
         ("encode clients.csv first.csv --params params.csv --key key", "'first.csv' exists already."),
+        (
+            "encode clients.csv out.csv --params bare.csv --key key",
+            "f is 0 in 'bare.csv', which is no level: --epsilon",
+        ),
         (
             "encode changed.csv out.csv --params params.csv --key key --release clients --epsilon 2",
             "Nothing was released.",

@@ -169,7 +169,8 @@ def test_a_map_that_was_hashed_otherwise_is_refused_or_trusted() -> None:
     with pytest.raises(RapporError) as refused:
         decode(counts, other)
     assert refused.value.message == (
-        "the map is for other parameters than k = 32, h = 2, m = 8, or its words were hashed in another way."
+        "the map is for other parameters than k = 32, h = 2, m = 8, or its words were hashed in another way. If it is "
+        "right all the same, --trust-map takes it."
     )
     assert len(decode(counts, other, trust_map=True).value) == 3
     with pytest.raises(RapporError, match="the map is for other parameters"):

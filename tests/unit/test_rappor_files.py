@@ -12,6 +12,7 @@ import pytest
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.errors import RapporError
 from relaxdp.estimate.rappor_classic import Responses
+from relaxdp.estimate.rappor_map import CandidateMap
 from relaxdp.table.rappor_files import Parameters, counts_text, map_rows, read_counts, read_map
 
 SHAPE = BloomShape(bits=16, hashes=2, cohorts=3)
@@ -43,6 +44,42 @@ def test_parameters_come_and_go_exactly(tmp_path: Path) -> None:
     assert PARAMETERS.dumps() == CSV
     again = written(tmp_path, PARAMETERS.dumps(as_json=True), "again.json")
     assert Parameters.read(again) == PARAMETERS
+
+
+def test_one_bit_has_no_hashes_however_many_are_named(tmp_path: Path) -> None:
+    """Google's association simulation writes them: the parameters of its words, with k = 1 for its booleans."""
+    found = Parameters.read(written(tmp_path, CSV.replace("16,2,3", "1,2,3")))
+    assert found.shape == BloomShape(bits=1, hashes=1, cohorts=3)
+    assert Parameters.read(written(tmp_path, JSON.replace("16", "1"), "params.json")).shape == found.shape
+    assert "from 1 to 16, not 17." in refusal(Parameters.read, written(tmp_path, CSV.replace("16,2,3", "1,17,3")))
+
+
+QUIRKS = {
+    "lines end as on Windows": lambda text: text.replace("\n", "\r\n"),
+    "lines end as on old Macs": lambda text: text.replace("\n", "\r"),
+    "a byte order mark": lambda text: "\ufeff" + text,
+    "empty fields at the end": lambda text: text.replace("\n", ",,\n"),
+    "quotes": lambda text: '"' + text.replace(",", '","').replace("\n", '"\n"')[:-1],
+    "blank lines": lambda text: "\n" + text.replace("\n", "\n\n") + "  \n,,,\n",
+    "spaces": lambda text: text.replace(",", ", "),
+    "no end of the last line": lambda text: text.rstrip("\n"),
+}
+
+
+@pytest.mark.parametrize("quirk", QUIRKS)
+def test_files_that_spreadsheets_wrote(tmp_path: Path, quirk: str) -> None:
+    def changed(text: str) -> Path:
+        return written(tmp_path, QUIRKS[quirk](text), "file.csv")
+
+    assert Parameters.read(changed(CSV)) == PARAMETERS
+    lines = "".join(map_rows(["v1", "v2"], SHAPE))
+    found = read_map(changed(lines), SHAPE)
+    assert (found.words, found.bits.tolist()) == (
+        ["v1", "v2"],
+        CandidateMap.of_words(["v1", "v2"], SHAPE).bits.tolist(),
+    )
+    devices, ones = read_counts(changed("5,1\n9,4\n7,0\n"), BloomShape(1, 1, 3))
+    assert (devices.tolist(), ones.tolist()) == ([5, 9, 7], [[1], [4], [0]])
 
 
 @pytest.mark.parametrize(
@@ -94,13 +131,38 @@ def test_a_map_is_googles_line_by_line(tmp_path: Path) -> None:
     assert refusal(list, map_rows(["a"], BloomShape(1, 1, 1))) == "one bit is a boolean: it needs no map."
 
 
+def test_two_hashes_that_met_are_one_bit(tmp_path: Path) -> None:
+    """Google's published map has the bits of each cohort in order, once each, and empty fields at the end of a row."""
+    shape = BloomShape(bits=4, hashes=2, cohorts=3)
+    words = [f"V_{number}" for number in range(1, 41)]
+    lines, met = [], 0
+    for word in words:
+        bits = [sorted({4 * cohort + bit + 1 for bit in shape.bits_of(word, cohort)}) for cohort in range(3)]
+        flat = [str(bit) for each in bits for bit in each]
+        met += len(flat) < 6
+        lines.append(f'"{word}",' + ",".join(flat) + "," * (6 - len(flat)) + "\r\n")
+    assert met > 10
+    found = read_map(written(tmp_path, "".join(lines), "map.csv"), shape)
+    assert list(found.words) == words
+    assert found.is_hashed
+    everywhere = np.arange(3)
+    wanted = CandidateMap.of_words(words, shape).design(everywhere).toarray()
+    assert np.array_equal(found.design(everywhere).toarray(), wanted)
+    # Rows may also just be shorter, if others say how long they are.
+    shorter = "".join(lines).replace(",\r\n", "\r\n")
+    assert read_map(written(tmp_path, shorter, "map.csv"), shape).bits.tolist() == found.bits.tolist()
+    # With the bit of another word somewhere, it is not the map of these words.
+    other = read_map(written(tmp_path, "".join([lines[0].replace("V_1", "W_1"), *lines[1:]]), "map.csv"), shape)
+    assert not other.is_hashed
+
+
 def test_maps_for_other_parameters(tmp_path: Path) -> None:
     def message(text: str, shape: BloomShape = SHAPE) -> str:
         return refusal(read_map, written(tmp_path, text, "map.csv"), shape)
 
     other = "".join(map_rows(["a", "b"], BloomShape(32, 2, 3)))
     assert (
-        "row 1: a bit lies outside of its cohort: the map is for other parameters (k = 16, h = 2, m = 3)."
+        "line 1: a bit lies outside of all cohorts: the map is for other parameters (k = 16, h = 2, m = 3)."
         in message(other)
     )
     fewer = "".join(map_rows(["a", "b"], BloomShape(16, 1, 3)))
@@ -108,7 +170,12 @@ def test_maps_for_other_parameters(tmp_path: Path) -> None:
     assert "a bit is not a whole number." in message("a,1,2,x,4,5,6\n")
     assert "there is nothing to look for" in message("")
     good = "".join(map_rows(["a"], SHAPE))
-    assert message(good + good) == "the candidate 'a' is listed twice."
+    assert message(good + good).endswith("line 2: the candidate 'a' is listed twice.")
+    assert "line 3: the word has 3 bits in cohort 1, where 1 to 2 can be" in message(f"{good}\nb,1,17,18,19,33,34\n")
+    assert "line 2: the word has 0 bits in cohort 2, where 1 to 2 can be" in message(f"{good}b,1,2,17,18,,\n")
+    assert "line 2: there are 7 bits behind the word" in message(f"{good}b,1,2,17,18,33,34,35\n")
+    assert "line 1: the fields are not separated by commas." in message(good.replace(",", ";"))
+    assert "line 1: this cannot be read as CSV." in message("a" * 200_000 + good)
 
 
 def test_counts_come_and_go(tmp_path: Path) -> None:
@@ -122,6 +189,12 @@ def test_counts_come_and_go(tmp_path: Path) -> None:
         read_counts, place, BloomShape(16, 2, 4)
     )
     message = refusal(read_counts, place, BloomShape(8, 2, 3))
-    assert "row 1: there are counts of 16 bits, and the parameters say k = 8." in message
-    place.write_text("a" + place.read_text()[1:])
-    assert "holds something that is not a whole number." in refusal(read_counts, place, SHAPE)
+    assert "line 1: there are counts of 16 bits, and the parameters say k = 8." in message
+    lines = place.read_text().splitlines()
+    for wrong, sentence in (
+        ("a" + lines[2][1:], "line 4: a count is not a whole number."),
+        ("6,7" + lines[2][3:], "line 4: a bit cannot be set less than never, nor more often than there are reports in"),
+        ("7,-1" + lines[2][3:], "line 4: a bit cannot be set less than never"),
+    ):
+        place.write_text("\n".join([lines[0], "", lines[1], wrong]))
+        assert sentence in refusal(read_counts, place, SHAPE)

@@ -197,7 +197,8 @@ def _whose(notes: list[Taken]) -> str:
     several = [note for note in notes if note.says_whose and "classic" in note.what]
     reports, devices = sum(note.reports for note in several), sum(note.devices for note in several)
     if reports > devices:
-        said += f" {devices:,} of them sent {reports:,} classic reports: those of one client are averaged."
+        who = "They" if len(several) == len(notes) else f"{devices:,} of them"
+        said += f" {who} sent {reports:,} reports: those of one client are averaged."
     if not all(note.says_whose for note in notes):
         said += (
             " Nothing says which reports are of one device, so each is taken for a device of its own: if some reported "

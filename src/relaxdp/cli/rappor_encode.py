@@ -78,6 +78,10 @@ def encode(
     A cohort is drawn from the client alone. Only the permanent response leaves, at the level that is asked for.
     """
     parameters = Parameters.read(params)
+    if epsilon is None and not parameters.responses.noise:
+        raise OptionError(
+            f"f is 0 in {str(params)!r}, which is no level: --epsilon must name one. Nothing was released."
+        )
     level = epsilon_of(parameters.shape, parameters.responses.noise) if epsilon is None else as_epsilon(epsilon)
     request = RapporRequest.make(
         parameters.shape, source, target, id_column=id_column, column=column, epsilon=level, key=Key.load(key),

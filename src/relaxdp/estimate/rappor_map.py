@@ -57,7 +57,9 @@ class CandidateMap:
     @cached_property
     def is_hashed(self) -> bool:
         """Whether the bits are those that the parameters' own hash gives to the words."""
-        return bool(np.array_equal(self.bits, CandidateMap.of_words(self.words, self.shape).bits))
+        everywhere = np.arange(self.shape.cohorts)
+        theirs = CandidateMap.of_words(self.words, self.shape).design(everywhere)
+        return bool((self.design(everywhere) != theirs).nnz == 0)  # in whatever order a map names the bits of a cohort
 
     @cached_property
     def is_diagonal(self) -> bool:
@@ -71,7 +73,8 @@ class CandidateMap:
         """Refuse a map whose words would be hashed to other bits: it would find words that nobody has."""
         if not self.is_hashed and not self.is_diagonal:
             raise RapporError(
-                f"the map is for other parameters than {self.shape}, or its words were hashed in another way."
+                f"the map is for other parameters than {self.shape}, or its words were hashed in another way. If it "
+                "is right all the same, --trust-map takes it."
             )
 
     def design(self, cohorts: NDArray[np.intp]) -> Any:

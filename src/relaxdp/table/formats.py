@@ -99,7 +99,7 @@ class Input:
             with pa_ipc.open_file(file) as reader:
                 return reader.schema
         with file.open(newline="", encoding="utf-8-sig") as text:
-            header = next(csv.reader(text), None)
+            header = next(filter(None, csv.reader(text)), None)  # blank lines do not count, here as below
         if not header:
             raise TableFileError(f"{str(file)!r} is empty.", path=str(file))
         # Every column as text: a type that is guessed from the first rows would make 17 of "017".

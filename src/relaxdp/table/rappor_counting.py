@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
-from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,7 +104,7 @@ def _open(path: Path, epsilon: Decimal | None, column: str | None) -> _File:
     if found is None:
         raise RapporError(
             f"{str(path)!r} holds neither counts nor reports: reports have the columns {CLIENT}, {COHORT} and "
-            + (f"{REPORT}, or {_GOOGLE_REPORT}." if column is None else f"{column}.")
+            + (f"{REPORT}, or {_GOOGLE_REPORT}, or one that --column names." if column is None else f"{column}.")
         )
     description = ReportsDescription.of(path) if found == REPORT else None
     if description is not None and epsilon is not None and epsilon != description.report.epsilon:
@@ -120,8 +118,8 @@ def _holds_counts(path: Path) -> bool:
     """Whether a file has no header: its first line is numbers."""
     if format_of(path) is not Format.CSV:
         return False
-    row = next((row for row in csv.reader(StringIO(read_text(path, "file", first_line=True)))), [])
-    return bool(row) and all(field.strip().isdigit() for field in row if field.strip()) and row[0].strip() != ""
+    fields = [field.strip(' "\r\n') for field in read_text(path, "file", first_line=True).split(",")]
+    return fields[0].isdigit() and all(field.isdigit() for field in fields if field)
 
 
 def _count_nameless(

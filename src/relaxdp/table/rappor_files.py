@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.encode.bloom_filter import MOST_HASHES, BloomShape
 from relaxdp.errors import RapporError
 from relaxdp.estimate.rappor_classic import Responses
 from relaxdp.estimate.rappor_map import MOST_CANDIDATES, CandidateMap
@@ -39,10 +39,11 @@ class Parameters:
     @classmethod
     def read(cls, path: Path) -> Parameters:
         """Read a CSV file of two rows, or a JSON file; anything missing or unknown is refused by name."""
-        text = read_text(path, "parameter file")
-        found = _json_numbers(text, path) if path.suffix.lower() == ".json" else _csv_numbers(text, path)
+        found = _json_numbers(path) if path.suffix.lower() == ".json" else _csv_numbers(path)
         whole = {name: _whole(found[name], name, path) for name in ("k", "h", "m")}
         shares = {name: _share(found[name], name, path) for name in ("p", "q", "f")}
+        if whole["k"] == 1 and whole["h"] <= MOST_HASHES:
+            whole["h"] = min(1, whole["h"])  # one bit is the answer itself: however many hashes are named, none is used
         return cls(
             BloomShape(bits=whole["k"], hashes=whole["h"], cohorts=whole["m"]),
             Responses(noise=shares["f"], one_from_zero=shares["p"], one_from_one=shares["q"]),
@@ -60,31 +61,58 @@ class Parameters:
 
 
 def read_map(path: Path, shape: BloomShape) -> CandidateMap:
-    """Read a candidate map: a word, then h entries per cohort, each cohort * k + bit + 1."""
-    words, rows = [], []
-    entries = shape.cohorts * shape.hashes
-    offsets = np.repeat(np.arange(shape.cohorts, dtype=np.int64) * shape.bits, shape.hashes)
-    for number, row in enumerate(csv.reader(StringIO(read_text(path, "map"))), 1):
-        if not row:
-            continue
-        where = f"{str(path)!r}, row {number:,}: "
-        if len(row) != entries + 1:
-            raise RapporError(
-                f"{where}there are {len(row) - 1:,} bits behind the word, and the parameters ({shape}) ask for "
-                f"{entries:,}: the map is for other parameters."
-            )
-        try:
-            bits = np.array(row[1:], dtype=np.int64) - offsets - 1
-        except (ValueError, OverflowError):
-            raise RapporError(f"{where}a bit is not a whole number.") from None
-        if ((bits < 0) | (bits >= shape.bits)).any():
-            raise RapporError(f"{where}a bit lies outside of its cohort: the map is for other parameters ({shape}).")
-        words.append(row[0])
-        rows.append(bits)
+    """Read a candidate map: a word, then its bits in all cohorts, each cohort * k + bit + 1.
+
+    They are h for each cohort. Where two hashes met, some of Google's tools write one bit for both, and leave a field
+    at the end of the row empty: which cohort a bit is of is its number's to say, and not its place's.
+    """
+    words: dict[str, int] = {}
+    rows, entries, widest = [], shape.cohorts * shape.hashes, (0, 0)
+    for line, (word, *fields) in _rows(path, "map"):
+        where = f"{str(path)!r}, line {line:,}: "
+        width = len(fields) if any(fields[entries:]) else min(len(fields), entries)
+        if width > entries:
+            raise RapporError(_other_number(where, width, shape))
+        widest = max(widest, (width, -line))
+        rows.append(_map_row([field for field in fields if field.strip()], shape, where))
+        if word in words:
+            raise RapporError(f"{where}the candidate {word!r} is listed twice.", word=word)
+        words[word] = line
         if len(words) > MOST_CANDIDATES:
             raise RapporError(f"{str(path)!r} has more than {MOST_CANDIDATES:,} candidates.")
+    if words and widest[0] < entries:
+        raise RapporError(_other_number(f"{str(path)!r}, line {-widest[1]:,}: ", widest[0], shape))
     bits = np.array(rows, dtype=np.int64).reshape(len(words), shape.cohorts, shape.hashes)
-    return CandidateMap(shape, words, bits)
+    return CandidateMap(shape, list(words), bits)
+
+
+def _other_number(where: str, found: int, shape: BloomShape) -> str:
+    return (
+        f"{where}there are {found:,} bits behind the word, and the parameters ({shape}) ask for "
+        f"{shape.cohorts * shape.hashes:,}: the map is for other parameters."
+    )
+
+
+def _map_row(fields: Sequence[str], shape: BloomShape, where: str) -> Integers:
+    """Return the bits of one word as (cohorts, hashes); where hashes met, their bit stands for each of them."""
+    try:
+        numbers = np.array(fields, dtype=np.int64) - 1
+    except (ValueError, OverflowError):
+        raise RapporError(f"{where}a bit is not a whole number.") from None
+    if ((numbers < 0) | (numbers >= shape.cohorts * shape.bits)).any():
+        raise RapporError(f"{where}a bit lies outside of all cohorts: the map is for other parameters ({shape}).")
+    cohorts = numbers // shape.bits
+    found = np.bincount(cohorts, minlength=shape.cohorts)
+    wrong = np.flatnonzero((found < 1) | (found > shape.hashes))
+    if len(wrong):
+        cohort = int(wrong[0])
+        raise RapporError(
+            f"{where}the word has {found[cohort]:,} bits in cohort {cohort}, where 1 to {shape.hashes} can be: the map "
+            f"is for other parameters ({shape})."
+        )
+    ordered = numbers[np.argsort(cohorts, kind="stable")] % shape.bits
+    starts = np.cumsum(found) - found
+    return np.asarray(ordered[starts[:, None] + np.minimum(np.arange(shape.hashes), found[:, None] - 1)])
 
 
 def map_rows(words: Iterable[str], shape: BloomShape) -> Iterator[str]:
@@ -104,22 +132,28 @@ def map_rows(words: Iterable[str], shape: BloomShape) -> Iterator[str]:
 
 def read_counts(path: Path, shape: BloomShape) -> tuple[Integers, Integers]:
     """Read counts: no header, one row per cohort: its reports, then how often each bit was set."""
-    rows = [row for row in csv.reader(StringIO(read_text(path, "counts file"))) if row]
+    rows = list(_rows(path, "counts file"))
     if len(rows) != shape.cohorts:
         raise RapporError(
             f"{str(path)!r} has {len(rows):,} rows, and the parameters say m = {shape.cohorts}: one row per cohort, "
             "without a header."
         )
-    for number, row in enumerate(rows, 1):
-        if len(row) != shape.bits + 1:
+    table = np.zeros((shape.cohorts, shape.bits + 1), dtype=np.int64)
+    for number, (line, row) in enumerate(rows):
+        where, fields = f"{str(path)!r}, line {line:,}: ", _without_empty_end(row)
+        if len(fields) != shape.bits + 1:
             raise RapporError(
-                f"{str(path)!r}, row {number:,}: there are counts of {len(row) - 1:,} bits, and the parameters say "
-                f"k = {shape.bits}."
+                f"{where}there are counts of {len(fields) - 1:,} bits, and the parameters say k = {shape.bits}."
             )
-    try:
-        table = np.array(rows, dtype=np.int64)
-    except (ValueError, OverflowError):
-        raise RapporError(f"{str(path)!r} holds something that is not a whole number.") from None
+        try:
+            table[number] = np.array(fields, dtype=np.int64)
+        except (ValueError, OverflowError):
+            raise RapporError(f"{where}a count is not a whole number.") from None
+        if table[number].min() < 0 or table[number].max() > table[number, 0]:
+            raise RapporError(
+                f"{where}a bit cannot be set less than never, nor more often than there are reports in its cohort, "
+                f"which are {table[number, 0]:,}."
+            )
     return table[:, 0], table[:, 1:]
 
 
@@ -130,18 +164,43 @@ def counts_text(devices: Integers, counts: Integers) -> str:
 
 
 def read_text(path: Path, what: str, *, first_line: bool = False) -> str:
-    """Return a text file, or its first line, or refuse it in one sentence."""
+    """Return a text file, or its first line that is not blank, or refuse it in one sentence."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return file.readline(1 << 20) if first_line else file.read()
+            if not first_line:
+                return file.read()
+            while (line := file.readline(1 << 20)) and not line.strip():
+                pass
+            return line
     except OSError as problem:
         raise RapporError(f"the {what} {str(path)!r} cannot be read: {problem.strerror}.") from None
     except UnicodeDecodeError:
         raise RapporError(f"the {what} {str(path)!r} is not text in UTF-8.") from None
 
 
-def _csv_numbers(text: str, path: Path) -> dict[str, str]:
-    rows = [[field.strip() for field in row] for row in islice(csv.reader(StringIO(text)), 4) if row]
+def _rows(path: Path, what: str) -> Iterator[tuple[int, list[str]]]:
+    """Return the rows of a CSV file, with their lines; blank ones, and those of separators alone, do not count."""
+    reader = csv.reader(StringIO(read_text(path, what), newline=""))
+    try:
+        for row in reader:
+            if len(row) == 1 and (";" in row[0] or "\t" in row[0]):
+                raise RapporError(f"{str(path)!r}, line {reader.line_num:,}: the fields are not separated by commas.")
+            if any(field.strip() for field in row):
+                yield reader.line_num, row
+    except csv.Error:
+        raise RapporError(f"{str(path)!r}, line {reader.line_num:,}: this cannot be read as CSV.") from None
+
+
+def _without_empty_end(row: Sequence[str]) -> list[str]:
+    """Return the fields of a row without the empty ones that spreadsheets put at its end."""
+    fields = [field.strip() for field in row]
+    while fields and not fields[-1]:
+        fields.pop()
+    return fields
+
+
+def _csv_numbers(path: Path) -> dict[str, str]:
+    rows = [_without_empty_end(row) for _, row in islice(_rows(path, "parameter file"), 3)]
     if len(rows) != 2:
         raise RapporError(f"{str(path)!r} must have exactly two rows: {','.join(_COLUMNS)} and their numbers.")
     _refuse_names(rows[0], _COLUMNS, path)
@@ -150,9 +209,9 @@ def _csv_numbers(text: str, path: Path) -> dict[str, str]:
     return dict(zip(rows[0], rows[1], strict=True))
 
 
-def _json_numbers(text: str, path: Path) -> dict[str, str]:
+def _json_numbers(path: Path) -> dict[str, str]:
     try:
-        content = json.loads(text, parse_float=str, parse_int=str)
+        content = json.loads(read_text(path, "parameter file"), parse_float=str, parse_int=str)
     except ValueError:
         content = None
     if not isinstance(content, dict):

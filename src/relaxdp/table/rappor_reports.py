@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from relaxdp.encode.bits import check_padding, unpack_bits
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.bloom_levels import bloom_threshold
 from relaxdp.encode.packed import packed_matrix
-from relaxdp.errors import CountsError, DescriptionError, RapporError
+from relaxdp.errors import CountsError, DescriptionError, RapporError, TableFileError
 from relaxdp.table.description import METADATA_KEY, ColumnDescription, FileDescription
 from relaxdp.table.formats import Format, Input, format_of, sidecar_of
 from relaxdp.table.rappor_files import read_text
@@ -75,7 +76,7 @@ def report_batches(
     """Return batches of a file of reports with their cohorts and bits (bit 0 first), or refuse what does not fit."""
     table, first_row, where = Input(path), 0, f"{str(path)!r}, "
     names = [name for name in (CLIENT, COHORT, column) if name in table.schema.names]
-    with closing(table.batches(names)) as batches:
+    with _ragged(table), closing(table.batches(names)) as batches:
         for batch in batches:
             cohorts = _cohorts(batch.column(COHORT), shape, first_row, where)
             if CLIENT in names and batch.column(CLIENT).null_count:
@@ -83,6 +84,24 @@ def report_batches(
                 raise RapporError(f"{where}row {row:,}: the client is missing. Nothing was counted.", row=row)
             yield batch, cohorts, bits_of_reports(batch.column(column), shape, first_row, where)
             first_row += batch.num_rows
+
+
+@contextmanager
+def _ragged(table: Input) -> Iterator[None]:
+    """Say which line of a CSV file has more or fewer fields than its header, where it cannot be read."""
+    try:
+        yield
+    except TableFileError:
+        if table.format is Format.CSV:
+            with table.path.open(newline="", encoding="utf-8-sig") as text:
+                reader = csv.reader(text)
+                for row in reader:
+                    if row and len(row) != len(table.schema.names):
+                        raise RapporError(
+                            f"{str(table.path)!r}, line {reader.line_num:,}: the header has {len(table.schema.names)} "
+                            f"fields, and this line {len(row)}. Nothing was counted."
+                        ) from None
+        raise
 
 
 def _cohorts(column: Any, shape: BloomShape, first_row: int, where: str) -> NDArray[np.int64]:
