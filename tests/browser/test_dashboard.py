@@ -186,6 +186,28 @@ def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Pa
     expect(page.locator(".panels")).to_be_visible()
 
 
+def test_the_most_frequent_of_many_have_intervals_that_hold_for_all(operator: New, server: Running) -> None:
+    values = [f"answer {number}" for number in range(300)]
+    name = commute(server, encoding={"name": "categorical", "values": values})
+    report_all(server, name)
+    someone = operator()
+    someone.campaign(name)
+    page = someone.page
+    expect(page.locator(".answer caption")).to_contain_text("95 % intervals that hold for all answers at once.")
+    expect(page.get_by_text("the 20 most frequent of 300")).to_contain_text("They were chosen by their estimates")
+    expect(page.get_by_role("img")).to_have_count(20)
+    told = server.ask("GET", f"/v1/campaigns/{name}/estimate?simultaneous=true", operator=True).json["pooled"]
+    largest = sorted(told, key=lambda row: -row["estimate"])[:20]
+    wanted = [f"{100 * row['low']:.1f} to {100 * row['high']:.1f} %" for row in largest]
+    assert page.locator(".answer .hint").all_text_contents() == wanted
+    panel = page.get_by_role("img").first
+    expect(panel).to_have_attribute("aria-label", re.compile(f"at epsilon 0.5 {wanted[0]}.*now {wanted[0]}"))
+    few = commute(server)
+    report_all(server, few)
+    someone.campaign(few)
+    expect(page.locator(".answer caption")).to_contain_text("95 % intervals, each for its answer alone.")
+
+
 def test_from_question_to_answer(operator: New, server: Running, browser: Browser) -> None:
     """A person answers among many devices, the operator relaxes, the person's page follows, the interval narrows."""
     name = commute(server)

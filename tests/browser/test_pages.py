@@ -138,6 +138,10 @@ def check_history(server: Running, tmp_path: Path) -> None:
         assert [row["estimate"] for row in level["rows"]] == pytest.approx(expected.value.tolist())
         assert [row["low"] for row in level["rows"]] == pytest.approx(low.tolist())
         assert [row["high"] for row in level["rows"]] == pytest.approx(high.tolist())
+        together = server.ask("GET", f"/v1/campaigns/{name}/history?simultaneous=true", operator=True).json
+        assert (found["simultaneous"], together["simultaneous"]) == (False, True)
+        ends = expected.interval(0.9, simultaneous=True)
+        assert [row["low"] for row in together["levels"][place]["rows"]] == pytest.approx(ends[0].tolist())
     assert server.ask("GET", f"/v1/campaigns/{name}/history").status == 401
     for step in ("finish", "reduce"):
         server.ask("POST", f"/v1/campaigns/{name}/{step}", operator=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pa_parquet
 import pytest
 
 import relaxdp as rx
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
-from relaxdp.collector.estimates import estimate
+from relaxdp.collector.estimates import estimate, parquet
 from relaxdp.collector.precision import Precision
 from relaxdp.collector.rules import CampaignState, decided, first_state
 from relaxdp.collector.wire import CampaignRequest, EncodingRequest, EstimateOptions, LevelRequest, Target
@@ -120,6 +122,31 @@ def test_no_interval_is_wider_than_said(encoding: str, method: Any, about: Any, 
                 assert width <= 1.01 * said
                 widest[devices] = max(widest.get(devices, 0), width / said)
     assert max(widest.values()) > 0.7  # and it is not far more than needed
+
+
+def test_the_largest_values_have_intervals_that_hold_for_all() -> None:
+    """The server chooses, so that no page shows the largest with intervals that do not know of the choice."""
+    where = campaign(encoding=EncodingRequest("categorical", [f"v{number}" for number in range(300)]))
+    rng = np.random.default_rng(3)
+    devices = (3000, 0, 3000)
+    state = CampaignState("open", 2, 1, devices)
+    levels = [_counts(where, place, number, np.full(300, 1 / 300), rng) for place, number in enumerate(devices)]
+    alone, shown, together = (
+        estimate(where, state, levels, EstimateOptions(**asked))
+        for asked in ({}, {"largest": 20}, {"simultaneous": True})
+    )
+    assert (alone.simultaneous, shown.simultaneous, shown.values) == (False, True, 300)
+    assert shown.pooled is not None
+    assert together.pooled is not None
+    assert shown.pooled == sorted(together.pooled, key=lambda row: -row.estimate)[:20]
+    for place in (0, 2):
+        every = {row.value: row for row in together.levels[place].rows}
+        assert shown.levels[place].rows == [every[row.value] for row in shown.pooled]
+    few = estimate(where, state, levels, EstimateOptions(largest=300))
+    assert (few.simultaneous, few.pooled) == (False, alone.pooled)
+    table = pa_parquet.read_table(io.BytesIO(parquet(shown)))
+    assert table["simultaneous"].to_pylist() == [True] * 60
+    assert set(table["confidence_level"].to_pylist()) == {0.95}
 
 
 def _counts(where: Campaign, place: int, devices: int, share: Any, rng: Any) -> Any:

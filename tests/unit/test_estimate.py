@@ -62,7 +62,33 @@ def test_result_object() -> None:
     assert estimate.covariance([0, 2]).shape == (2, 2)
     assert np.allclose(np.sqrt(np.diag(estimate.covariance())), estimate.std_error)
     many = rx.Categorical(range(1000)).estimate(np.arange(5000) % 1000, epsilon=3)
-    assert repr(many).endswith("... and 980 more")
+    assert repr(many).endswith("... and 980 more, none of them larger")
+
+
+def test_chosen_values_have_intervals_that_hold_for_all() -> None:
+    many = rx.Categorical(range(300)).estimate(np.random.default_rng(1).integers(0, 300, 6000), epsilon=3)
+    largest = many.largest(20)
+    order = np.argsort(-many.value, kind="stable")[:20]
+    assert list(largest.labels) == order.tolist()
+    together = [end[order] for end in many.interval(simultaneous=True)]
+    for simultaneous in (False, True):
+        assert np.array_equal(largest.interval(simultaneous=simultaneous), together)
+    frame = largest.to_frame()
+    assert frame["low"].tolist() == together[0].tolist()
+    assert "all values at once" in largest.plot().get_xlabel()
+    assert "all values at once" not in many.plot().get_xlabel()
+    # What prints more rows than it shows is a choice too.
+    printed = repr(many)
+    assert "(about these objects, all values at once)" in printed.splitlines()[0]
+    assert printed.splitlines()[1] == repr(largest).splitlines()[1]
+    assert printed.endswith("... and 280 more, none of them larger")
+    assert many.largest(300) is many
+    with pytest.raises(CountsError, match="at least one row"):
+        many.largest(0)
+    pair = many.choose([5, 3])
+    assert pair.labels == [5, 3]
+    assert pair.largest(1).interval()[0] == many.interval(simultaneous=True)[0][[5, 3]][pair.value.argmax()]
+    plt.close("all")
 
 
 def test_two_values_are_one_question() -> None:

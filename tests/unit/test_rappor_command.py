@@ -121,8 +121,16 @@ def test_from_words_to_reports_to_words(place: Path) -> None:
     assert "3,000 devices: reports at epsilon 3.5." in table
     assert "3 of 20 candidates found; the chance that even one of them is false is at most 0.05." in table
     assert "word 7" not in table
+    # The words were found by what they say, so their intervals hold for all candidates; JSON says which it has.
+    together = decoded("second.csv", options=("--simultaneous",))
+    assert (last["simultaneous"], together["simultaneous"], last["confidence"]) == (False, True, 0.95)
+    for word in together["words"][:3]:
+        assert f"{word['low']:.2%} .. {word['high']:.2%}" in table
+    assert "The intervals hold for all 20 candidates at once." in table
     everything = run("decode", "second.csv", "--params", "params.csv", "--map", "map.csv", "--all")
     assert "word 7" in everything
+    assert f"{last['words'][0]['low']:.2%} .. {last['words'][0]['high']:.2%}" in everything
+    assert "at once" not in everything
     plotted = run("decode", "second.csv", "--params", "params.csv", "--map", "map.csv", "--plot", "words.png")
     assert "3 of 20 candidates found" in plotted
     assert Path("words.png").stat().st_size > 5000

@@ -16,7 +16,7 @@ from relaxdp.encode.bloom_levels import bit_support, bloom_threshold, epsilon_of
 from relaxdp.errors import CountsError, RapporError
 from relaxdp.estimate.rappor_classic import Responses
 from relaxdp.estimate.rappor_counts import BitEstimates, RapporCounts
-from relaxdp.estimate.rappor_decode import Decoded, Rows, decode
+from relaxdp.estimate.rappor_decode import Decoded, decode
 from relaxdp.estimate.rappor_fit import fit_words
 from relaxdp.estimate.rappor_map import CandidateMap
 from relaxdp.estimate.rappor_samples import Samples
@@ -261,12 +261,12 @@ def test_corrections_are_those_of_statsmodels() -> None:
 def test_rows_and_frames() -> None:
     _, decoded = relaxed(SMALL, LEVEL, run=1)
     places = np.array([3, 0])
-    rows = Rows(decoded, places)
+    rows = decoded.choose(places)
     assert rows.labels == [decoded.labels[3], decoded.labels[0]]
     assert np.array_equal(rows.value, decoded.value[places])
     for simultaneous in (False, True):
-        some, every = (each.interval(simultaneous=simultaneous) for each in (rows, decoded))
-        assert np.array_equal(some[0], every[0][places])
+        every = decoded.interval(simultaneous=True)
+        assert np.array_equal(rows.interval(simultaneous=simultaneous)[0], every[0][places])
     assert decoded.to_frame().shape == (20, 5)
     low, high = decoded.interval()
     assert ((low <= decoded.consistent()) & (decoded.consistent() <= high)).all()

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from relaxdp.cli.campaign_file import Asked, campaign_request
 from relaxdp.cli.campaign_tables import estimate_table, expected, heading, level_table, overview, plain
-from relaxdp.cli.options import CaFile, JsonOption
+from relaxdp.cli.options import MOST_ROWS, CaFile, JsonOption
 from relaxdp.collector.client import Client, tidy
 from relaxdp.collector.client_address import Server
 from relaxdp.collector.client_operator import Operator, operator_token
@@ -114,7 +114,8 @@ def show(
     """Show where a campaign stands: its levels, and what is estimated from all devices together."""
     operator = _operator(server, token_file, ca_file)
     status = operator.status(campaign)
-    found = operator.estimate(campaign, method=method, confidence_level=confidence)
+    shown = {} if as_json else {"largest": MOST_ROWS}
+    found = operator.estimate(campaign, method=method, confidence_level=confidence, **shown)
     if as_json:
         typer.echo(json.dumps({"status": status, "estimate": found}))
         return

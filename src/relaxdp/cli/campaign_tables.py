@@ -78,7 +78,13 @@ def estimate_table(found: dict[str, Any]) -> Table | None:
     """Return what all devices together say, None before there are any."""
     if found["pooled"] is None:
         return None
-    table = Table(title=f"from {int(found['devices']):,} devices at their highest levels")
+    largest = f"; the largest {len(found['pooled']):,} of {int(found['values']):,} values"
+    kind = "intervals of all values at once" if found["simultaneous"] else "intervals of each value"
+    table = Table(
+        title=f"from {int(found['devices']):,} devices at their highest levels"
+        + (largest if len(found["pooled"]) < int(found["values"]) else ""),
+        caption=f"{kind}, about these devices",
+    )
     table.add_column("value")
     for heading in ("estimate", f"{100 * float(found['confidence_level']):g} % interval"):
         table.add_column(heading, justify="right")

@@ -70,18 +70,17 @@ def estimate(
             tally: Tally | PairTally = count(files, column=column, by=by, told=told)
         else:
             tally = count_pairs(files, column=column, cross=cross, told=told)
-        shown = asked.of_the_largest(tally)
-        parts = parts_of(tally, shown)
+        parts = parts_of(tally, asked)
     axis = tally.axis if isinstance(tally, Tally) else tally.rows
     if plot is not None:
-        draw(plot, parts, name_of(axis, asked), shown)
+        draw(plot, parts, name_of(axis, asked), asked)
     if as_json:
-        every = parts if shown == asked else parts_of(tally, asked)
+        every = parts_of(tally, asked, most=None)
         typer.echo(json.dumps(_json(tally, axis, every, asked), ensure_ascii=False, allow_nan=False))
         if any(part.is_implausible for part in parts):
             typer.echo(IMPLAUSIBLE, err=True)
     else:
-        print_parts(tally, axis, parts, shown)
+        print_parts(tally, axis, parts, asked)
         if plot is not None:
             typer.echo(f"wrote the picture {plot}")
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
+from relaxdp.cli.options import MOST_ROWS
 from relaxdp.errors import CountsError
-from relaxdp.estimate.result import About, Floats, Result
+from relaxdp.estimate.result import About, Chosen, Floats, Result
 from relaxdp.estimate.simplex import nearest_shares
 from relaxdp.table.counting import PairTally, Tally
 from relaxdp.table.released_files import Axis
-
-MOST_ROWS = 50
 
 
 class MethodChoice(StrEnum):
@@ -37,16 +36,6 @@ class Asked:
     by: str | None
     cross: str | None
 
-    def of_the_largest(self, tally: Tally | PairTally) -> Asked:
-        """Return what is asked where only the largest values are shown.
-
-        They were chosen because they came out large, and noise helped them: the interval of a single value, which
-        knows nothing of the choice, would miss them far more often than it says. One that holds for all values at once
-        holds for any of them that are chosen.
-        """
-        rows = len(tally.rows.labels) * len(tally.columns.labels) if isinstance(tally, PairTally) else _values(tally)
-        return replace(self, simultaneous=self.simultaneous or rows > MOST_ROWS)
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -63,13 +52,9 @@ class Part:
     least: float
     most: float
     is_implausible: bool
-
-    def largest(self) -> list[int]:
-        """Return the rows to show: all in their order, or the largest ones of very many."""
-        if len(self.labels) <= MOST_ROWS:
-            return list(range(len(self.labels)))
-        order = np.argsort(-self.estimate, kind="stable")[:MOST_ROWS]
-        return [int(row) for row in order]
+    is_simultaneous: bool
+    rows_in_all: int
+    """How many rows there are in all, of which these may be the largest."""
 
     def says_nothing(self) -> bool:
         """Tell whether noise outweighs the answer: an interval over nearly everything, or squeezed against an end."""
@@ -78,19 +63,21 @@ class Part:
         return not self.is_implausible and bool(np.any(width > 0.9) or np.any(squeezed))
 
 
-def parts_of(tally: Tally | PairTally, asked: Asked) -> list[Part]:
-    """Return the answer to what is asked."""
+def parts_of(tally: Tally | PairTally, asked: Asked, *, most: int | None = MOST_ROWS) -> list[Part]:
+    """Return the answer to what is asked, with at most so many rows each: the largest ones."""
     if isinstance(tally, PairTally):
         labels = [(row, column) for row in tally.rows.labels for column in tally.columns.labels]
         pairs = [(one, two, table.objects) for (one, two), table in tally.tables.items()]
-        return [_part(None, tally.objects, pairs, labels, tally.estimate(asked.method.value), asked)]
+        return [_part(None, tally.objects, pairs, labels, tally.estimate(asked.method.value), asked, most)]
     if asked.consistent and tally.axis.description.values is None:
         raise CountsError("--consistent is about shares, and this column holds numbers: its answer is a mean.")
     parts = []
     for group, counts in tally.groups:
         result = counts.estimate(asked.method.value)
         levels = [(epsilon, None, objects) for epsilon, objects in counts.levels.items()]
-        parts.append(_part(group, counts.objects, levels, [(label, None) for label in result.labels], result, asked))
+        parts.append(
+            _part(group, counts.objects, levels, [(label, None) for label in result.labels], result, asked, most)
+        )
     return parts
 
 
@@ -101,27 +88,28 @@ def _part(
     labels: list[tuple[Any, Any]],
     result: Result,
     asked: Asked,
+    most: int | None,
 ) -> Part:
-    ends = result.interval(asked.confidence, simultaneous=asked.simultaneous, about=asked.about)
-    low, high = map(np.atleast_1d, ends)
     value = np.atleast_1d(result.value)
+    estimate = nearest_shares(value) if asked.consistent else value
+    shown = result if most is None else result.largest(most)
+    places = shown.places if isinstance(shown, Chosen) else np.arange(len(labels))
+    low, high = shown.interval(asked.confidence, simultaneous=asked.simultaneous, about=asked.about)
     return Part(
         group=group,
         objects=objects,
         levels=list(levels),
-        labels=labels,
-        estimate=nearest_shares(value) if asked.consistent else value,
-        std_error=np.atleast_1d(result.standard_error(asked.about)),
-        low=low,
-        high=high,
+        labels=[labels[place] for place in places],
+        estimate=estimate[places],
+        std_error=np.atleast_1d(shown.standard_error(asked.about)),
+        low=np.atleast_1d(low),
+        high=np.atleast_1d(high),
         least=result.least,
         most=result.most,
         is_implausible=result.is_implausible(),
+        is_simultaneous=asked.simultaneous or shown.is_chosen,
+        rows_in_all=len(labels),
     )
-
-
-def _values(tally: Tally) -> int:
-    return 1 if tally.axis.description.values is None else len(tally.axis.labels)
 
 
 # Words that the table and the picture share.

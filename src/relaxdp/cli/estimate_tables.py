@@ -30,7 +30,7 @@ def print_parts(tally: Tally | PairTally, axis: Axis, parts: list[Part], asked: 
     table, width = _table(axis, parts, asked, console.width)
     # A number is never cut: where even the least is too wide, the terminal breaks the lines.
     (console if width <= console.width else Console(width=width)).print(table)
-    shown, rows = sum(len(part.largest()) for part in parts), sum(len(part.labels) for part in parts)
+    shown, rows = sum(len(part.labels) for part in parts), sum(part.rows_in_all for part in parts)
     if shown < rows:
         console.print(
             f"These are the largest {shown:,} of {rows:,} rows; --json has all of them. They were chosen by their "
@@ -58,7 +58,7 @@ def _heading(tally: Tally | PairTally, axis: Axis, parts: list[Part], asked: Ask
     else:
         levels = "at epsilon " + ", ".join(f"{texts[level]} ({objects:,})" for level, objects in every.items())
     subject = "these objects" if asked.about == "objects" else "the population that they are a sample of"
-    rows = "all values at once" if asked.simultaneous else "each value"
+    rows = "all values at once" if any(part.is_simultaneous for part in parts) else "each value"
     if axis.description.values is None:
         rows = "the mean"
     return (
@@ -79,14 +79,13 @@ class _Row:
 
 def _rows(parts: list[Part], asked: Asked, longest: float) -> Iterator[_Row]:
     for part in parts:
-        shown = part.largest()
-        for place, row in enumerate(shown):
-            labels = [label_of(label) for label in part.labels[row][: 1 if asked.cross is None else 2]]
+        for place, row in enumerate(part.labels):
+            labels = [label_of(label) for label in row[: 1 if asked.cross is None else 2]]
             if asked.by is not None:
                 labels = [f"{label_of(part.group)} ({part.objects:,})" if place == 0 else "", *labels]
-            numbers = [_number(each[row]) for each in (part.estimate, part.low, part.high)]
-            length = min(max(float(part.estimate[row]) - part.least, 0.0), longest)
-            yield _Row(labels, numbers, length, place == len(shown) - 1)
+            numbers = [_number(each[place]) for each in (part.estimate, part.low, part.high)]
+            length = min(max(float(part.estimate[place]) - part.least, 0.0), longest)
+            yield _Row(labels, numbers, length, place == len(part.labels) - 1)
 
 
 def _table(axis: Axis, parts: list[Part], asked: Asked, room: int) -> tuple[Table, int]:
@@ -132,7 +131,7 @@ def _widths(natural: list[int], room: int) -> tuple[list[int], int]:
 
 def _scale(part: Part) -> float:
     """Return what a full bar stands for: the range of a mean, or the largest share."""
-    if len(part.labels) == 1:
+    if part.rows_in_all == 1:
         return part.most - part.least
     return float(np.clip(part.estimate.max(), 1e-9, part.most))
 

@@ -21,7 +21,7 @@ from relaxdp.cli.rappor_encode import encode, relax
 from relaxdp.encode.bloom_levels import bit_epsilon
 from relaxdp.errors import OptionError, TableFileError
 from relaxdp.estimate.rappor_classic import Responses
-from relaxdp.estimate.rappor_decode import Decoded, Rows
+from relaxdp.estimate.rappor_decode import Decoded
 from relaxdp.estimate.rappor_decode import decode as decode_counts
 from relaxdp.estimate.rappor_map import CandidateMap
 from relaxdp.estimate.rappor_planning import POWER, RATE, Plan, advise, advise_share
@@ -132,7 +132,10 @@ def decode(
     ] = CorrectionChoice.HOLM,
     confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
     simultaneous: Annotated[
-        bool, typer.Option("--simultaneous", help="Intervals that hold for all candidates at once.")
+        bool,
+        typer.Option(
+            "--simultaneous", help="Intervals that hold for all candidates at once; always so for the words found."
+        ),
     ] = False,
     about: Annotated[
         AboutChoice, typer.Option(help="These devices, or the population that they are a sample of.")
@@ -158,27 +161,34 @@ def decode(
         words = CandidateMap.of_words(values_from_file(candidates), parameters.shape)
     decoded = decode_counts(counts, words, method=method.value, trust_map=trust_map)
     found = decoded.detected(rate, correction.value)
-    low, high = decoded.interval(confidence, simultaneous=simultaneous, about=about.value)
+    asked: dict[str, Any] = {"simultaneous": simultaneous, "about": about.value}
     order = np.argsort(-decoded.consistent(), kind="stable")
-    shown = order if everything else order[found[order]]
     if plot is not None:
-        _plot(decoded, order[found[order]], plot, confidence, about)
+        _plot(decoded, order[found[order]], plot, confidence, asked)
     if as_json:
-        typer.echo(json.dumps(_answer(decoded, found, low, high, rate, correction, notes)))
+        answer = {"confidence": confidence, **asked} | _answer(
+            decoded, found, decoded.interval(confidence, **asked), rate, correction, notes
+        )
+        typer.echo(json.dumps(answer))
         return
+    shown = order if everything else order[found[order]]
+    low, high = (decoded if everything else decoded.choose(shown)).interval(confidence, **asked)
+    rows = shown if everything else np.arange(len(shown))
     console, table = Console(), Table()
     for heading in ("word", "share", f"{100 * confidence:g} % interval", *(["found"] if everything else [])):
         table.add_column(heading, justify="left" if heading == "word" else "right")
-    for place in shown:
+    for place, row in zip(shown, rows, strict=True):
         cells = [
             escape(str(decoded.labels[place])),
             f"{decoded.share[place]:.2%}",
-            f"{low[place]:.2%} .. {high[place]:.2%}",
+            f"{low[row]:.2%} .. {high[row]:.2%}",
         ]
         table.add_row(*cells, *(["yes" if found[place] else "no"] if everything else []))
     console.print(f"{decoded.devices:,} devices: {_levels(notes)}.{_whose(notes)}")
     console.print(table)
     console.print(_conclusion(decoded, int(found.sum()), rate, correction))
+    if simultaneous or not everything:
+        console.print(f"The intervals hold for all {len(decoded.labels):,} candidates at once.")
 
 
 def _levels(notes: list[Taken]) -> str:
@@ -222,8 +232,9 @@ def _conclusion(decoded: Decoded, found: int, rate: float, correction: Correctio
 
 
 def _answer(
-    decoded: Decoded, found: Any, low: Any, high: Any, rate: float, correction: CorrectionChoice, notes: list[Taken]
+    decoded: Decoded, found: Any, ends: Any, rate: float, correction: CorrectionChoice, notes: list[Taken]
 ) -> dict[str, Any]:
+    low, high = ends
     rows = zip(
         decoded.labels, decoded.share.tolist(), decoded.value.tolist(), decoded.std_error.tolist(), low.tolist(),
         high.tolist(), decoded.p_value.tolist(), found.tolist(), strict=True,
@@ -248,10 +259,10 @@ def _answer(
     }
 
 
-def _plot(decoded: Decoded, places: Any, target: Path, confidence: float, about: AboutChoice) -> None:
+def _plot(decoded: Decoded, places: Any, target: Path, confidence: float, asked: dict[str, Any]) -> None:
     if not len(places):
         raise OptionError("no word was found, so there is nothing to draw.")
-    axes = Rows(decoded, places[:60]).plot(confidence_level=confidence, about=about.value)
+    axes = decoded.choose(places[:60]).plot(confidence_level=confidence, **asked)
     try:
         axes.figure.savefig(target, dpi=120)
     except (OSError, ValueError):

@@ -21,7 +21,7 @@ from relaxdp.estimate.counts import Counts
 from relaxdp.estimate.rappor_counts import RapporCounts
 from relaxdp.estimate.rappor_decode import Decoded
 from relaxdp.estimate.rappor_decode import decode as decode_counts
-from relaxdp.estimate.result import Result
+from relaxdp.estimate.result import Chosen, Places, Result
 
 Levels = list[Counted]
 
@@ -35,7 +35,9 @@ def estimate(campaign: Campaign, state: CampaignState, levels: Levels, options: 
     """Return all estimates of a campaign."""
     pooled = _result(campaign, levels, options) if sum(state.devices) else None
     unlisted = pooled.unlisted if isinstance(pooled, Decoded) else None
-    pooled_rows = None if pooled is None else _rows(pooled, options)
+    shown = pooled if pooled is None or options.largest is None else pooled.largest(options.largest)
+    places = shown.places if isinstance(shown, Chosen) else None
+    pooled_rows = None if pooled is None else _rows(pooled, options, places)
     only = sum(map(bool, state.devices)) == 1  # then that level is the pool
     return Estimate(
         campaign=campaign.id,
@@ -49,13 +51,16 @@ def estimate(campaign: Campaign, state: CampaignState, levels: Levels, options: 
         method=options.method,
         confidence_level=options.confidence_level,
         about=options.about,
-        simultaneous=options.simultaneous,
+        simultaneous=options.simultaneous or places is not None,
+        values=0 if pooled is None else len(pooled.labels),
         levels=[
             LevelEstimate(
                 level.epsilon,
                 level.threshold,
                 devices,
-                pooled_rows if devices and only and pooled_rows else level_rows(campaign, levels, place, options),
+                pooled_rows
+                if devices and only and pooled_rows
+                else level_rows(campaign, levels, place, options, places),
             )
             for place, (level, devices) in enumerate(zip(campaign.levels, state.devices, strict=True))
         ],
@@ -78,6 +83,8 @@ def parquet(found: Estimate) -> bytes:
             "epsilon": pa.array([epsilon for epsilon, _, _ in flat], pa.string()),
             "devices": pa.array([devices for _, devices, _ in flat], pa.int64()),
             "value": pa.array([str(row.value) for _, _, row in flat], pa.string()),
+            "confidence_level": pa.array([found.confidence_level] * len(flat), pa.float64()),
+            "simultaneous": pa.array([found.simultaneous] * len(flat), pa.bool_()),
             **{
                 name: pa.array([getattr(row, name) for _, _, row in flat], pa.float64())
                 for name in ("estimate", "std_error", "low", "high")
@@ -89,11 +96,13 @@ def parquet(found: Estimate) -> bytes:
     return file.getvalue()
 
 
-def level_rows(campaign: Campaign, levels: Levels, place: int, options: EstimateOptions) -> list[Row]:
-    """Return the estimates of one level alone."""
+def level_rows(
+    campaign: Campaign, levels: Levels, place: int, options: EstimateOptions, chosen: Places | None = None
+) -> list[Row]:
+    """Return the estimates of one level alone; those of rows that the pool was asked for, where some were chosen."""
     only = [level if each == place else {} for each, level in enumerate(levels)]
     found = _result(campaign, only, options)
-    return [] if found is None else _rows(found, options)
+    return [] if found is None else _rows(found, options, chosen)
 
 
 def _result(campaign: Campaign, levels: Levels, options: EstimateOptions) -> Result | None:
@@ -120,19 +129,21 @@ def _words(campaign: Campaign, encoding: BloomEncoding, levels: Levels, options:
     return decode_counts(kept, campaign.candidates, method=options.method) if kept.devices else None
 
 
-def _rows(found: Result, options: EstimateOptions) -> list[Row]:
+def _rows(found: Result, options: EstimateOptions, chosen: Places | None) -> list[Row]:
+    shown = found if chosen is None else found.choose(chosen)
     about = options.about
-    low, high = found.interval(options.confidence_level, simultaneous=options.simultaneous, about=about)
+    low, high = shown.interval(options.confidence_level, simultaneous=options.simultaneous, about=about)
     columns: list[Any] = [
-        np.atleast_1d(column).tolist() for column in (found.value, found.standard_error(about), low, high)
+        np.atleast_1d(column).tolist() for column in (shown.value, shown.standard_error(about), low, high)
     ]
-    more: list[dict[str, Any]] = [{} for _ in found.labels]
+    more: list[dict[str, Any]] = [{} for _ in shown.labels]
     if isinstance(found, Decoded):
-        flags = found.detected().tolist()
-        chances = np.nan_to_num(found.p_value, nan=1.0).tolist()
-        for each, share, chance, flag in zip(more, found.share.tolist(), chances, flags, strict=True):
+        places = slice(None) if chosen is None else chosen
+        flags = found.detected()[places].tolist()
+        chances = np.nan_to_num(found.p_value, nan=1.0)[places].tolist()
+        for each, share, chance, flag in zip(more, found.share[places].tolist(), chances, flags, strict=True):
             each.update(share=share, p_value=chance, found=flag)
     return [
         Row(label, value, error if math.isfinite(error) else None, lower, upper, **extra)
-        for label, value, error, lower, upper, extra in zip(found.labels, *columns, more, strict=True)
+        for label, value, error, lower, upper, extra in zip(shown.labels, *columns, more, strict=True)
     ]

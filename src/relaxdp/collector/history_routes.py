@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from dataclasses import dataclass
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, select
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,10 +24,17 @@ from relaxdp.collector.estimates import Levels, level_rows
 from relaxdp.collector.schema import REPORTS
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
-from relaxdp.collector.wire import EstimateOptions, LevelEstimate
+from relaxdp.collector.wire import About, EstimateOptions, HistoryOptions, LevelEstimate
 from relaxdp.errors import CampaignReducedError
-from relaxdp.service.operations import Operation
+from relaxdp.service.operations import Operation, Query, read_queries
 
+_OPTIONS = (
+    Query(
+        "simultaneous",
+        {"type": "boolean"},
+        "Intervals that hold for all values at once, or of each alone; by default those that the target speaks of.",
+    ),
+)
 _PAGE = 50_000
 _MOST_KEPT = 100
 _REST = 20.0
@@ -37,7 +46,20 @@ class History(Struct, frozen=True):
 
     campaign: str
     version: int
+    confidence_level: float
+    about: About
+    simultaneous: bool
     levels: list[LevelEstimate]
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The counts of all reports, and what was estimated from them, of each value alone and of all at once."""
+
+    version: int
+    levels: Levels
+    found: dict[bool, History]
+    until: float = 0.0
 
 
 class HistoryRoutes:
@@ -45,51 +67,59 @@ class HistoryRoutes:
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
-        self._kept: OrderedDict[int, tuple[float, History]] = OrderedDict()
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
 
     async def show_history(self, request: Request) -> Response:
         """Estimate each level alone."""
         await self._collector.check_operator(request)
+        asked: HistoryOptions = read_queries(request, _OPTIONS, HistoryOptions)
         campaign = await self._collector.campaign(request)
-        found = await self._collector.read(lambda connection: self._found(connection, campaign))
+        options = _options(campaign, asked)
+        found = await self._collector.read(lambda connection: self._found(connection, campaign, options))
         return Response(ENCODER.encode(found), media_type="application/json")
 
     def operations(self) -> list[Operation]:
         """Return what the routes are."""
         return [
             Operation("GET", "/v1/campaigns/{id}/history", self.show_history, "Estimate each level alone.",
-                      answer=History, security="operator",
+                      answer=History, queries=_OPTIONS, security="operator",
                       problems=(errors.UnknownCampaignError, CampaignReducedError, errors.MissingPartError)),
         ]  # fmt: skip
 
-    def _found(self, connection: Connection, campaign: Campaign) -> History:
+    def _found(self, connection: Connection, campaign: Campaign, options: EstimateOptions) -> History:
         state = states.look(connection, campaign.number)
         if state.reduced:
             raise CampaignReducedError("the reports were reduced to counts and are gone. Nothing was estimated.")
         began = time.monotonic()
-        until, kept = self._kept.get(campaign.number, (0.0, None))
-        if kept is not None and (kept.version == state.version or began < until):
-            return kept
-        levels = all_counts(connection, campaign)
-        options = _options(campaign)
-        found = History(
-            campaign.id,
-            state.version,
-            [
-                LevelEstimate(
-                    level.epsilon,
-                    level.threshold,
-                    int(sum(numbers[0] for numbers in levels[place].values())),
-                    level_rows(campaign, levels, place, options),
-                )
-                for place, level in enumerate(campaign.levels)
-            ],
-        )
-        ended = time.monotonic()
-        self._kept[campaign.number] = (ended + _REST * (ended - began), found)
+        kept = self._kept.get(campaign.number)
+        if kept is None or (kept.version != state.version and began >= kept.until):
+            kept = self._kept[campaign.number] = _Kept(state.version, all_counts(connection, campaign), {})
+        if options.simultaneous not in kept.found:
+            kept.found[options.simultaneous] = _history(campaign, kept, options)
+            ended = time.monotonic()
+            kept.until = max(kept.until, ended + _REST * (ended - began))
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
-        return found
+        return kept.found[options.simultaneous]
+
+
+def _history(campaign: Campaign, kept: _Kept, options: EstimateOptions) -> History:
+    return History(
+        campaign.id,
+        kept.version,
+        options.confidence_level,
+        options.about,
+        options.simultaneous,
+        [
+            LevelEstimate(
+                level.epsilon,
+                level.threshold,
+                int(sum(numbers[0] for numbers in kept.levels[place].values())),
+                level_rows(campaign, kept.levels, place, options),
+            )
+            for place, level in enumerate(campaign.levels)
+        ],
+    )
 
 
 def all_counts(connection: Connection, campaign: Campaign) -> Levels:
@@ -106,12 +136,15 @@ def all_counts(connection: Connection, campaign: Campaign) -> Levels:
     return found
 
 
-def _options(campaign: Campaign) -> EstimateOptions:
-    """Return which intervals are shown: those that the campaign's target speaks of."""
+def _options(campaign: Campaign, asked: HistoryOptions) -> EstimateOptions:
+    """Return which intervals are shown: those that the campaign's target speaks of, unless others are asked for."""
     target = campaign.definition.target
-    if target is None:
-        return EstimateOptions()
-    return EstimateOptions(target.method, target.confidence_level, target.about, target.simultaneous)
+    found = (
+        EstimateOptions()
+        if target is None
+        else EstimateOptions(target.method, target.confidence_level, target.about, target.simultaneous)
+    )
+    return found if asked.simultaneous is None else replace(found, simultaneous=asked.simultaneous)
 
 
 def _sum(one: Counted, other: Counted) -> Counted:

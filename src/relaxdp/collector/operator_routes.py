@@ -45,6 +45,11 @@ _OPTIONS = (
     ),
     Query("about", {"enum": ["objects", "population"]}, "These devices, or those that they are a sample of."),
     Query("simultaneous", {"type": "boolean"}, "Intervals that hold for all values at once."),
+    Query(
+        "largest",
+        {"type": "integer", "minimum": 1},
+        "Only so many values, the largest where there are more; then their intervals are simultaneous.",
+    ),
 )
 
 

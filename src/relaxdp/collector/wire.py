@@ -252,6 +252,9 @@ class Estimate(Struct, frozen=True):
     confidence_level: float
     about: About
     simultaneous: bool
+    """Which intervals these are: of all values at once, always where only the largest are shown, or of each alone."""
+    values: int
+    """How many rows there are in all, of which the largest may have been asked for; 0 before the first report."""
     levels: list[LevelEstimate]
     pooled: list[Row] | None
     unlisted: Unlisted | None
@@ -264,6 +267,13 @@ class EstimateOptions(Struct, frozen=True):
     confidence_level: Annotated[float, Meta(gt=0, lt=1)] = 0.95
     about: About = "objects"
     simultaneous: bool = False
+    largest: Annotated[int, Meta(ge=1)] | None = None
+
+
+class HistoryOptions(Struct, frozen=True):
+    """Which history is asked for."""
+
+    simultaneous: bool | None = None
 
 
 class ExportOptions(Struct, frozen=True):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from relaxdp.errors import MissingPartError
-from relaxdp.estimate.result import About, Result
+from relaxdp.estimate.result import TOGETHER, About, Floats, Result
 
 BLUE, GREY = "#2563a8", "#7a7a7a"
 
 
-def plot_result(result: Result, axes: Any, *, confidence_level: float, about: About) -> Any:
+def plot_result(result: Result, axes: Any, *, confidence_level: float, simultaneous: bool, about: About) -> Any:
     """Draw one row per label, the first one on top."""
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415
@@ -18,17 +21,27 @@ def plot_result(result: Result, axes: Any, *, confidence_level: float, about: Ab
         raise MissingPartError("plots need matplotlib: pip install 'relaxdp[plot]'.") from None
     if axes is None:
         _, axes = plt.subplots(figsize=(6, 0.8 + 0.32 * len(result.labels)), layout="constrained")
-    low, high = result.interval(confidence_level, about=about)
-    rows = range(len(result.labels))
-    axes.hlines(rows, low, high, color=BLUE, linewidth=2)
-    axes.plot(result.value, rows, "o", color=BLUE, markersize=5)
-    axes.set_yticks(rows, [str(label) for label in result.labels])
-    axes.set_ylim(len(rows) - 0.5, -0.5)  # half a row of room on both sides: no point lies on the axis
-    axes.axvline(0, color=GREY, linewidth=0.8)
-    axes.set_xlabel(f"estimated share, with {confidence_level:.0%} intervals about {_named(about)}")
-    axes.spines[["top", "right"]].set_visible(False)
+    low, high = map(np.atleast_1d, result.interval(confidence_level, simultaneous=simultaneous, about=about))
+    draw_rows(axes, [str(label) for label in result.labels], np.atleast_1d(result.value), low, high)
+    axes.set_xlabel(
+        "estimated share, with "
+        + intervals_named(confidence_level, simultaneous=simultaneous or result.is_chosen, about=about)
+    )
     return axes
 
 
-def _named(about: About) -> str:
-    return "these objects" if about == "objects" else "the population"
+def draw_rows(axes: Any, labels: Sequence[str], value: Floats, low: Floats, high: Floats) -> None:
+    """Draw rows with their intervals, the first one on top."""
+    rows = range(len(labels))
+    axes.hlines(rows, low, high, color=BLUE, linewidth=2)
+    axes.plot(value, rows, "o", color=BLUE, markersize=5)
+    axes.set_yticks(rows, labels)
+    axes.set_ylim(len(rows) - 0.5, -0.5)  # half a row of room on both sides: no point lies on the axis
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def intervals_named(confidence_level: float, *, simultaneous: bool, about: About) -> str:
+    """Return in words which intervals these are."""
+    subject = "these objects" if about == "objects" else "the population"
+    return f"{100 * confidence_level:g} % intervals about {subject}{TOGETHER if simultaneous else ''}"

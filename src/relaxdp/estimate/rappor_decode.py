@@ -86,38 +86,6 @@ class Decoded(Result):
         return found
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Rows(Result):
-    """Some rows of an estimate, for people: in an order of their choice."""
-
-    whole: Result
-    places: NDArray[np.intp]
-
-    @property
-    def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """The labels of the chosen rows."""
-        return [self.whole.labels[place] for place in self.places]
-
-    @property
-    def questions(self) -> int:
-        """As many as the whole has: choosing rows by what they say does not make the others unasked."""
-        return self.whole.questions
-
-    @property
-    def value(self) -> Floats:
-        """The estimates of the chosen rows."""
-        return np.asarray(self.whole.value[self.places])
-
-    def standard_error(self, about: About = "objects") -> Floats:
-        """Return the standard errors of the chosen rows."""
-        return np.asarray(self.whole.standard_error(about)[self.places])
-
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends of the chosen rows."""
-        low, high = self.whole.ends(tail, about)
-        return low[self.places], high[self.places]
-
-
 def decode(
     counts: RapporCounts,
     candidates: CandidateMap | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,10 +14,15 @@ from numpy.typing import NDArray
 from relaxdp.errors import CountsError, MissingPartError
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
 About = Literal["objects", "population"]
 
 # What noise does once in a billion times: six standard errors of a normal law.
 _NEVER = 1e-9
+_SHOWN = 20
+"""How many rows a result prints."""
+TOGETHER = ", all values at once"
+"""What is said of intervals that are simultaneous."""
 IMPLAUSIBLE = (
     "The reports do not look like reports at this level: an estimate lies farther outside what is possible than noise "
     "takes it once in a billion times. Were rows chosen by their reports, or is the level mistaken?"
@@ -48,6 +54,8 @@ class Result(ABC):
     least: float = 0.0
     """The least and the most that an estimated number can be in truth."""
     most: float = 1.0
+    is_chosen: bool = False
+    """Whether these rows were chosen by what they say: then all their intervals are simultaneous over all rows."""
 
     @property
     def questions(self) -> int:
@@ -69,15 +77,35 @@ class Result(ABC):
         """Return the lower and upper ends of the intervals, cut at what is possible.
 
         About "objects": these very objects, so that only the noise is random. About "population": the larger one that
-        these objects are a random sample of. `simultaneous` intervals hold for all rows at once.
+        these objects are a random sample of. `simultaneous` intervals hold for all rows at once; those of chosen rows
+        always do.
         """
         check_about(about)
-        low, high = self.ends(tail_of(confidence_level, self.questions if simultaneous else 1), about)
+        together = simultaneous or self.is_chosen
+        low, high = self.ends(tail_of(confidence_level, self.questions if together else 1), about)
         return np.clip(low, self.least, self.most), np.clip(high, self.least, self.most)
 
     @abstractmethod
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of intervals with error `tail` on each side, not cut at what is possible."""
+
+    def largest(self, number: int) -> Result:
+        """Return the rows with the largest estimates, largest first, or all in their own order if there are no more.
+
+        They came out large because noise helped them: the interval of a single row, which knows nothing of the choice,
+        would miss them far more often than it says. So theirs hold for all rows at once, and for any that are chosen.
+
+        Claim: the share of intervals of chosen rows that hold; tests/statistical/test_coverage.py.
+        """
+        if number < 1:
+            raise CountsError(f"at least one row is shown, not {number}.")
+        if len(self.labels) <= number:
+            return self
+        return self.choose(np.argsort(-np.atleast_1d(self.value), kind="stable")[:number])
+
+    def choose(self, places: Any) -> Result:
+        """Return some rows, by their places, that were chosen by what they say: see `largest`."""
+        return Chosen(self, np.asarray(places, dtype=np.intp))
 
     def is_implausible(self) -> bool:
         """Tell whether an estimate lies so far outside what is possible that these cannot be all reports of a release.
@@ -114,18 +142,76 @@ class Result(ABC):
             raise MissingPartError("to_frame() needs pandas (pip install pandas); to_arrow() does not.") from None
         return self.to_arrow(confidence_level, simultaneous=simultaneous, about=about).to_pandas()
 
-    def plot(self, axes: Any = None, *, confidence_level: float = 0.95, about: About = "objects") -> Any:
+    def plot(
+        self,
+        axes: Any = None,
+        *,
+        confidence_level: float = 0.95,
+        simultaneous: bool = False,
+        about: About = "objects",
+    ) -> Any:
         """Draw the estimates with their intervals; returns matplotlib's axes."""
         from relaxdp.estimate.plot import plot_result  # noqa: PLC0415
 
-        return plot_result(self, axes, confidence_level=confidence_level, about=about)
+        return plot_result(self, axes, confidence_level=confidence_level, simultaneous=simultaneous, about=about)
 
     def __repr__(self) -> str:
-        low, high = map(np.atleast_1d, self.interval())
-        width = max([5, *(len(str(label)) for label in self.labels[:20])])
-        lines = [f"{'value':<{width}}  estimate  95 % interval (about these objects)"]
-        rows = zip(self.labels[:20], np.atleast_1d(self.value)[:20], low[:20], high[:20], strict=True)
+        shown = self.largest(_SHOWN)
+        low, high = map(np.atleast_1d, shown.interval())
+        width = max([5, *(len(str(label)) for label in shown.labels)])
+        lines = [
+            f"{'value':<{width}}  estimate  95 % interval (about these objects{TOGETHER if shown.is_chosen else ''})"
+        ]
+        rows = zip(shown.labels, np.atleast_1d(shown.value), low, high, strict=True)
         lines += [f"{label!s:<{width}}  {value:8.4f}  [{a:.4f}, {b:.4f}]" for label, value, a, b in rows]
-        if len(self.labels) > 20:
-            lines.append(f"... and {len(self.labels) - 20:,} more")
+        if shown is not self:
+            lines.append(f"... and {len(self.labels) - _SHOWN:,} more, none of them larger")
         return "\n".join([*lines, IMPLAUSIBLE] if self.is_implausible() else lines)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Chosen(Result):
+    """Rows of an estimate that were chosen by what they say, in any order."""
+
+    whole: Result
+    places: Places
+    is_chosen = True
+
+    @property
+    def labels(self) -> Sequence[Any]:  # type: ignore[override]
+        """The labels of the chosen rows."""
+        labels = self.whole.labels
+        return [labels[place] for place in self.places]
+
+    @property
+    def least(self) -> float:  # type: ignore[override]
+        """As of all rows."""
+        return self.whole.least
+
+    @property
+    def most(self) -> float:  # type: ignore[override]
+        """As of all rows."""
+        return self.whole.most
+
+    @property
+    def questions(self) -> int:
+        """As many as all rows are: choosing some by what they say does not make the others unasked."""
+        return self.whole.questions
+
+    @property
+    def value(self) -> Floats:
+        """The estimates of the chosen rows."""
+        return np.asarray(np.atleast_1d(self.whole.value)[self.places])
+
+    def standard_error(self, about: About = "objects") -> Floats:
+        """Return the standard errors of the chosen rows."""
+        return np.asarray(np.atleast_1d(self.whole.standard_error(about))[self.places])
+
+    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        """Return the ends of the chosen rows."""
+        low, high = map(np.atleast_1d, self.whole.ends(tail, about))
+        return low[self.places], high[self.places]
+
+    def is_implausible(self) -> bool:
+        """Tell it of all rows."""
+        return self.whole.is_implausible()

@@ -9,6 +9,7 @@ import { progress, state } from "./dashboard-list.js";
 import { levelOf, measureOf, whole } from "./dashboard-words.js";
 
 const HISTORY_SECONDS = 3;
+const MOST_SHOWN = 20;
 
 /**
  * @param {import("./dashboard-api.js").Api} api
@@ -48,7 +49,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   }
 
   const refresh = calm(async () => {
-    const told = await api.ask("GET", `${path}/history`).catch((problem) => {
+    const told = await api.ask("GET", `${path}/history?simultaneous=${estimate.simultaneous}`).catch((problem) => {
       if (problem instanceof Problem && problem.code === "campaign_reduced") return null;
       throw problem;
     });
@@ -97,13 +98,13 @@ export async function showCampaign(api, main, id, { signal, fail }) {
 }
 
 /**
- * The intervals are those that the target speaks of.
+ * The intervals are those that the target speaks of; of more values than are shown the server chooses the largest.
  *
  * @param {Record<string, any> | null} target
  */
 function optionsOf(target) {
   const names = ["method", "confidence_level", "about", "simultaneous"];
-  return new URLSearchParams(target === null ? [] : names.map((name) => [name, String(target[name])]));
+  return new URLSearchParams([["largest", String(MOST_SHOWN)], ...(target === null ? [] : names.map((name) => [name, String(target[name])]))]);
 }
 
 /** @param {any} campaign */

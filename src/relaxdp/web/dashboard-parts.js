@@ -4,9 +4,6 @@ import { lyingBar, lyingInterval, panel, scaleOf } from "./dashboard-charts.js";
 import { h } from "./dashboard-dom.js";
 import { between, inside, whole } from "./dashboard-words.js";
 
-const MOST_ROWS = 20;
-const MOST_PANELS = 12;
-
 /** @typedef {import("./dashboard-words.js").Measure} Measure */
 /** @typedef {import("./dashboard-charts.js").Row} Row */
 
@@ -26,11 +23,12 @@ export function answerPart(measure) {
   /** @param {any} found the estimate */
   function update(found) {
     if (found.pooled === null) return;
-    const rows = most(found.pooled, MOST_ROWS);
+    /** @type {Row[]} */
+    const rows = found.pooled;
     const scale = scaleOf(rows, measure);
     const sure = `${whole(100 * found.confidence_level)} %`;
     const weights = found.method === "precision" ? "the more precise ones counting more" : "each counting alike";
-    caption.textContent = `Estimates from ${whole(found.devices)} devices, ${weights}, with ${sure} intervals${found.simultaneous ? " that hold for all answers at once" : ""}.`;
+    caption.textContent = `Estimates from ${whole(found.devices)} devices, ${weights}, with ${sure} intervals${kindOf(found, measure)}.`;
     body.replaceChildren(
       ...rows.map((row) =>
         h(
@@ -42,8 +40,10 @@ export function answerPart(measure) {
         ),
       ),
     );
-    const hidden = found.pooled.length - rows.length;
-    rest.textContent = hidden > 0 ? `The ${rows.length} most frequent; ${whole(hidden)} more are in the exported estimates.` : "";
+    rest.textContent =
+      rows.length < found.values
+        ? `These are the ${rows.length} most frequent of ${whole(found.values)}; the exported estimates have all. They were chosen by their estimates, so their intervals hold for all ${whole(found.values)} answers at once.`
+        : "";
   }
   return { element, update };
 }
@@ -104,9 +104,11 @@ export function historyPart(measure) {
   function update(campaign, told, found) {
     const levels = (told ?? found).levels;
     const rows = levels.flatMap((/** @type {any} */ level) => level.rows);
-    if (rows.length === 0) return;
-    const pooled = most(found.pooled ?? rows, MOST_PANELS);
-    const scale = scaleOf(rows, measure);
+    if (rows.length === 0 || found.pooled === null) return;
+    /** @type {Row[]} */
+    const pooled = found.pooled;
+    const shown = new Set(pooled.map((row) => row.value));
+    const scale = scaleOf([...pooled, ...rows.filter((/** @type {Row} */ row) => shown.has(row.value))], measure);
     panels.replaceChildren(
       ...pooled.map((now) => {
         const points = levels.map((/** @type {any} */ level) => ({ epsilon: level.epsilon, row: level.rows.find((/** @type {Row} */ row) => row.value === now.value) }));
@@ -114,10 +116,11 @@ export function historyPart(measure) {
         return h("li", {}, h("h3", {}, name), panel(name, points, now, scale, measure));
       }),
     );
-    note.textContent =
+    const from =
       told === null
         ? "The reports were reduced to counts: only what each device told last is left."
         : "Intervals from the reports at each ε alone. The band is what is known now, from every device’s last report.";
+    note.textContent = found.simultaneous ? `${from} All intervals hold for all ${whole(found.values)} answers at once.` : from;
     body.replaceChildren(...levels.flatMap((/** @type {any} */ level) => level.rows.map((/** @type {Row} */ row) => tableRow(level, row))));
   }
 
@@ -133,13 +136,14 @@ export function historyPart(measure) {
 }
 
 /**
- * Return all rows in their own order, or the largest of too many.
+ * Say which intervals these are.
  *
- * @param {Row[]} rows
- * @param {number} number
+ * @param {any} found the estimate
+ * @param {Measure} measure
  */
-function most(rows, number) {
-  return rows.length <= number ? rows : [...rows].sort((one, other) => other.estimate - one.estimate).slice(0, number);
+function kindOf(found, measure) {
+  if (measure.numeric) return "";
+  return found.simultaneous ? " that hold for all answers at once" : ", each for its answer alone";
 }
 
 /**
