@@ -12,6 +12,8 @@ const web = new URL("../../src/relaxdp/web/", import.meta.url);
 const { Amount, Client, RelaxdpError, missingParts } = await import("../../src/relaxdp/web/relaxdp.js");
 const { CampaignAddress } = await import("../../src/relaxdp/web/address.js");
 
+const { between, measureOf } = await import("../../src/relaxdp/web/dashboard-words.js");
+
 const ADDRESS = CampaignAddress.parse("https://collect.example/v1/campaigns/snacks");
 const code = (expected) => (error) => error instanceof RelaxdpError && error.code === expected;
 
@@ -202,6 +204,13 @@ test("nothing is sent along that tells one person from another", async () => {
 // ---- What is missing
 
 const BROWSER = { isSecureContext: true, crypto: { subtle: {} }, BigInt, fetch, AbortController, indexedDB: {} };
+
+test("an interval is said in words, and so is what lies beyond what can be told", () => {
+  const shares = measureOf({ name: "categorical" });
+  assert.equal(between({ low: 0, high: 0.0123 }, shares), "0.0 to 1.2 %");
+  assert.equal(between({ low: 0, high: 0.0123, beyond: "below" }, shares), "below what can be told, at most 1.2 %");
+  assert.equal(between({ low: 0.9, high: 1, beyond: "above" }, shares), "above what can be told, at least 90.0 %");
+});
 
 test("what is missing is said in plain words", () => {
   assert.deepEqual(missingParts(BROWSER), []);

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -279,15 +279,22 @@ def tables(grid: Grid) -> Iterator[Point]:
         for name, shares in [("uniform", np.full((rows, columns), 1 / rows / columns)), ("corners", joint)]:
             truths = rng.multinomial(objects, shares.reshape(-1))
             truth = truths / objects if about == "objects" else shares.reshape(-1)
-            held = np.zeros(rows * columns)
-            for _ in range(runs):
-                if about == "objects":
-                    counts = sum(rng.multinomial(k, law[cell]) for cell, k in enumerate(truths) if k)
-                else:
-                    counts = rng.multinomial(objects, shares.reshape(-1) @ law)
-                table = CrossTable(range(rows), range(columns), np.reshape(counts, (rows, columns)), *supports)
-                low, high = table.interval(NOMINAL, about=about)
-                held += (low <= truth + 1e-9) & (truth - 1e-9 <= high)
+            if about == "objects":
+                counts = sum(rng.multinomial(k, law[cell], runs) for cell, k in enumerate(truths) if k)
+            else:
+                counts = rng.multinomial(objects, shares.reshape(-1) @ law, runs)
+            drawn = [CrossTable(range(rows), range(columns), each, *supports)
+                     for each in np.reshape(counts, (runs, rows, columns))]  # fmt: skip
+            # Ends depend on a cell's own numbers alone: those of all runs at once.
+            laws = [table.law(about) for table in drawn]
+            every = replace(
+                laws[0],
+                rows=np.concatenate([each.rows for each in laws]),
+                columns=np.concatenate([each.columns for each in laws]),
+            )
+            ends = every.ends(np.concatenate([table.value for table in drawn]), (1 - NOMINAL) / 2)
+            low, high = (np.clip(end, 0, 1).reshape(runs, -1) for end in ends)
+            held = ((low <= truth + 1e-9) & (truth - 1e-9 <= high)).sum(axis=0)
             for kind, cells in (("empty", shares.reshape(-1) == 0), ("filled", shares.reshape(-1) > 0)):
                 if cells.any():
                     where = f"n = {objects:,}, {rows} x {columns}, {name}, {kind} cells, eps {epsilon}"

@@ -28,7 +28,7 @@ def test_small_grid() -> None:
 
 def test_values_that_are_shown_because_they_are_the_largest() -> None:
     """300 answers that are equally frequent, 30,000 devices at epsilon 2, and the 20 largest of them."""
-    values, objects, runs = 300, 30_000, 100
+    values, objects, runs = 300, 30_000, 60
     rng, support = np.random.default_rng(20261116), support_of(values, "2")
     alone, chosen = [], []
     for counts in draw_counts(rng, np.full(values, objects // values), support, "objects", runs):

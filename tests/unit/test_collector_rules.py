@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pa_parquet
 import pytest
+from msgspec import UNSET
 
 import relaxdp as rx
 from relaxdp.collector.campaign import Campaign
@@ -147,6 +148,16 @@ def test_the_largest_values_have_intervals_that_hold_for_all() -> None:
     table = pa_parquet.read_table(io.BytesIO(parquet(shown)))
     assert table["simultaneous"].to_pylist() == [True] * 60
     assert set(table["confidence_level"].to_pylist()) == {0.95}
+
+
+def test_what_lies_beyond_what_can_be_told_is_said() -> None:
+    where = campaign(encoding=ENCODINGS["categorical"])
+    levels: Any = [{0: np.array([1000, 150, 250, 280, 320])}, {}, {}]
+    found = estimate(where, CampaignState("open", 0, 1, (1000, 0, 0)), levels, EstimateOptions(confidence_level=0.9))
+    assert found.pooled is not None
+    assert [row.beyond for row in found.pooled] == ["below", UNSET, UNSET, UNSET]
+    assert found.pooled[0].low == 0
+    assert found.pooled[0].high > 0.05
 
 
 def _counts(where: Campaign, place: int, devices: int, share: Any, rng: Any) -> Any:

@@ -18,6 +18,7 @@ import pytest
 import relaxdp as rx
 from relaxdp.errors import CountsError, EpsilonError, LengthError, MissingPartError, RangeError, RelaxdpError
 from relaxdp.estimate.combined import Combined
+from relaxdp.estimate.cross import CrossTable
 from relaxdp.estimate.frequency import Frequency
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.threshold import retention
@@ -222,6 +223,67 @@ def test_two_way_table() -> None:
         rx.cross(ANSWERS, released(2)[:-1], smokers, reports, row_epsilon=2, column_epsilon=2)
     with pytest.raises(CountsError, match="no reports"):
         rx.cross(ANSWERS, [], smokers, [], row_epsilon=2, column_epsilon=2)
+
+
+def test_intervals_of_a_two_way_table_do_not_jump() -> None:
+    """One report more in a cell moves its interval a little, at any number of reports."""
+    support = rx.Categorical(range(3)).encoding.support(
+        retention(rx.Categorical(range(3)).encoding.threshold(as_epsilon(2)))
+    )
+    for about in ("objects", "population"):
+        reaches = []
+        for count in range(60):
+            table = CrossTable(
+                "abc", "xyz", np.array([[count, 100, 90], [80, 900, 90], [90, 80, 400]]), support, support
+            )
+            _, high = table.interval(about=about)
+            reaches.append([(table.value[0] - table.ends(0.025, about)[0][0]), high[0] - max(table.value[0], 0)])
+        steps = np.diff(reaches, axis=0) / np.array(reaches)[1:]
+        assert np.abs(steps).max() < 0.05
+
+
+@pytest.mark.parametrize("confidence_level", [0.8, 0.95, 0.999])
+def test_no_interval_reads_as_certainty(confidence_level: float) -> None:
+    """Where noise took an estimate far below 0 or above 1 there is a bound: that of an estimate at the edge."""
+    encoding = rx.Categorical(range(3)).encoding
+    support = encoding.support(retention(encoding.threshold(as_epsilon("0.5"))))
+    counts = np.arange(0, 1001, 5)
+    many = Frequency(range(len(counts)), counts, 1000, support)
+    for result in (many, Combined([many, many], [0.5, 0.5])):
+        for about in ("objects", "population"):
+            low, high = result.interval(confidence_level, about=about)
+            below, above = (result.beyond(confidence_level, about=about) == side for side in (-1, 1))
+            assert below.any()
+            assert above.any()
+            error = result.standard_error(about)
+            assert np.all(high[result.value < 0] > 0.8 * error[result.value < 0])
+            assert np.all(low[result.value > 1] < 1 - 0.8 * error[result.value > 1])
+            assert np.all(np.diff(high) > -0.1 * error[1:])
+            assert np.all(result.value[below] < 0)
+            assert set(low[below]) == {0.0}
+            assert set(high[above]) == {1.0}
+    assert "below what can be told at this level" in repr(Frequency("abc", np.array([0, 500, 500]), 1000, support))
+    table = CrossTable("ab", "xyz", np.array([[300, 0, 300], [0, 300, 100]]), support, support)
+    assert table.beyond(confidence_level).min() == -1
+    assert np.all(table.interval(confidence_level)[1] > 0.02)
+    mean = AGES.estimate([18.0] * 2000, epsilon="0.5")
+    assert mean.beyond(confidence_level).tolist() == [-1]
+    assert mean.interval(confidence_level)[0] == 18
+    assert mean.interval(confidence_level)[1] > 19
+
+
+def test_no_dot_of_a_plot_lies_outside_its_bar() -> None:
+    estimate = ANSWERS.estimate(["none"] * 500 + ["flu"] * 300 + ["covid"] * 140, epsilon="0.5")
+    assert estimate.value.min() < -0.5
+    axes = estimate.plot()
+    dots = axes.collections[1]
+    low, high = estimate.interval()
+    places = dots.get_offsets()[:, 0]
+    assert np.all((low <= places) & (places <= high))
+    # Those that were moved to the end of their bar are hollow, and the picture says why.
+    assert "hollow: the estimate lies outside" in axes.get_xlabel()
+    assert [tuple(color) == (1, 1, 1, 1) for color in dots.get_facecolors()] == [False, True, True]
+    plt.close(axes.figure)
 
 
 AGES = rx.Numeric(18, 98)

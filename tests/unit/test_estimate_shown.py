@@ -151,6 +151,24 @@ def test_few_values_are_all_shown_each_with_its_own_interval(survey: Path) -> No
     assert "95 % intervals of each value" in run(survey, "--column", "diagnosis", width=200)
 
 
+# Estimates that noise took outside.
+
+
+def test_what_is_below_what_can_be_told_is_said_and_has_a_bound(tmp_path: Path) -> None:
+    truth = np.random.default_rng(5).choice(["a", "b"], ROWS)
+    path = written(tmp_path / "out.parquet", {"x": truth}, {"x": rx.Categorical(list("abcdefgh"))})
+    words = ("--confidence", "0.5")  # so that noise takes some of the values that nobody has farther than that
+    found = json.loads(run(path, *words, "--json"))["groups"][0]["estimates"]
+    below = [row["value"] for row in found if row["beyond"] == "below"]
+    assert below
+    assert all(row["high"] > 0.01 for row in found)
+    assert {row["beyond"] for row in found} == {"below", None}
+    shown = run(path, *words, width=300)
+    assert [row[0] for row in cells(shown) if row[0].endswith(" *")] == [f"{value} *" for value in below]
+    assert "* below what can be told at this level" in shown
+    assert "what can be told" not in run(path, "--confidence", "0.999999", width=300)
+
+
 # Reports that cannot be.
 
 STRANGE = "do not look like reports at this level"

@@ -270,6 +270,9 @@ def test_rows_and_frames() -> None:
     assert decoded.to_frame().shape == (20, 5)
     low, high = decoded.interval()
     assert ((low <= decoded.consistent()) & (decoded.consistent() <= high)).all()
+    # A word that nobody has has a bound, however far below 0 its estimate fell.
+    assert (decoded.beyond(0.5) == -1).any()
+    assert (decoded.interval(0.5)[1] > 0.5 * decoded.std_error).all()
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,8 @@ def _json(tally: Tally | PairTally, axis: Axis, parts: list[Part], asked: Asked)
 
 
 def _json_rows(part: Part) -> Iterable[dict[str, Any]]:
-    numbers = zip(part.labels, *(each.tolist() for each in (part.estimate, part.std_error, part.low, part.high)))  # noqa: B905 (made alike)
-    for (value, other), share, error, low, high in numbers:
+    numbers = (each.tolist() for each in (part.estimate, part.std_error, part.low, part.high))
+    for (value, other), beyond, share, error, low, high in zip(part.labels, part.beyond, *numbers, strict=True):
         yield {
             "value": _plain(value),
             "cross_value": _plain(other),
@@ -137,6 +137,7 @@ def _json_rows(part: Part) -> Iterable[dict[str, Any]]:
             "std_error": error,
             "low": low,
             "high": high,
+            "beyond": beyond,
         }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from relaxdp.cli.options import MOST_ROWS
 from relaxdp.errors import CountsError
-from relaxdp.estimate.result import About, Chosen, Floats, Result
+from relaxdp.estimate.result import BEYOND, About, Chosen, Floats, Result
 from relaxdp.estimate.simplex import nearest_shares
 from relaxdp.table.counting import PairTally, Tally
 from relaxdp.table.released_files import Axis
@@ -49,6 +49,8 @@ class Part:
     std_error: Floats
     low: Floats
     high: Floats
+    beyond: list[str | None]
+    """Which rows lie "below" or "above" what can be told at this level."""
     least: float
     most: float
     is_implausible: bool
@@ -57,10 +59,9 @@ class Part:
     """How many rows there are in all, of which these may be the largest."""
 
     def says_nothing(self) -> bool:
-        """Tell whether noise outweighs the answer: an interval over nearly everything, or squeezed against an end."""
+        """Tell whether noise outweighs the answer: an interval over nearly everything."""
         width = (self.high - self.low) / (self.most - self.least)
-        squeezed = (width < 1e-9) & (self.std_error > 0.05 * (self.most - self.least))
-        return not self.is_implausible and bool(np.any(width > 0.9) or np.any(squeezed))
+        return not self.is_implausible and bool(np.any(width > 0.9))
 
 
 def parts_of(tally: Tally | PairTally, asked: Asked, *, most: int | None = MOST_ROWS) -> list[Part]:
@@ -94,7 +95,8 @@ def _part(
     estimate = nearest_shares(value) if asked.consistent else value
     shown = result if most is None else result.largest(most)
     places = shown.places if isinstance(shown, Chosen) else np.arange(len(labels))
-    low, high = shown.interval(asked.confidence, simultaneous=asked.simultaneous, about=asked.about)
+    intervals: dict[str, Any] = {"simultaneous": asked.simultaneous, "about": asked.about}
+    low, high = shown.interval(asked.confidence, **intervals)
     return Part(
         group=group,
         objects=objects,
@@ -104,6 +106,7 @@ def _part(
         std_error=np.atleast_1d(shown.standard_error(asked.about)),
         low=np.atleast_1d(low),
         high=np.atleast_1d(high),
+        beyond=[BEYOND.get(side) for side in shown.beyond(asked.confidence, **intervals).tolist()],
         least=result.least,
         most=result.most,
         is_implausible=result.is_implausible(),

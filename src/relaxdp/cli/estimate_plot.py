@@ -24,15 +24,17 @@ def draw(path: Path, parts: list[Part], name: str, asked: Asked) -> None:
     heights = [0.8 + 0.32 * len(part.labels) for part in parts]
     figure = Figure(figsize=(7, 0.4 + sum(heights)), layout="constrained")
     axes = figure.subplots(len(parts), 1, squeeze=False, sharex=True, gridspec_kw={"height_ratios": heights})[:, 0]
+    hollow = False
     for part, each in zip(parts, axes, strict=True):
         labels = [" & ".join(label_of(label) for label in row if label is not None) for row in part.labels]
-        draw_rows(each, [label.replace("$", r"\$") for label in labels], part.estimate, part.low, part.high)
+        labels = [label.replace("$", r"\$") for label in labels]
+        hollow |= draw_rows(each, labels, part.estimate, part.low, part.high)
         if part.rows_in_all == 1:
             each.set_xlim(part.least, part.most)
         if asked.by is not None:
             each.set_title(f"{clean(asked.by)}: {label_of(part.group)}".replace("$", r"\$"), loc="left", fontsize=10)
     together = any(part.is_simultaneous for part in parts)
-    intervals = intervals_named(asked.confidence, simultaneous=together, about=asked.about)
+    intervals = intervals_named(asked.confidence, simultaneous=together, about=asked.about, hollow=hollow)
     axes[-1].set_xlabel(f"{name}, with {intervals}".replace("$", r"\$"))
     aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:

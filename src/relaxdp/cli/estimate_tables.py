@@ -39,8 +39,13 @@ def print_parts(tally: Tally | PairTally, axis: Axis, parts: list[Part], asked: 
     if any(part.is_implausible for part in parts):
         console.print(IMPLAUSIBLE)
     if any(part.says_nothing() for part in parts):
+        console.print("Some intervals cover nearly everything that is possible: the noise is larger than the answer.")
+    sides = {side for part in parts if not part.is_implausible for side in part.beyond if side is not None}
+    if sides:
         console.print(
-            "Some intervals cover everything that is possible, or end at its edge: the noise is larger than the answer."
+            f"* {' or '.join(sorted(sides, reverse=True))} what can be told at this level: the estimate lies farther "
+            "outside of what is possible than its error reaches, by noise alone. The interval is the bound that an "
+            "estimate at the edge would give."
         )
     if asked.by is not None:
         by = clean(asked.by)
@@ -81,6 +86,7 @@ def _rows(parts: list[Part], asked: Asked, longest: float) -> Iterator[_Row]:
     for part in parts:
         for place, row in enumerate(part.labels):
             labels = [label_of(label) for label in row[: 1 if asked.cross is None else 2]]
+            labels[-1] += "" if part.beyond[place] is None else " *"
             if asked.by is not None:
                 labels = [f"{label_of(part.group)} ({part.objects:,})" if place == 0 else "", *labels]
             numbers = [_number(each[place]) for each in (part.estimate, part.low, part.high)]

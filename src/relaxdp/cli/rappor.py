@@ -172,7 +172,8 @@ def decode(
         typer.echo(json.dumps(answer))
         return
     shown = order if everything else order[found[order]]
-    low, high = (decoded if everything else decoded.choose(shown)).interval(confidence, **asked)
+    table_of = decoded if everything else decoded.choose(shown)
+    (low, high), beyond = table_of.interval(confidence, **asked), table_of.beyond(confidence, **asked)
     rows = shown if everything else np.arange(len(shown))
     console, table = Console(), Table()
     for heading in ("word", "share", f"{100 * confidence:g} % interval", *(["found"] if everything else [])):
@@ -181,7 +182,7 @@ def decode(
         cells = [
             escape(str(decoded.labels[place])),
             f"{decoded.share[place]:.2%}",
-            f"{low[row]:.2%} .. {high[row]:.2%}",
+            f"{low[row]:.2%} .. {high[row]:.2%}" if not beyond[row] else f"at most {high[row]:.2%}",
         ]
         table.add_row(*cells, *(["yes" if found[place] else "no"] if everything else []))
     console.print(f"{decoded.devices:,} devices: {_levels(notes)}.{_whose(notes)}")

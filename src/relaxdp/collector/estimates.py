@@ -21,7 +21,7 @@ from relaxdp.estimate.counts import Counts
 from relaxdp.estimate.rappor_counts import RapporCounts
 from relaxdp.estimate.rappor_decode import Decoded
 from relaxdp.estimate.rappor_decode import decode as decode_counts
-from relaxdp.estimate.result import Chosen, Places, Result
+from relaxdp.estimate.result import BEYOND, Chosen, Places, Result
 
 Levels = list[Counted]
 
@@ -133,10 +133,11 @@ def _rows(found: Result, options: EstimateOptions, chosen: Places | None) -> lis
     shown = found if chosen is None else found.choose(chosen)
     about = options.about
     low, high = shown.interval(options.confidence_level, simultaneous=options.simultaneous, about=about)
+    sides = shown.beyond(options.confidence_level, simultaneous=options.simultaneous, about=about).tolist()
     columns: list[Any] = [
         np.atleast_1d(column).tolist() for column in (shown.value, shown.standard_error(about), low, high)
     ]
-    more: list[dict[str, Any]] = [{} for _ in shown.labels]
+    more: list[dict[str, Any]] = [{"beyond": BEYOND[side]} if side else {} for side in sides]
     if isinstance(found, Decoded):
         places = slice(None) if chosen is None else chosen
         flags = found.detected()[places].tolist()

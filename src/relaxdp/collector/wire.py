@@ -216,6 +216,8 @@ class Row(Struct, frozen=True, omit_defaults=True):
     std_error: float | None
     low: float
     high: float
+    beyond: Literal["below", "above"] | UnsetType = UNSET
+    """Where the number lies below or above what can be told at this level; the interval is then only a bound."""
     share: float | UnsetType = UNSET
     p_value: float | UnsetType = UNSET
     found: bool | UnsetType = UNSET

@@ -21,6 +21,9 @@ from relaxdp.law.support import Support
 
 Floats = NDArray[np.float64]
 
+_ROUNDING = 1e-12
+"""How near to 0 or 1 bisection leaves an end that lies there."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Frequency(Result):
@@ -83,20 +86,25 @@ class Frequency(Result):
         among many values few counts are distinct.
         """
         distinct, where = np.unique(self.counts, return_inverse=True)
-        if about == "population":
-            low, high = (self.support.debias(end) for end in binomial_interval(distinct, self.objects, tail))
-            return low[where], high[where]
-        low, high = (
-            end / self.objects for end in truths_interval(distinct, self.objects, self._hit, self._noise, tail)
-        )
         value = self.support.debias(distinct / self.objects)
-        # No number of truths lies below 0: there the noise alone says how far the estimate may have fallen.
+        # No share lies below 0 or above 1: there the noise alone says how far the estimate may have fallen.
         reach = [
             (0.5 + ndtri(1 - tail) * np.sqrt(self.objects * chance * (1 - chance))) / (self.objects * self._gain)
             for chance in (self._noise, self._hit)
         ]
+        if about == "population":
+            low, high = (self.support.debias(end) for end in binomial_interval(distinct, self.objects, tail))
+            low = np.where(value > 1, np.minimum(low, value - reach[1]), low)
+            high = np.where(value < 0, np.maximum(high, value + reach[0]), high)
+            return low[where], high[where]
+        low, high = (
+            end / self.objects for end in truths_interval(distinct, self.objects, self._hit, self._noise, tail)
+        )
+        none, every = high <= _ROUNDING, low >= 1 - _ROUNDING
         low = np.where(low <= 0, np.minimum(low, value - reach[0]), np.minimum(low, value))
         high = np.where(high >= 1, np.maximum(high, value + reach[1]), np.maximum(high, value))
+        low = np.where(every, np.maximum(1, value - reach[1]), low)
+        high = np.where(none, np.minimum(0, value + reach[0]), high)
         return low[where], high[where]
 
     def consistent(self, method: Literal["nearest", "likelihood"] = "nearest") -> Floats:

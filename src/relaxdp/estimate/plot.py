@@ -22,26 +22,32 @@ def plot_result(result: Result, axes: Any, *, confidence_level: float, simultane
     if axes is None:
         _, axes = plt.subplots(figsize=(6, 0.8 + 0.32 * len(result.labels)), layout="constrained")
     low, high = map(np.atleast_1d, result.interval(confidence_level, simultaneous=simultaneous, about=about))
-    draw_rows(axes, [str(label) for label in result.labels], np.atleast_1d(result.value), low, high)
-    axes.set_xlabel(
-        "estimated share, with "
-        + intervals_named(confidence_level, simultaneous=simultaneous or result.is_chosen, about=about)
-    )
+    hollow = draw_rows(axes, [str(label) for label in result.labels], np.atleast_1d(result.value), low, high)
+    together = simultaneous or result.is_chosen
+    intervals = intervals_named(confidence_level, simultaneous=together, about=about, hollow=hollow)
+    axes.set_xlabel(f"estimated share, with {intervals}")
     return axes
 
 
-def draw_rows(axes: Any, labels: Sequence[str], value: Floats, low: Floats, high: Floats) -> None:
-    """Draw rows with their intervals, the first one on top."""
+def draw_rows(axes: Any, labels: Sequence[str], value: Floats, low: Floats, high: Floats) -> bool:
+    """Draw rows with their intervals, the first one on top; return whether there is a hollow dot.
+
+    It stands at the end of an interval for an estimate outside of it, most often one below 0.
+    """
     rows = range(len(labels))
-    axes.hlines(rows, low, high, color=BLUE, linewidth=2)
-    axes.plot(value, rows, "o", color=BLUE, markersize=5)
+    shown = np.clip(value, low, high)
+    filled = [BLUE if inside else "white" for inside in shown == value]
+    axes.hlines(rows, low, high, color=BLUE, linewidth=2, zorder=2)
+    axes.scatter(shown, rows, s=25, facecolors=filled, edgecolors=BLUE, zorder=3, clip_on=False)
     axes.set_yticks(rows, labels)
     axes.set_ylim(len(rows) - 0.5, -0.5)  # half a row of room on both sides: no point lies on the axis
     axes.axvline(0, color=GREY, linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
+    return bool(np.any(shown != value))
 
 
-def intervals_named(confidence_level: float, *, simultaneous: bool, about: About) -> str:
+def intervals_named(confidence_level: float, *, simultaneous: bool, about: About, hollow: bool) -> str:
     """Return in words which intervals these are."""
     subject = "these objects" if about == "objects" else "the population"
-    return f"{100 * confidence_level:g} % intervals about {subject}{TOGETHER if simultaneous else ''}"
+    words = f"{100 * confidence_level:g} % intervals about {subject}{TOGETHER if simultaneous else ''}"
+    return f"{words}\n(hollow: the estimate lies outside of its interval)" if hollow else words

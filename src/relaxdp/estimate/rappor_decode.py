@@ -55,9 +55,9 @@ class Decoded(Result):
         return self.estimate.standard_error(about)
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends of intervals; the share that people read lies inside."""
+        """Return the ends of intervals; the share that people read lies inside, once they are cut at 0."""
         low, high = self.estimate.ends(tail, about)
-        return np.minimum(low, self.share), np.maximum(high, self.share)
+        return np.minimum(low, self.share), np.where(self.share > 0, np.maximum(high, self.share), high)
 
     def consistent(self) -> Floats:
         """Return shares that are not negative and sum to at most 1: less error, at the price of some bias."""

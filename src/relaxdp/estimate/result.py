@@ -21,6 +21,7 @@ About = Literal["objects", "population"]
 _NEVER = 1e-9
 _SHOWN = 20
 """How many rows a result prints."""
+BEYOND = {-1: "below", 1: "above"}
 TOGETHER = ", all values at once"
 """What is said of intervals that are simultaneous."""
 IMPLAUSIBLE = (
@@ -76,14 +77,33 @@ class Result(ABC):
     ) -> tuple[Floats, Floats]:
         """Return the lower and upper ends of the intervals, cut at what is possible.
 
+        An estimate outside of what is possible has the interval that it would have at the edge: what a cut leaves of
+        its own would be short or nothing, and read as certainty. It still holds as often as it says, and more.
+
         About "objects": these very objects, so that only the noise is random. About "population": the larger one that
         these objects are a random sample of. `simultaneous` intervals hold for all rows at once; those of chosen rows
         always do.
         """
+        low, high = self._ends(confidence_level, simultaneous, about)
+        outside = np.clip(self.value, self.least, self.most) - self.value
+        low, high = low + np.minimum(outside, 0), high + np.maximum(outside, 0)
+        return np.clip(low, self.least, self.most), np.clip(high, self.least, self.most)
+
+    def beyond(
+        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
+    ) -> NDArray[np.int8]:
+        """Return -1 for rows that lie below what can be told at this level, 1 for those above, 0 for all others.
+
+        Their estimates lie farther outside of what is possible than their error reaches. Noise does that; of the number
+        nothing is known but the bound that `interval` gives.
+        """
+        low, high = map(np.atleast_1d, self._ends(confidence_level, simultaneous, about))
+        return (low >= self.most).astype(np.int8) - (high <= self.least)
+
+    def _ends(self, confidence_level: float, simultaneous: bool, about: About) -> tuple[Floats, Floats]:
         check_about(about)
         together = simultaneous or self.is_chosen
-        low, high = self.ends(tail_of(confidence_level, self.questions if together else 1), about)
-        return np.clip(low, self.least, self.most), np.clip(high, self.least, self.most)
+        return self.ends(tail_of(confidence_level, self.questions if together else 1), about)
 
     @abstractmethod
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
@@ -113,9 +133,7 @@ class Result(ABC):
         Then no possible number makes the reports likelier than once in a billion times: the tail of the counts' own law
         says so, because with few reports an honest estimate may lie many standard errors away.
         """
-        low, high = self.interval(1 - 2 * _NEVER)
-        margin = 1e-12 * (self.most - self.least) if np.isfinite(self.most) else 0.0
-        return bool(np.any(low >= self.most - margin) or np.any(high <= self.least + margin))
+        return bool(np.any(self.beyond(1 - 2 * _NEVER)))
 
     @property
     def std_error(self) -> Floats:
@@ -164,6 +182,9 @@ class Result(ABC):
         ]
         rows = zip(shown.labels, np.atleast_1d(shown.value), low, high, strict=True)
         lines += [f"{label!s:<{width}}  {value:8.4f}  [{a:.4f}, {b:.4f}]" for label, value, a, b in rows]
+        beyond = shown.beyond()
+        for place in np.flatnonzero(beyond):
+            lines[1 + place] += f"  {BEYOND[beyond[place]]} what can be told at this level"
         if shown is not self:
             lines.append(f"... and {len(self.labels) - _SHOWN:,} more, none of them larger")
         return "\n".join([*lines, IMPLAUSIBLE] if self.is_implausible() else lines)

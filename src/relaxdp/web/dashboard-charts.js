@@ -8,7 +8,7 @@ const HEIGHT = 150;
 const EDGE = { left: 38, right: 4, top: 8, bottom: 22 };
 const LETTER = 7;
 
-/** @typedef {{ value: string | number, estimate: number, low: number, high: number }} Row */
+/** @typedef {{ value: string | number, estimate: number, low: number, high: number, beyond?: "below" | "above" }} Row */
 /** @typedef {import("./dashboard-words.js").Measure} Measure */
 /** @typedef {{ low: number, high: number, ticks: number[] }} Scale */
 

@@ -47,10 +47,16 @@ export const measureOf = (encoding) => (encoding.name === "numeric" ? MEANS : SH
 export const inside = (row) => Math.min(row.high, Math.max(row.low, row.estimate));
 
 /**
- * @param {{ low: number, high: number }} row
+ * Return an interval in words. What lies beyond what can be told has only a bound.
+ *
+ * @param {{ low: number, high: number, beyond?: "below" | "above" }} row
  * @param {Measure} measure
  */
-export const between = (row, measure) => measure.between(row.low, row.high);
+export function between(row, measure) {
+  if (row.beyond === "below") return `below what can be told, at most ${measure.value(row.high)}`;
+  if (row.beyond === "above") return `above what can be told, at least ${measure.value(row.low)}`;
+  return measure.between(row.low, row.high);
+}
 
 /**
  * Return how far a campaign is on its way to its target: as many times more devices would do as this is below 1.
