@@ -6,6 +6,7 @@ down, and fewer runs than the command makes keep this short.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -17,7 +18,8 @@ from tests.docs.gallery_page import FIGURES, PAGE, gallery_page
 from relaxdp.audit.laws import retentions
 from relaxdp.hazmat import relax_once
 from relaxdp.law.bridge import NOISE
-from relaxdp.paper import feasibility, judge, printed
+from relaxdp.law.report import report_law
+from relaxdp.paper import feasibility, judge, printed, proofs, utility
 from relaxdp.paper.catalogue import CLAIMS
 from relaxdp.paper.claims import Check, Verdict
 from relaxdp.paper.lab import Lab, Settings
@@ -35,9 +37,11 @@ def run() -> Run:
 
 def test_every_checkable_claim_holds(run: Run) -> None:
     assert [each.claim.name for each in run.judged if each.verdict is Verdict.FAILS] == []
-    assert [each.claim.name for each in run.judged if each.verdict is Verdict.UNCHECKABLE] == ["collusion-proof-2009"]
+    unchecked = [each.claim.name for each in run.judged if each.verdict is Verdict.UNCHECKABLE]
+    assert unchecked == ["collusion-proof-2009", "optimal-utility"]
     corrected = {each.claim.name for each in run.judged if each.verdict is Verdict.CORRECTED}
     assert {"mean", "one-step", "response-probability", "binary-variance", "noisy-sampling-variance"} <= corrected
+    assert {"binary-proof", "feasibility-step", "feasibility-last-step", "mean-of-square"} <= corrected
     assert 0 < run.false_alarm < 1e-4
     assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)
 
@@ -118,12 +122,31 @@ def test_an_independent_second_report_is_caught() -> None:
 
 
 def test_the_printed_mean_formula_is_caught() -> None:
-    assert verdicts(Lab(SETTINGS, mean=as_printed), "mean") == [Verdict.FAILS]
+    assert verdicts(Lab(SETTINGS, mean=as_printed), "mean", "mean-of-square") == [Verdict.FAILS] * 2
 
 
 def test_a_wrong_digit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(printed.TABLES, "p_bb", printed.P_BB.replace("0.442", "0.443"))
     assert verdicts(Lab(SETTINGS), "table-p-bb", "table-p-aa") == [Verdict.HOLDS, Verdict.FAILS]
+
+
+def test_proofs_do_not_hold_of_another_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fresh response at the new level, whatever the last one was."""
+
+    def fresh(values: int, old: Fraction, new: Fraction, *, truth: int, last: int) -> list[Fraction]:
+        return report_law(values, new, truth=truth)
+
+    monkeypatch.setattr(proofs, "next_report_law", fresh)
+    assert verdicts(Lab(SETTINGS), "binary-proof", "feasibility-last-step") == [Verdict.FAILS] * 2
+
+
+def test_independent_reports_would_say_more_than_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    def independent(values: int, keeps: tuple[Fraction, ...], reports: tuple[int, ...], *, truth: int) -> Fraction:
+        laws = [report_law(values, keep, truth=truth) for keep in keeps]
+        return math.prod((law[report] for law, report in zip(laws, reports, strict=True)), start=Fraction(1))
+
+    monkeypatch.setattr(utility, "transcript_probability", independent)
+    assert verdicts(Lab(SETTINGS), "optimal-utility") == [Verdict.FAILS]
 
 
 @pytest.mark.parametrize("dropped", ["aa_bb", "ba_ab"])

@@ -11,21 +11,24 @@ from relaxdp.paper import (
     market,
     mean,
     motivation,
+    proofs,
     rappor,
     response,
     tables,
+    utility,
 )
 from relaxdp.paper.claims import Claim
 
 CLAIMS: list[Claim] = [
     *motivation.CLAIMS,
-    response.CLAIMS[0],
+    *response.CLAIMS,
     *laws.CLAIMS,
     *tables.CLAIMS,
     *feasibility.CLAIMS,
-    response.CLAIMS[1],
+    *proofs.CLAIMS,
     *discussion.CLAIMS,
     *rappor.CLAIMS,
+    *utility.CLAIMS,
     *mean.CLAIMS,
     *market.CLAIMS,
     *experiment_1.CLAIMS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from relaxdp.estimate.counts import Counts
 from relaxdp.estimate.planning import categorical_support
 from relaxdp.front import Numeric
+from relaxdp.law.support import Support
 from relaxdp.paper import draw_theory, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
@@ -19,6 +21,10 @@ from relaxdp.paper.lab import Lab
 LOW, HIGH = 20.0, 80.0
 LEVELS = tuple(map(Decimal, ("0.5", "1", "2", "4")))
 OBJECTS = 1000
+SQUARED = (-4, -2, 1, 2, 3, 3, 5)
+SQUARE_RANGE = (1, 36)
+"""Of f(x), and known beforehand."""
+SQUARE_KEEPS = [Fraction(*pair) for pair in ((1, 10), (1, 2), (9, 10))]
 
 Floats = NDArray[np.float64]
 
@@ -93,6 +99,45 @@ def mean_estimates(lab: Lab) -> Outcome:
     )
 
 
+def mean_of_square(lab: Lab) -> Outcome:
+    """Check that the mean of x² is estimated by f(x) = x², in fractions over all outputs and by the package."""
+    formula = lab.mean or corrected
+    uppers = [expected_upper(keep) for keep in SQUARE_KEEPS]
+    means, printed = ([each(upper, *SQUARE_RANGE) for upper in uppers] for each in (formula, as_printed))
+    wanted = Fraction(sum(number**2 for number in SQUARED), len(SQUARED))
+    checks = [
+        judge.exact("the expected estimate is the mean of x²", all(each == wanted for each in means), f"{wanted}"),
+        judge.exact("as printed it is biased", all(each != wanted for each in printed), f"{printed[0]}"),
+    ]
+    low, high = map(float, SQUARE_RANGE)
+    ends = Numeric(low, high, function=np.square, function_name="square")
+    numbers = np.tile(np.array(SQUARED, dtype=float), lab.settings.runs)
+    share = (wanted - SQUARE_RANGE[0]) / (SQUARE_RANGE[1] - SQUARE_RANGE[0])
+    supports = [categorical_support(level, 2) for level in LEVELS]
+    chances = [float(support.noise + support.gain * share) for support in supports]
+    for sampler in lab.samplers:
+        bits = sampler.numeric(ends, LEVELS, numbers, purpose="mean of square")
+        name = f"{sampler.name}: upper ends reported, at every level"
+        # Each number is rounded on its own, so their sum varies less than a binomial: the test is on the safe side.
+        checks.append(judge.rates(name, bits.sum(axis=1, dtype=np.int64), len(numbers), chances))
+    return Outcome(
+        f"Of {len(SQUARED)} numbers with squares in [{SQUARE_RANGE[0]}, {SQUARE_RANGE[1]}], the expected estimate "
+        f"is {wanted} = {float(wanted):.3f}, the mean of their squares; as printed {float(printed[0]):.3f}.",
+        "Expectations over rounding and response in fractions; counts of reported upper ends (binomial).",
+        checks,
+    )
+
+
+def expected_upper(keep: Fraction) -> Fraction:
+    """Return the expected share of upper ends of x², debiased, over all roundings and responses."""
+    low, high = SQUARE_RANGE
+    support = Support.of_one_symbol(keep, 2)
+    ups = [Fraction(number**2 - low, high - low) for number in SQUARED]
+    reported = sum((up * support.hit + (1 - up) * support.noise for up in ups), start=Fraction(0))
+    upper: Fraction = support.debias(reported / len(SQUARED))
+    return upper
+
+
 def _variance(truth: Floats, level: Decimal) -> float:
     """Return the variance of one run: every bit is random through its rounding and its response."""
     support = categorical_support(level, 2)
@@ -118,5 +163,13 @@ CLAIMS = [
         "after each relaxation.",
         mean_estimates,
         correction="l + (h - l) · π_h. As printed it is biased by l · π_h, unless l is 0.",
+    ),
+    Claim(
+        "mean-of-square",
+        "The mean of x²",
+        "Section V-B",
+        "f(x) = x and f(x) = x² are used to estimate E[X] and E[X²], where f(x) lies in [l, h].",
+        mean_of_square,
+        correction="With l + (h - l) · π_h, as for the mean.",
     ),
 ]
