@@ -8,7 +8,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo tour test test-long check format bench bench-table bench-collector bench-market scale coverage audit faults fuzz vectors reproduce reproduce-seeds lock clean
+.PHONY: help demo tour test test-long check format bench bench-table bench-collector bench-market scale coverage consistent audit faults fuzz vectors reproduce reproduce-seeds lock clean
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -71,6 +71,9 @@ scale: $(VENV)/dev.stamp ## measure 10^4 to 10^8 rows, and Spark; writes docs/sc
 
 coverage: $(VENV)/dev.stamp ## measure how often all intervals hold; writes docs/coverage.md (7 minutes)
 	$(BIN)/python -m tests.statistical.interval_coverage
+
+consistent: $(VENV)/dev.stamp ## measure ways to make shares consistent; writes docs/consistent.md (3 minutes)
+	$(BIN)/python -m tests.statistical.consistent_shares
 
 audit: $(VENV)-bench/stamp ## try to refute every guarantee, 10 million trials each; writes docs/audit.md (10 minutes)
 	$(VENV)-bench/bin/python -m benchmarks.audit

@@ -20,6 +20,8 @@ from relaxdp.errors import CountsError, EpsilonError, LengthError, MissingPartEr
 from relaxdp.estimate.combined import Combined
 from relaxdp.estimate.cross import CrossTable
 from relaxdp.estimate.frequency import Frequency
+from relaxdp.estimate.shrinkage import expected_shares
+from relaxdp.estimate.simplex import nearest_shares
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.threshold import retention
 
@@ -119,13 +121,47 @@ def test_without_the_optional_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_consistent_shares() -> None:
     estimate = ANSWERS.estimate(["none"] * 50 + ["flu"] * 3, epsilon="0.5")
     assert estimate.value.min() < 0
-    for method in ("nearest", "likelihood"):
+    for method in ("expected", "nearest", "likelihood"):
         shares = estimate.consistent(method)
         assert np.isclose(shares.sum(), 1)
         assert shares.min() >= 0
+    with pytest.raises(CountsError, match="'expected', 'nearest' or 'likelihood', not 'clip'"):
+        estimate.consistent("clip")
     inside = ANSWERS.estimate(released(2), epsilon=2)
     for method in ("nearest", "likelihood"):
         assert np.allclose(inside.consistent(method), inside.value, atol=1e-9)
+    assert np.all(np.abs(inside.consistent() - inside.value) < 0.1 * inside.std_error)
+
+
+def test_expected_shares_of_nothing_but_noise_are_nearly_equal() -> None:
+    for value in (np.full(4, -3.0), np.random.default_rng(11).normal(0, 3e3, 1000)):
+        shares = expected_shares(value, np.full(len(value), 1e7))
+        assert np.allclose(shares, 1 / len(value), rtol=0.01)
+        assert np.isclose(shares.sum(), 1)
+    assert expected_shares(np.array([0.4]), np.array([1.0])) == 1
+
+
+@pytest.mark.parametrize("variance", [0.0, 1e-30, 1e-12, 1e-6])
+def test_expected_shares_without_noise_are_the_nearest(variance: float) -> None:
+    for value in ([0.7, 0.3, 0.0, 0.0], [1.0, 0.0], [0.5, 0.5], [0.6, 0.25, 0.15]):
+        shares = expected_shares(np.array(value), np.full(len(value), variance))
+        assert np.abs(shares - nearest_shares(np.array(value))).max() < 5 * np.sqrt(variance) + 1e-9
+
+
+def test_every_estimate_of_shares_can_be_made_consistent() -> None:
+    rng, bits = np.random.default_rng(12), rx.Unary(range(30))
+    levels = rx.Counts(bits)
+    for epsilon, objects, noise in (("0.5", 300, 0.38), (2, 200, 0.12)):
+        levels.add_counts(rng.binomial(objects, noise, 30), epsilon=epsilon, objects=objects)
+    reports = [released("0.5", slice(0, 200)) for _ in range(2)]
+    pairs = rx.cross(ANSWERS, reports[0], ANSWERS, reports[1], row_epsilon="0.5", column_epsilon="0.5")
+    for estimate in (levels.estimate(), levels.estimate("precision"), pairs):
+        assert isinstance(estimate, Combined | CrossTable)
+        shares = estimate.consistent()
+        assert estimate.value.min() < 0 <= shares.min()
+        assert np.isclose(shares.sum(), 1)
+    with pytest.raises(CountsError, match="a difference may be negative"):
+        rx.difference(levels.estimate(), levels.estimate()).consistent()
 
 
 def mixed() -> rx.Counts:
@@ -543,7 +579,7 @@ def test_likelihood_of_bits_by_grid(name: str) -> None:
     single.add_counts(seen["1"][0], epsilon=1, objects=60)
     part = single.estimate()
     assert isinstance(part, Frequency)
-    for method in ("nearest", "likelihood"):
+    for method in ("expected", "nearest", "likelihood"):
         shares = part.consistent(method)
         assert (shares >= 0).all()
         assert abs(shares.sum() - 1) < 1e-9

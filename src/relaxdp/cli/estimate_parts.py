@@ -12,7 +12,7 @@ import numpy as np
 from relaxdp.cli.options import MOST_ROWS
 from relaxdp.errors import CountsError
 from relaxdp.estimate.result import BEYOND, About, Chosen, Floats, Result
-from relaxdp.estimate.simplex import nearest_shares
+from relaxdp.estimate.shrinkage import expected_shares
 from relaxdp.table.counting import PairTally, Tally
 from relaxdp.table.released_files import Axis
 
@@ -92,7 +92,7 @@ def _part(
     most: int | None,
 ) -> Part:
     value = np.atleast_1d(result.value)
-    estimate = nearest_shares(value) if asked.consistent else value
+    estimate = expected_shares(value, result.std_error**2) if asked.consistent else value
     shown = result if most is None else result.largest(most)
     places = shown.places if isinstance(shown, Chosen) else np.arange(len(labels))
     intervals: dict[str, Any] = {"simultaneous": asked.simultaneous, "about": asked.about}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import CountsError
 from relaxdp.estimate.result import About, Result, check_about
+from relaxdp.estimate.shrinkage import expected_shares
 
 Floats = NDArray[np.float64]
 
@@ -58,6 +59,12 @@ class Combined(Result):
             below = below + (distances[0] if weight > 0 else distances[1]) ** 2
             above = above + (distances[1] if weight > 0 else distances[0]) ** 2
         return self.value - np.sqrt(below), self.value + np.sqrt(above)
+
+    def consistent(self) -> Floats:
+        """Return shares that are not negative and sum to 1: less error, at the price of some bias."""
+        if self.least < 0:
+            raise CountsError("a difference may be negative: there are no consistent shares of it.")
+        return expected_shares(self.value, self.std_error**2)
 
     @property
     def _pairs(self) -> list[tuple[float, Result]]:

@@ -15,6 +15,7 @@ from relaxdp.encode.protocol import BATCH, Encoding
 from relaxdp.errors import CountsError, LengthError
 from relaxdp.estimate.products import ProductLaw
 from relaxdp.estimate.result import About, Result, check_about
+from relaxdp.estimate.shrinkage import expected_shares
 from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.law.support import Support
 from relaxdp.law.threshold import retention
@@ -78,6 +79,10 @@ class CrossTable(Result):
         """Return the standard errors."""
         check_about(about)
         return self.law(about).moments(np.clip(self.value, 0, 1))[0]
+
+    def consistent(self) -> Floats:
+        """Return shares that are not negative and sum to 1, row by row: less error, at the price of some bias."""
+        return expected_shares(self.value, self.std_error**2)
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of the intervals, before they are cut at 0 and 1."""

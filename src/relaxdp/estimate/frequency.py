@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from relaxdp.encode.protocol import Joint
 from relaxdp.errors import CountsError
 from relaxdp.estimate.result import About, Result, check_about, questions_of
+from relaxdp.estimate.shrinkage import expected_shares
 from relaxdp.estimate.simplex import likelihood_shares, nearest_shares
 from relaxdp.estimate.tails import binomial_interval, truths_interval
 from relaxdp.law.support import Support
@@ -107,14 +108,19 @@ class Frequency(Result):
         high = np.where(none, np.minimum(0, value + reach[0]), high)
         return low[where], high[where]
 
-    def consistent(self, method: Literal["nearest", "likelihood"] = "nearest") -> Floats:
+    def consistent(self, method: Literal["expected", "nearest", "likelihood"] = "expected") -> Floats:
         """Return shares that are not negative and sum to 1: less error, at the price of some bias.
 
-        "nearest" is the closest point to the unbiased estimate, "likelihood" the likeliest shares (where a report may
-        support several values, as if the counts of values were independent).
+        "expected": what each share is expected to be, given its estimate, its noise and all other estimates; where
+        noise is small, the same as "nearest", the closest point to the unbiased estimate. "likelihood": the likeliest
+        shares (where a report may support several values, as if the counts of values were independent).
         """
+        if method == "expected":
+            return expected_shares(self.value, self.std_error**2)
         if method == "nearest":
             return nearest_shares(self.value)
+        if method != "likelihood":
+            raise CountsError(f"the method is 'expected', 'nearest' or 'likelihood', not {method!r}.")
         silent = None if self.joint == "exclusive" else [self.objects - self.counts]
         return likelihood_shares([self.counts], [self.support], silent)
 
