@@ -28,7 +28,7 @@ def expected_shares(value: Floats, variance: Floats) -> Floats:
     Where noise is small nothing is left to expect, and these are the nearest shares to the estimates. Where noise is
     all there is, no estimate stands out, and the shares are nearly equal. Nothing has to be chosen.
 
-    Claim: never far behind the better of its rivals, mostly ahead of both; docs/consistent.md.
+    Claim: mostly ahead of its rivals, and where not; docs/consistent.md.
     """
     if len(value) == 1:
         return np.ones(1)
