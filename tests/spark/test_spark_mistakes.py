@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import relaxdp as rx
 from relaxdp.cli.spark import SparkPlace
-from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError
+from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError, UnknownColumnError
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
@@ -133,3 +134,23 @@ def test_reports_are_no_truth_and_a_folder_is_not_written_over(spark: Any, place
     found.table = SparkInput(spark, str(place / "out"))
     with pytest.raises(DescriptionError, match="'x' of 'out' was released by relaxdp"):
         found.work(request, None)(threads=1, progress=None)
+
+
+def test_the_names_of_a_frame_may_be_data_and_those_of_a_file_may_not(spark: Any, place: Path) -> None:
+    """A frame that was read from a table without a header is called by its first row."""
+    key = rx.Key.load(place / "key")
+    options: dict[str, Any] = {"id": "id", "epsilon": 60, "key": key, "release": "in", "ledger": None}
+    with pytest.raises(UnknownColumnError) as caught:
+        rx.release(spark.createDataFrame([(1, "true")], ["idd", "x-positive"]), {"x": ANSWERS}, **options)
+    assert caught.value.message.startswith("the table has no column 'id'. It has 2 columns, whose names are not shown")
+    frame = spark.createDataFrame([(1, "true", "true")], ["id", "x", "y"])
+    released = rx.release(frame, {"x": ANSWERS, "y": ANSWERS}, **options)
+    for column in (None, "z"):
+        with pytest.raises(UnknownColumnError) as caught:
+            rx.estimate(released.withColumnRenamed("x", "x-positive"), column)
+        assert "x-positive" not in f"{caught.value!r} {caught.value.fields}"
+    write(["true"])
+    table = SparkInput(spark, str(Path("in.parquet").absolute()))
+    request = replace(request_of(table, "out", values=["true", "false"]), id_column="idd")
+    with pytest.raises(UnknownColumnError, match="Did you mean 'id'"):
+        SparkRelease(table.frame, request, names=table.names)

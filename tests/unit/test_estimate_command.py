@@ -407,6 +407,13 @@ def test_unknown_columns_and_the_nearest_name(tmp_path: Path) -> None:
     assert "are the same answers" in sentence(several, "--column", "region", "--cross", "region")
 
 
+def test_kept_columns_of_a_csv_file_are_not_named(tmp_path: Path) -> None:
+    path = survey(tmp_path / "released.csv", region=pa.array(HOMES))
+    told = sentence(path, "--by", "regoin")
+    assert "has no kept column 'regoin'. It has 3 columns, whose names are not shown" in told
+    assert "region" not in told
+
+
 def test_too_many_groups(tmp_path: Path) -> None:
     path = survey(tmp_path / "released.parquet", other=pa.array(IDS))
     assert "the column 'other' makes more than 1,000 groups." in sentence(path, "--by", "other")

@@ -20,7 +20,14 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.errors import DescriptionError, RangeError, TableFileError, UndeclaredValueError, ValuesError
+from relaxdp.errors import (
+    DescriptionError,
+    RangeError,
+    TableFileError,
+    UndeclaredValueError,
+    UnknownColumnError,
+    ValuesError,
+)
 from relaxdp.ledger.ledger import Ledger
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
@@ -135,3 +142,28 @@ def test_a_query_that_is_stopped() -> None:
     with pytest.raises(KeyboardInterrupt):
         release(long, ANSWERS)
     person.join()
+
+
+@every_kind
+def test_the_names_of_a_frame_without_a_header_are_data(kind: str) -> None:
+    """A frame that was read from such a table is called by its first row, which no refusal may quote."""
+    frame = MAKERS[kind]({"17": [18], "x-positive": ["x-positive"]})
+    with pytest.raises(UnknownColumnError) as caught:
+        release(frame, rx.Categorical(["a", "b"]))
+    assert caught.value.message == (
+        "the table has no column 'id'. It has 2 columns, whose names are not shown: those of a table without a header "
+        "are data. Look at the frame's own list of columns."
+    )
+    released = release(MAKERS[kind]({"id": [17], "x": ["true"], "x-positive": [1]}), ANSWERS, keep=["x-positive"])
+    for question in ({"column": "y"}, {"by": "x-positiv"}):
+        with pytest.raises(UnknownColumnError) as caught:
+            rx.estimate(released, **question)
+        assert "x-positive" not in f"{caught.value!r} {caught.value.fields}"
+
+
+def test_names_of_half_a_letter_are_not_there() -> None:
+    """They have no bytes, so that they name no path; and what Python raises for them quotes the whole name."""
+    frame = pd.DataFrame({"id": [17, 18], "x": ["true", "false"], "positive \ud800": [1, 2], 3: [1, 2]})
+    assert column(release(frame, ANSWERS)) == ["true", "false"]
+    with pytest.raises(UnknownColumnError, match="It has 4 columns"):
+        release(frame, ANSWERS, keep=["positive \ud800"])

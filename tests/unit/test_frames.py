@@ -48,6 +48,7 @@ from relaxdp.errors import (
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
 from relaxdp.table import frame_description, frame_estimate, frame_kinds, frame_release
+from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.counting import count, count_pairs
 from relaxdp.table.engine import Engine
 
@@ -444,7 +445,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], type[RelaxdpError], str
         {"age": [200, *COLUMNS["age"][1:].tolist()]}, {"columns": {"age": AGES}}, RangeError,
         "row 1: the number is not within the range 0 .. 120. Nothing was released.",
     ),
-    "no such column": ({}, {"id": "persons"}, UnknownColumnError, "has no column 'persons'. Did you mean 'person'?"),
+    "no such column": ({}, {"id": "persons"}, UnknownColumnError, "has no column 'persons'. It has 5 columns,"),
     "kept and released": ({}, {"keep": ["diagnosis"]}, UnknownColumnError, "only one of these, and once"),
     "no mechanism": ({}, {"columns": {"diagnosis": VALUES}}, ValuesError, "say what each column can be"),
     "no columns": ({}, {"columns": {}}, ValuesError, "say what each column can be"),
@@ -758,7 +759,7 @@ def test_questions_that_make_no_sense() -> None:
 
 def test_a_frame_takes_the_place_of_a_file() -> None:
     table = made("pyarrow").select(["person"])
-    found = frame_estimate.FrameInput("the frame", ["person", "region"], table)
+    found = frame_estimate.FrameInput("the frame", ColumnNames.of_frame(["person", "region"]), table)
     assert found.schema.names == ["person", "region"]
     assert sum(batch.num_rows for batch in found.batches(["person"])) == ROWS
 

@@ -270,6 +270,28 @@ def test_two_columns_of_one_name_that_nobody_asks_for(place: Path, rows: str) ->
     assert column_of() == ["a", "b"]
 
 
+def test_the_names_of_a_table_without_a_header_are_data(place: Path) -> None:
+    """Not one of them may be said, nor that one of them is near to what was asked for."""
+    (place / "in.csv").write_text(f"17,x-{SECRET}\n18,{SECRET}\n")
+    sentence = (
+        "the table has no column 'x'. It has 2 columns, whose names are not shown: those of a table without a header "
+        "are data. Look at the first line of 'in.csv'."
+    )
+    assert refused("--values", "a,b", source="in.csv") == sentence
+    assert refused("--public-values", source="in.csv") == sentence
+    for names, asked in (("x,idd", "id"), (f"x,id,{SECRET}s", SECRET[:-1])):
+        (place / "in.csv").write_text(f"{names}\na,17,b\n")
+        told = refused("--values", "a,b", "--keep", SECRET[:-1], source="in.csv")
+        assert told.startswith(f"the table has no column {asked!r}. It has {names.count(',') + 1} columns, whose names")
+
+
+def test_the_names_of_a_parquet_file_are_a_schema(place: Path) -> None:
+    pa_parquet.write_table(pa.table({"id": [1], "xy": ["a"]}), "in.parquet")
+    assert refused("--values", "a,b") == "the table has no column 'x'. Did you mean 'xy'?"
+    pa_parquet.write_table(pa.table({"id": [1], "other": ["a"]}), "in.parquet")
+    assert refused("--values", "a,b") == "the table has no column 'x'. It has: 'id', 'other'."
+
+
 def test_an_unknown_column_with_public_values(place: Path) -> None:
     write(["a", "b"])
     pa_parquet.write_table(pa_parquet.read_table("in.parquet").rename_columns(["id", "xx"]), "in.parquet")

@@ -83,7 +83,13 @@ class SparkPlace:
         from relaxdp.table.spark import SparkRelease  # noqa: PLC0415
 
         self._refuse_reports([each.column for each in request.columns])
-        return SparkRelease(self.table.frame, request, worker_key=self._worker_key, partitions=self._partitions)
+        return SparkRelease(
+            self.table.frame,
+            request,
+            names=self.table.names,
+            worker_key=self._worker_key,
+            partitions=self._partitions,
+        )
 
     def _refuse_reports(self, columns: list[str]) -> None:
         """Refuse a released file that lies here: Spark does not show what a Parquet file says about itself."""

@@ -76,12 +76,17 @@ def canonical(value: Any) -> bytes:
 
 def utf8(text: str) -> bytes:
     """Return the UTF-8 bytes of text exactly as given: no normalisation, because its tables change."""
-    if any("\ud800" <= letter <= "\udfff" for letter in text):  # an exception of `encode` would carry the text along
+    if not has_utf8(text):  # an exception of `encode` would carry the text along
         raise ValueError("the text has a lone surrogate, so it has no UTF-8 form")
     encoded = text.encode("utf-8")
     if len(encoded) != len(text) and not is_normalized("NFC", text):
         warn_not_composed()
     return encoded
+
+
+def has_utf8(text: str) -> bool:
+    """Tell whether text can be written in UTF-8: half of a surrogate pair cannot."""
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _integer(value: int) -> bytes:

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from relaxdp.errors import DeriveError, ValuesError
 from relaxdp.front import Mechanism, Numeric, mechanism
+from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.derive import Bins, Nulls, Numbers, Texts, ValueMap, declared_values, is_spelled
-from relaxdp.table.request import ColumnRequest, Derivation, check_column, plain_type
+from relaxdp.table.request import ColumnRequest, Derivation, plain_type
 
 _MOST_PUBLIC = 100_000
 
@@ -22,6 +23,7 @@ class Declarable(Protocol):
     """A table about which something is declared."""
 
     schema: Any
+    names: ColumnNames
 
     def distinct(self, column: str, most: int) -> set[Any]:
         """Return the different values of a column, or more than `most` of them where there are more."""
@@ -52,7 +54,7 @@ class Declaration:
                 f"say what {self.column!r} can be: its values, a range, bins or a map (one of them). Values are not "
                 "read from the data, which would betray them, unless you say that they are public."
             )
-        check_column(table.schema, self.column)
+        table.names.check(self.column)
         derivations: list[Derivation] = []
         made: Mechanism
         if self.range is not None:

@@ -17,6 +17,7 @@ import pyarrow.ipc as pa_ipc
 import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError
+from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.description import METADATA_KEY, FileDescription, description_in
 from relaxdp.table.file_metadata import fill_in, padded, parquet_metadata
 
@@ -91,6 +92,8 @@ class Input:
         with _sentences(path):
             self.schema = self._schema(self._files[0])
             self.rows = self._count()
+        first_line = f"the first line of {str(path)!r}" if self.format is Format.CSV else None
+        self.names = ColumnNames(self.schema.names, first_line)
 
     def _schema(self, file: Path) -> Any:
         if self.format is Format.PARQUET:
@@ -284,7 +287,7 @@ class _sentences:  # noqa: N801 (used as a statement)
             sentence = f"there is no file {str(self._path)!r}."
         elif isinstance(problem, UnicodeDecodeError):
             sentence = f"{str(self._path)!r} is not text in UTF-8."
-        elif isinstance(problem, pa.ArrowException):
+        elif isinstance(problem, pa.ArrowException | csv.Error):
             sentence = (
                 f"{str(self._path)!r} is damaged, cut off or of another kind than its ending says. Nothing was written."
             )

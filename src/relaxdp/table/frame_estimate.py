@@ -14,6 +14,7 @@ from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, Unkno
 from relaxdp.estimate.counts import Method
 from relaxdp.front import Mechanism, Numeric
 from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.counting import count_opened, count_opened_pairs
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import BATCH_ROWS, Format, Input
@@ -27,10 +28,10 @@ from relaxdp.table.row_check import IN_PYTHON, check_rows
 class FrameInput(Input):
     """A frame in the place of a file: the columns that are counted as Arrow has them, and the names of the others."""
 
-    def __init__(self, name: str, names: Sequence[str], table: pa.Table) -> None:
+    def __init__(self, name: str, names: ColumnNames, table: pa.Table) -> None:
         self.path, self.format, self.rows, self._files = Path(name), Format.IPC, table.num_rows, []
-        self._table = table
-        others = [(each, pa.null()) for each in names if each not in table.column_names]
+        self._table, self.names = table, names
+        others = [(each, pa.null()) for each in names.usable if each not in table.column_names]
         self.schema = pa.schema([*table.schema, *(pa.field(*each) for each in others)])
 
     def batches(self, columns: Sequence[str]) -> Generator[Any]:
@@ -121,7 +122,7 @@ def _opened(name: str, native: Any, told: FileDescription | None, wanted: list[s
     table = frame.arrow(list(dict.fromkeys(needed)))
     if look_at_ids:
         _check_ids(name, known, table.column(known.id_column))
-    counted = FrameInput(name, frame.names, table)
+    counted = FrameInput(name, frame.all_names, table)
     return ReleasedFile(Path(name), counted, known, said=[(known, counted)])
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import kind_of
 from relaxdp.errors import ColumnError
+from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.interrupts import is_interrupt
 
 KINDS = "pandas, polars (also lazy), pyarrow tables and DuckDB relations"
@@ -39,8 +40,8 @@ class Frame:
             raise ColumnError(f"a lazy {type(native).__name__} is not a data frame that is known here: {KINDS}.")
         self._native, self._found = native, found
         self._rows: Any = None
-        # Names that are no text (pandas has such) name no path, and are as good as not there.
-        self.names = [name for name in names if isinstance(name, str)]
+        self.all_names = ColumnNames.of_frame(names)
+        self.names = self.all_names.usable
 
     @property
     def index_names(self) -> list[Any]:

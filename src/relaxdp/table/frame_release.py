@@ -94,7 +94,7 @@ def release_frame(native: Any, request: ReleaseRequest, account: Account | None,
     request, keep = replace(request, keep=()), request.keep  # what is kept need not pass through Arrow
     table = frame.arrow(request.input_columns())
     id_type = _id_type(request, table)
-    request.check_columns(table.schema)
+    request.check_kinds(table.schema)
     with way_out(value=VALUE_WAY_OUT, number=NUMBER_WAY_OUT):
         epochs = plan_epochs(request, account, id_type, lambda: _draw(request, table, None, threads)[1])
         names = epoch_names(request.release, epochs)
@@ -125,7 +125,7 @@ def _check_columns(request: ReleaseRequest, frame: Frame) -> None:
             f"{request.id_column!r} is the index, not a column: release frame.reset_index(). Nothing was released.",
             column=request.id_column,
         )
-    request.check_columns(pa.schema([(name, pa.null()) for name in frame.names]))
+    request.check_columns(frame.all_names)
 
 
 def _id_type(request: ReleaseRequest, table: pa.Table) -> str:

@@ -180,7 +180,8 @@ def _compare(request: RapporRequest, last: Path, description: ReportsDescription
 
 def _open(request: RapporRequest) -> tuple[Input, str]:
     table = Input(request.table.source)
-    request.table.check_columns(table.schema)
+    request.table.check_columns(table.names)
+    request.table.check_kinds(table.schema)
     return table, id_type_of(table.schema.field(request.table.id_column).type)
 
 

@@ -71,7 +71,8 @@ def open_table(request: TableRequest) -> tuple[Input, str]:
     """Return the table and the type of its ids, or refuse what cannot be released from it or written."""
     check_ending(request.target)
     table = Input(request.source)
-    request.check_columns(table.schema)
+    request.check_columns(table.names)
+    request.check_kinds(table.schema)
     refuse_reports(table, [each.column for each in request.columns])
     return table, id_type_of(table.schema.field(request.id_column).type)
 

@@ -6,7 +6,6 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +14,7 @@ import pyarrow as pa
 from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, TableFileError, UnknownColumnError
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import epsilon_text
+from relaxdp.table.column_names import nearest
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import Format, Input, files_of, released
 
@@ -85,7 +85,7 @@ class ReleasedFile:
                 "column=."
             )
         if wanted not in names:
-            raise self._unknown(wanted, names, "released column")
+            raise self._no_released(wanted, names)
         return wanted
 
     def pair_names(self, wanted: str | None, cross: str) -> tuple[str | None, str | None]:
@@ -97,7 +97,7 @@ class ReleasedFile:
             first = others[0] if len(others) == 1 else self.released_name(None)
         second = cross if cross in names else None
         if first is None and second is None:
-            raise self._unknown(cross if wanted is None else wanted, names, "released column")
+            raise self._no_released(cross if wanted is None else wanted, names)
         return first, second
 
     def check_kept(self, name: str) -> None:
@@ -111,15 +111,14 @@ class ReleasedFile:
             raise UnknownColumnError(f"{name!r} holds the ids: every object would be a group of its own.")
         if name not in self.table.schema.names:
             kept = set(self.table.schema.names) - {self.description.id_column, *self.description.columns}
-            raise self._unknown(name, sorted(kept), "kept column")
+            hint = self.table.names.hint(name, sorted(kept))
+            raise UnknownColumnError(f"{str(self.path)!r} has no kept column {name!r}.{hint}", column=name)
 
-    def _unknown(self, name: str, names: list[str], what: str) -> UnknownColumnError:
-        near = get_close_matches(name, names, 1)
-        if near:
-            hint = f" Did you mean {near[0]!r}?"
-        else:
-            hint = f" It has: {', '.join(map(repr, names[:12]))}." if names else ""
-        return UnknownColumnError(f"{str(self.path)!r} has no {what} {name!r}.{hint}", column=name)
+    def _no_released(self, name: str, names: list[str]) -> UnknownColumnError:
+        """Return the refusal; the names of a description are what somebody released, and may be shown."""
+        return UnknownColumnError(
+            f"{str(self.path)!r} has no released column {name!r}.{nearest(name, names)}", column=name
+        )
 
     def relation(self, connection: Any, view: str, columns: dict[str, str]) -> str:
         """Return SQL for some columns under other names. DuckDB reads Parquet itself, and what Arrow reads as Arrow."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,11 @@ from relaxdp.encode.numeric import NumericEncoding
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import DeriveError, ObjectIdError, PathNameError, UnknownColumnError, ValuesError
 from relaxdp.front import Mechanism, Numeric
+from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.derive import Nulls, Texts, is_spelled
 from relaxdp.table.description import ColumnDescription, FileDescription
 
 Derivation = Callable[[Any, int], Any]
-# How a table that looks like one column of a strange name is taken apart.
-_MARKS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +86,17 @@ class ReleaseRequest:
         if re.search(r" \(epoch \d+\)$", self.release):
             raise PathNameError("a release's name must not end in '(epoch ...)', which marks a path that was forced.")
 
-    def check_columns(self, schema: Any) -> None:
-        """Refuse names that the table does not have, or twice, and values that cannot be those of their column."""
+    def check_columns(self, names: ColumnNames) -> None:
+        """Refuse names that the table does not have, or twice."""
         released = [request.column for request in self.columns]
         for name in (self.id_column, *released, *self.keep):
-            check_column(schema, name)
+            names.check(name)
         repeated = {name for name in (self.id_column, *released, *self.keep) if [*released, *self.keep].count(name) > 1}
         if repeated or self.id_column in (*released, *self.keep):
             raise UnknownColumnError("a column can be the id, released or kept, but only one of these, and once.")
+
+    def check_kinds(self, schema: Any) -> None:
+        """Refuse values that cannot be those of their column."""
         for request in self.columns:
             request.check_kind(schema.field(request.column).type)
 
@@ -130,28 +131,6 @@ class ReleaseRequest:
                 options=encoding.options,
             )
         return FileDescription(self.id_column, columns)
-
-
-def check_column(schema: Any, name: str) -> None:
-    """Refuse a name that the table does not have, and suggest the nearest; or one that it has twice."""
-    times = schema.names.count(name)
-    if times > 1:
-        raise UnknownColumnError(
-            f"the table has {times} columns named {name!r}: give them different names. Nothing was released.",
-            column=name,
-        )
-    if times:
-        return
-    mark = next((mark for mark in _MARKS if len(schema.names) == 1 and mark in schema.names[0]), None)
-    if mark is not None:
-        raise UnknownColumnError(
-            f"the table has no column {name!r}: its fields seem to be separated by {_MARKS[mark]}, and must be "
-            "separated by commas. Nothing was released.",
-            column=name,
-        )
-    near = get_close_matches(name, schema.names, 1)
-    hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(schema.names[:12])}."
-    raise UnknownColumnError(f"the table has no column {name!r}.{hint}", column=name)
 
 
 def _is_date(value: object) -> bool:

@@ -18,6 +18,7 @@ from relaxdp.draw.private_file import sync_folder
 from relaxdp.errors import KeyFileError, OptionError, TableChangedError
 from relaxdp.ledger.ledger import Charge
 from relaxdp.table.charging import Account, charge, entries, epoch_names, plan_epochs, quote
+from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.derive import way_out
 from relaxdp.table.description import METADATA_KEY, FileDescription
 from relaxdp.table.fingerprint import add_texts
@@ -39,6 +40,7 @@ class SparkInput:
         with spark_sentences():
             self.frame = session.read.parquet(source)
         self.schema = _arrow_schema(self.frame)
+        self.names = ColumnNames(self.schema.names)
 
     def distinct(self, column: str, most: int) -> set[Any]:
         """Return the different values, or more than `most` of them where there are more."""
@@ -51,9 +53,18 @@ class SparkRelease:
     """One request on one Spark data frame."""
 
     def __init__(
-        self, frame: Any, request: ReleaseRequest, *, worker_key: str | None = None, partitions: int | None = None
+        self,
+        frame: Any,
+        request: ReleaseRequest,
+        *,
+        names: ColumnNames | None = None,
+        worker_key: str | None = None,
+        partitions: int | None = None,
     ) -> None:
-        """Release `frame`; its workers read the key from `worker_key`, by default where the driver read it."""
+        """Release `frame`; its workers read the key from `worker_key`, by default where the driver read it.
+
+        `names` are those of its columns where they are known to be names, and not the first row of a table.
+        """
         source = worker_key or request.key.source
         if source is None:
             raise KeyFileError(
@@ -63,7 +74,8 @@ class SparkRelease:
         self._frame, self._request = frame, request
         self._key_file, self._partitions = str(source), partitions
         self.schema = _arrow_schema(frame)
-        request.check_columns(self.schema)
+        request.check_columns(names or ColumnNames.of_frame(self.schema.names))
+        request.check_kinds(self.schema)
         refuse_released_frame(frame, request)
         self.id_type = id_type_of(self.schema.field(request.id_column).type)
 

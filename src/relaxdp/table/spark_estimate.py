@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import CountsError, DescriptionError, UnknownColumnError
 from relaxdp.estimate.counts import Counts, Method
+from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.description import METADATA_KEY, FileDescription, described_columns
 from relaxdp.table.packed_counting import count_reports, split
 from relaxdp.table.released_files import Axis, axis_of
@@ -45,8 +46,11 @@ class SparkReleased:
         names = [each for each in self.description.columns if each in self.frame.columns]
         if wanted is None and len(names) == 1:
             return names[0]
+        if wanted is None:
+            raise UnknownColumnError(f"{self.path} has {len(names)} released columns: pick one with column=.")
         if wanted not in names:
-            raise UnknownColumnError(f"{self.path} has these released columns: {', '.join(names) or 'none'}. Pick one.")
+            hint = ColumnNames.of_frame(self.frame.columns).hint(wanted, names)
+            raise UnknownColumnError(f"{self.path} has no released column {wanted!r}.{hint}", column=wanted)
         return wanted
 
 
