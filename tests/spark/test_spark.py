@@ -167,6 +167,34 @@ def test_a_frame_comes_back_and_describes_itself(spark: Any, place: Path, local:
             SparkRelease(spark.read.parquet(str(request.source)), request).to_frame(account)
 
 
+def test_what_the_fields_of_a_kept_column_say_does_not_go_along(spark: Any, place: Path) -> None:
+    """Spark keeps metadata of every field, at any depth, and writes it into its files."""
+    from pyspark.sql import types  # noqa: PLC0415
+
+    note = {"comment": "a secret note"}
+    inner = types.StructType([types.StructField("town", types.StringType(), metadata=note)])
+    homes = types.MapType(types.StringType(), types.ArrayType(inner))
+    fields = [
+        types.StructField("person", types.LongType(), metadata=note),
+        types.StructField("diagnosis", types.StringType(), metadata=note),
+        types.StructField("homes", types.StructType([types.StructField("all", homes, metadata=note)]), metadata=note),
+    ]
+    rows = [(2, "flu", ({"first": [("north",)]},)), (1, "flu", None)]
+    frame = spark.createDataFrame(rows, types.StructType(fields))
+    request = replace(request_of(place, "out"), columns=request_of(place, "out").columns[:1], keep=["homes"])
+    released_frame = SparkRelease(frame, request, partitions=1).to_frame(None)
+    assert [row.asDict(recursive=True)["homes"] for row in sorted(released_frame.collect())] == [
+        None,
+        {"all": {"first": [{"town": "north"}]}},
+    ]
+    assert "a secret note" not in released_frame.schema.json()
+    SparkRelease(frame, request, partitions=1).to_folder(request.target, None)
+    (part,) = request.target.glob("*.parquet")
+    kept = pa_parquet.read_schema(part).field("homes")
+    assert "a secret note" not in pa.schema([kept]).to_string(truncate_metadata=False)
+    assert pa_parquet.read_table(part)["homes"].to_pylist() == [None, {"all": [("first", [{"town": "north"}])]}]
+
+
 def test_what_is_refused_is_not_charged(spark: Any, place: Path) -> None:
     ids = np.arange(ROWS)
     ids[[3, 19_000]] = 7_777  # the same id, far apart

@@ -191,6 +191,66 @@ def test_nothing_else_of_the_input_goes_along() -> None:
     )
 
 
+def nested(kind: str) -> Any:
+    """A frame whose region stands in a list in a struct, with a dictionary and metadata that name a secret."""
+    names = ["north", "south", SECRET]
+    home = pa.DictionaryArray.from_arrays(pa.array((COLUMNS["region"] == "south").astype(np.int8)), names)
+    homes = pa.ListArray.from_arrays(np.arange(ROWS + 1, dtype=np.int32), home)
+    column = pa.StructArray.from_arrays([homes], fields=[pa.field("homes", homes.type, metadata={"note": SECRET})])
+    table = made("pyarrow").append_column("home", column)
+    if kind == "duckdb":
+        connection = duckdb.connect()
+        listed = ", ".join(f"'{name}'" for name in names)
+        return connection.from_arrow(made("pyarrow")).project(
+            f"*, {{'homes': [CAST(region AS ENUM ({listed}))]}} AS home"
+        )
+    if kind == "pandas":
+        frame = made("pandas")
+        frame["home"] = pd.arrays.ArrowExtensionArray(pa.chunked_array([column]))
+        return frame
+    if kind == "pyarrow":
+        return table
+    kept = pl.struct(homes=pl.concat_list(pl.col("region").cast(pl.Enum(names)))).alias("home")
+    return made(kind).with_columns(kept)
+
+
+@every_kind
+def test_nothing_goes_along_inside_of_a_kept_column(kind: str) -> None:
+    released = release(nested(kind), keep=["home"])
+    assert [home["homes"] for home in content(released)["home"]] == [[home] for home in COLUMNS["region"][ORDER]]
+    assert SECRET not in kinds_of(released)
+    assert "dictionary" not in kinds_of(released)
+
+
+def kinds_of(frame: Any) -> str:
+    """Everything that the type of the kept column says."""
+    if isinstance(frame, pd.DataFrame):
+        return pa.schema([("home", frame["home"].dtype.pyarrow_dtype)]).to_string()  # type: ignore[union-attr]
+    if isinstance(frame, pa.Table):
+        return pa.schema([frame.schema.field("home")]).to_string()
+    if isinstance(frame, pl.LazyFrame | pl.DataFrame):
+        return str(frame.lazy().collect_schema()["home"])
+    return str(frame.types)
+
+
+def test_what_an_extension_of_polars_says_does_not_go_along() -> None:
+    kept = pl.Series("region", COLUMNS["region"].tolist()).ext.to(pl.Extension("a.name", pl.String, SECRET))
+    released = release(made("polars").with_columns(kept), keep=["region"])
+    assert released["region"].dtype == pl.String
+    assert released["region"].to_list() == COLUMNS["region"][ORDER].tolist()
+
+
+def test_objects_that_carry_more_than_they_show_are_not_kept() -> None:
+    frame = made("pandas")
+    frame["home"] = [pd.Categorical([home], categories=["north", "south", SECRET]) for home in COLUMNS["region"]]
+    with pytest.raises(ColumnError, match="a kept column holds Python objects"):
+        release(frame, keep=["home"])
+    frame["home"] = [{"at": [home, None, 1.5]} for home in COLUMNS["region"]]
+    assert release(frame, keep=["home"])["home"].tolist() == [
+        {"at": [home, None, 1.5]} for home in COLUMNS["region"][ORDER]
+    ]
+
+
 @every_kind
 def test_no_rows(kind: str) -> None:
     table = made("pyarrow").slice(0, 0)

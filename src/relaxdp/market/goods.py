@@ -23,7 +23,7 @@ from relaxdp.law.bridge import NOISE
 from relaxdp.law.threshold import ONE
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import BATCH_ROWS, Format, Input, Output
-from relaxdp.table.request import plain
+from relaxdp.table.plain import plain
 
 MOST_OBJECTS = 50_000_000
 MOST_BYTES = 2 << 30

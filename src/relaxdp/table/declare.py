@@ -14,7 +14,8 @@ from relaxdp.errors import DeriveError, ValuesError
 from relaxdp.front import Mechanism, Numeric, mechanism
 from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.derive import Bins, Nulls, Numbers, Texts, ValueMap, declared_values, is_spelled
-from relaxdp.table.request import ColumnRequest, Derivation, plain_type
+from relaxdp.table.plain import plain_type
+from relaxdp.table.request import ColumnRequest, Derivation
 
 _MOST_PUBLIC = 100_000
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-import pyarrow as pa
-
 from relaxdp.encode.release import release_reports
 from relaxdp.table.fingerprint import Fingerprint
 from relaxdp.table.order import IdOrder
-from relaxdp.table.request import ColumnRequest, ReleaseRequest, plain
+from relaxdp.table.plain import plain, plain_batch
+from relaxdp.table.request import ColumnRequest, ReleaseRequest
 
 Progress = Callable[[int], None]
 
@@ -63,7 +62,7 @@ class Engine:
         for each, name, fingerprint in zip(self._request.columns, self._names, self.fingerprints, strict=True):
             columns.append(self._column(each, name, fingerprint, batch.column(each.column), ids, first_row))
         columns += [plain(batch.column(name)) for name in self._request.keep]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        return plain_batch(columns, self.schema)
 
     def _column(
         self, each: ColumnRequest, name: str, fingerprint: Fingerprint, column: Any, ids: Any, first_row: int

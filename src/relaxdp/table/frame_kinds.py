@@ -1,14 +1,17 @@
 """Data frames of every kind: read once, as Arrow columns, and given back as the kind that they were.
 
 Narwhals knows the kinds. What it leaves to us: columns of Python objects, whose kind must be exact; UUIDs of DuckDB,
-which its Arrow form writes as text; and that no index, attribute or dictionary of the input goes along.
+which its Arrow form writes as text; and that no index, attribute, dictionary or metadata of the input goes along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from math import isnan
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +21,11 @@ from relaxdp.draw.canonical import kind_of
 from relaxdp.errors import ColumnError
 from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.interrupts import is_interrupt
+from relaxdp.table.plain import is_plain, plain
 
+_VALUES = {
+    bool, int, float, complex, str, bytes, type(None), Decimal, UUID, date, datetime, time, timedelta,
+}  # fmt: skip
 KINDS = "pandas, polars (also lazy), pyarrow tables and DuckDB relations"
 
 
@@ -87,28 +94,27 @@ class Frame:
 
         Rows are copied even where their order is right: what is given out shares no memory with what is not.
         """
-        result = quietly(lambda: self._released(order, kept, reports, names))
+        rows = self._rows.select(*kept)
+        if not all(_are_values(each.to_list()) for each in rows.iter_columns() if _is_objects(each)):
+            raise ColumnError(
+                "a kept column holds Python objects that may carry more than they show: keep text, numbers or dates "
+                "that are made of them. Nothing was released."
+            )
+        result = quietly(lambda: self._released(rows, order, reports, names))
         if result is None:
             raise ColumnError("a kept column is of a type that cannot be put into another order. Nothing was released.")
         return result
 
-    def _released(self, order: NDArray[np.int64], kept: Sequence[str], reports: pa.Table, names: Sequence[str]) -> Any:
+    def _released(self, rows: Any, order: NDArray[np.int64], reports: pa.Table, names: Sequence[str]) -> Any:
         import narwhals as nw  # noqa: PLC0415
 
-        rows = nw.maybe_reset_index(self._rows.select(*kept)[order])
-        plain = [self._decoded(rows.get_column(name)) for name in kept if _is_coded(rows.get_column(name))]
+        stripped = [_stripped(each) for each in rows.iter_columns() if not _is_plain(each)]
+        rows = nw.maybe_reset_index(rows.with_columns(*stripped)[order])
         drawn = nw.from_arrow(reports.take(order), backend=rows.implementation)
-        result = nw.concat([rows.with_columns(*plain), drawn], how="horizontal").select(*names).to_native()
+        result = nw.concat([rows, drawn], how="horizontal").select(*names).to_native()
         if self.is_duckdb:
             return _relation(self._native, result)
         return result.lazy() if self.is_lazy else result
-
-    @staticmethod
-    def _decoded(series: Any) -> Any:
-        import narwhals as nw  # noqa: PLC0415
-
-        table = pa.table({series.name: _undone(_arrow(series))})
-        return nw.from_arrow(table, backend=series.implementation).get_column(series.name)
 
 
 def quietly(work: Callable[[], Any]) -> Any | None:
@@ -127,10 +133,9 @@ def quietly(work: Callable[[], Any]) -> Any | None:
 
 
 def _arrow(series: Any) -> pa.ChunkedArray | None:
-    import narwhals as nw  # noqa: PLC0415
 
     native = series.to_native()
-    if series.dtype == nw.Object or str(getattr(native, "dtype", "")) == "object":
+    if _is_objects(series):
         array = _objects(series.to_list())
     else:
         array = native if isinstance(native, pa.ChunkedArray) else series.to_arrow()
@@ -166,23 +171,56 @@ def _objects(items: list[Any]) -> pa.Array | None:
     return pa.array(items, from_pandas=True)
 
 
+def _is_objects(series: Any) -> bool:
+    import narwhals as nw  # noqa: PLC0415
+
+    return bool(series.dtype == nw.Object or str(getattr(series.to_native(), "dtype", "")) == "object")
+
+
+def _are_values(items: Iterable[Any]) -> bool:
+    """Tell whether Python objects are values and nothing else: others have attributes, or categories."""
+    examples: dict[type, Any] = {}
+    for item in items:
+        if isinstance(item, list | tuple | set | frozenset | dict | np.ndarray):
+            inside = [*item.keys(), *item.values()] if isinstance(item, dict) else list(item)
+            if type(item).__module__ not in ("builtins", "numpy") or not _are_values(inside):
+                return False
+        else:
+            examples[type(item)] = item
+    return all(
+        kind in _VALUES or isinstance(item, np.generic) or kind.__module__.startswith("pandas._libs")
+        for kind, item in examples.items()
+    )
+
+
 def _is_missing(item: Any) -> bool:
     if item is None or type(item).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(item, float) and isnan(item)
 
 
-def _is_coded(series: Any) -> bool:
+def _is_plain(series: Any) -> bool:
+    """Tell whether a column carries nothing along but its values; pandas has types of its own, which do not."""
     import narwhals as nw  # noqa: PLC0415
 
-    return series.dtype in (nw.Categorical, nw.Enum)
+    if series.implementation.is_pandas() and not hasattr(series.to_native().dtype, "pyarrow_dtype"):
+        return bool(series.dtype not in (nw.Categorical, nw.Enum))
+    if _is_objects(series):
+        return True
+    # With its field, where polars puts what an extension says.
+    field = pa.schema(series.head(0).to_frame().to_arrow().schema).field(0)
+    return not field.metadata and is_plain(field.type)
 
 
-def _undone(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column without its dictionary, which may name values of people who are not here."""
-    if not pa.types.is_dictionary(column.type):
-        return column
-    return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
+def _stripped(series: Any) -> Any:
+    import narwhals as nw  # noqa: PLC0415
+
+    column, native = plain(_arrow(series)), series.to_native()
+    if hasattr(native, "iloc") and hasattr(native.dtype, "pyarrow_dtype"):
+        made = type(native)(type(native.array)(column), index=native.index, name=series.name)
+        return nw.from_native(made, series_only=True)
+    table = pa.table({series.name: column})
+    return nw.from_arrow(table, backend=series.implementation).get_column(series.name)
 
 
 # DuckDB.

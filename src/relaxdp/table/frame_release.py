@@ -27,8 +27,9 @@ from relaxdp.table.formats import BATCH_ROWS
 from relaxdp.table.frame_description import describe, said_by
 from relaxdp.table.frame_kinds import Frame
 from relaxdp.table.order import IdOrder, NotAscendingError
+from relaxdp.table.plain import plain_type
 from relaxdp.table.refusals import no_truth, refuse_rowless, reports_among
-from relaxdp.table.request import ColumnRequest, ReleaseRequest, id_type_of, plain_type
+from relaxdp.table.request import ColumnRequest, ReleaseRequest, id_type_of
 
 VALUE_WAY_OUT = "fillna (fill_null in polars) makes it a value, which must be declared."
 NUMBER_WAY_OUT = "Classes of numbers are declared values, and can have one for what is missing."

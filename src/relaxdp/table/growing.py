@@ -26,7 +26,8 @@ from relaxdp.ledger.subject import Subject
 from relaxdp.table.charging import path_states
 from relaxdp.table.fingerprint import Fingerprint
 from relaxdp.table.formats import Input
-from relaxdp.table.request import TableRequest, plain
+from relaxdp.table.plain import plain
+from relaxdp.table.request import TableRequest
 from relaxdp.table.tags import TagWriter, digest_of, merge
 
 _WORK = ".unfinished"

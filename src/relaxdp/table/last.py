@@ -17,8 +17,6 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from relaxdp.draw.bridge_arrays import fresh_bridges
 from relaxdp.draw.entropy import Entropy, SystemEntropy
 from relaxdp.draw.private_file import sync_folder
@@ -38,8 +36,9 @@ from relaxdp.table.formats import Input
 from relaxdp.table.old_reports import OldReports
 from relaxdp.table.order import counted_by_id
 from relaxdp.table.pairs import in_order, paired
+from relaxdp.table.plain import plain, plain_batch
 from relaxdp.table.release import Outcome, Progress, finish, open_table, progress_of, refuse_other, write_rows
-from relaxdp.table.request import TableRequest, plain
+from relaxdp.table.request import TableRequest
 from relaxdp.table.temporary import aside, kept_aside, sweep_kept
 
 _DIGEST = re.compile(r"sha256 ([0-9a-f]{64})$")
@@ -226,7 +225,7 @@ def _relaxed(
         )
         columns = [ids, encoding.column(codes[:, None])]
         columns += [plain(batch.column(name)) for name in request.keep]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        yield plain_batch(columns, schema)
         first_row += batch.num_rows
         advance(batch.num_rows)
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from relaxdp.errors import ObjectIdError, RelaxdpError, TableFileError
 from relaxdp.table.formats import BATCH_ROWS, Format, Input, files_of
 from relaxdp.table.interrupts import interruptible
+from relaxdp.table.plain import plain, plain_type
 
 _MEMORY = "600MB"
 _ROW = re.compile(r"row [0-9,]+(?=: )")
@@ -62,7 +63,7 @@ class IdOrder:
         if ids.null_count:
             row = self._rows + pc.index(pc.is_null(ids), True).as_py() + 1
             raise ObjectIdError(f"row {row:,}: the id is missing. Nothing was released.", row=row)
-        ids = getattr(ids, "storage", ids)  # UUIDs are ordered by their bytes
+        ids = _stored(ids)  # UUIDs are ordered by their bytes
         first = ids[0]
         try:
             rises = self._last is None or pc.less(self._last, first).as_py()
@@ -112,14 +113,16 @@ def _relation(connection: Any, table: Input, columns: list[str]) -> str:
     folded = [name.casefold() for name in table.schema.names]
     kinds = [table.schema.field(name).type for name in columns]
     extended = any(isinstance(kind, pa.BaseExtensionType) for kind in kinds)
-    plain = not extended and len(set(folded)) == len(folded) and not set("*?[{") & set("".join(files))
-    if table.format is Format.PARQUET and plain:
+    readable = not extended and len(set(folded)) == len(folded) and not set("*?[{") & set("".join(files))
+    if table.format is Format.PARQUET and readable:
         names = ", ".join(f"{_quoted(name)} AS c{place}" for place, name in enumerate(columns))
         listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
         return f"(SELECT {names} FROM read_parquet([{listed}], hive_partitioning = false))"  # noqa: S608
+    # Plain, because DuckDB takes the numbers of some dictionaries for the values.
+    kinds = [plain_type(kind) for kind in kinds]
     schema = pa.schema([(f"c{place}", getattr(kind, "storage_type", kind)) for place, kind in enumerate(kinds)])
     batches = (
-        pa.RecordBatch.from_arrays([getattr(column, "storage", column) for column in each.columns], schema=schema)
+        pa.RecordBatch.from_arrays([_stored(plain(column)) for column in each.columns], schema=schema)
         for each in _selected(table, columns)
     )
     connection.register("relaxdp_input", pa.RecordBatchReader.from_batches(schema, batches))
@@ -129,11 +132,15 @@ def _relation(connection: Any, table: Input, columns: list[str]) -> str:
 def _as_it_was(batch: Any, schema: Any) -> Any:
     """Return columns of extended types as what they were: DuckDB would make text of a UUID, which is another id."""
     for place, name in enumerate(batch.schema.names):
-        kind = schema.field(name).type
+        kind = plain_type(schema.field(name).type)
         if isinstance(kind, pa.BaseExtensionType):
             storage = batch.column(place).cast(kind.storage_type)
             batch = batch.set_column(place, name, pa.ExtensionArray.from_storage(kind, storage))
     return batch
+
+
+def _stored(column: Any) -> Any:
+    return getattr(column, "storage", column)
 
 
 def _selected(table: Input, columns: list[str]) -> Generator[Any]:

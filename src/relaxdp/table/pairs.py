@@ -11,7 +11,7 @@ import pyarrow as pa
 from relaxdp.errors import TableFileError
 from relaxdp.table.formats import Input
 from relaxdp.table.order import IdOrder, NotAscendingError, repeated_id, sorted_batches
-from relaxdp.table.request import plain
+from relaxdp.table.plain import plain
 
 _OTHERS = (
     "the last reports are of other ids than the table: both must have the same ids, each of them once. "

@@ -30,9 +30,10 @@ from relaxdp.table.fingerprint import Fingerprint
 from relaxdp.table.formats import Format, Input, format_of
 from relaxdp.table.order import IdOrder, NotAscendingError, counted_by_id, repeated_id
 from relaxdp.table.pairs import in_order, paired
+from relaxdp.table.plain import plain, plain_type
 from relaxdp.table.rappor_reports import CLIENT, COHORT, REPORT, ReportsDescription, bits_of_reports
 from relaxdp.table.release import Outcome, finish, refuse_other, write_rows
-from relaxdp.table.request import ColumnRequest, TableRequest, id_type_of, plain, plain_type
+from relaxdp.table.request import ColumnRequest, TableRequest, id_type_of
 from relaxdp.table.temporary import aside
 
 Progress = Callable[[int, int | None], None]

@@ -21,6 +21,7 @@ from relaxdp.front import Mechanism, Numeric
 from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.derive import Nulls, Texts, is_spelled
 from relaxdp.table.description import ColumnDescription, FileDescription
+from relaxdp.table.plain import plain_type
 
 Derivation = Callable[[Any, int], Any]
 
@@ -153,16 +154,6 @@ class TableRequest(ReleaseRequest):
 
     source: Path
     target: Path
-
-
-def plain_type(kind: Any) -> Any:
-    """Return a type without a dictionary: the input's dictionary may name values of people who are not here."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def plain(column: Any) -> Any:
-    """Return a column without its dictionary."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def id_type_of(kind: Any) -> str:

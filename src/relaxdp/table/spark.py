@@ -23,9 +23,10 @@ from relaxdp.table.derive import way_out
 from relaxdp.table.description import METADATA_KEY, FileDescription
 from relaxdp.table.fingerprint import add_texts
 from relaxdp.table.frame_release import NUMBER_WAY_OUT, VALUE_WAY_OUT, refuse_released_frame
+from relaxdp.table.plain import plain_type
 from relaxdp.table.refusals import refuse_rowless, refuse_taken
 from relaxdp.table.release import Outcome, Progress
-from relaxdp.table.request import ReleaseRequest, id_type_of, plain_type
+from relaxdp.table.request import ReleaseRequest, id_type_of
 from relaxdp.table.spark_session import spark_sentences, watched
 from relaxdp.table.spark_worker import SparkTask, Summary, file_and_summary, rows_and_summary, summary_alone
 from relaxdp.table.temporary import aside_folder, put_in_place

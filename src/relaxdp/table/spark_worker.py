@@ -26,7 +26,8 @@ from relaxdp.table.description import FileDescription
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import Format, Output
 from relaxdp.table.order import NotAscendingError, repeated_id
-from relaxdp.table.request import ColumnRequest, ReleaseRequest, plain
+from relaxdp.table.plain import plain
+from relaxdp.table.request import ColumnRequest, ReleaseRequest
 
 BATCH_ROWS = 1 << 16
 

@@ -1,0 +1,110 @@
+"""Columns that leave as they are, without what their type carries along: dictionaries and metadata, at any depth.
+
+A dictionary names the values of people who are not here, and the order of its entries can tell the truths of those who
+are; metadata of a field inside a struct, or of an extension, may say anything. What is left are the values of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from relaxdp.errors import ColumnError
+
+# Extensions that say nothing but their name, or a word of a fixed list.
+_KNOWN = ("arrow.uuid", "arrow.json", "arrow.bool8", "pandas.interval", "pandas.period")
+
+
+def plain_type(kind: Any) -> Any:
+    """Return the type of a column that `plain` has been through."""
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind if kind.extension_name in _KNOWN else plain_type(kind.storage_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, plain_type(each.type)) for each in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(plain_type(kind.value_type), kind.list_size)
+    if pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind):
+        return pa.large_list(plain_type(kind.value_type))
+    if pa.types.is_list(kind) or pa.types.is_list_view(kind):
+        return pa.list_(plain_type(kind.value_type))
+    if pa.types.is_union(kind) and not all(is_plain(each.type) and not each.metadata for each in kind):
+        raise ColumnError(
+            "a column of a union type has dictionaries or metadata that cannot be taken out. Nothing was released."
+        )
+    return kind
+
+
+def plain(column: Any) -> Any:
+    """Return a column with the same values, and without anything else that its type carries."""
+    if is_plain(column.type):
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([plain(chunk) for chunk in column.chunks], plain_type(column.type))
+    return _rebuilt(column)
+
+
+def plain_batch(columns: Sequence[Any], schema: Any) -> Any:
+    """Return a batch of columns that are plain, each as its type in the schema: a sort may give it another one."""
+    try:
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    except pa.ArrowException:
+        pass
+    raise ColumnError("a kept column is of a type that does not survive a sort. Nothing was released.")  # no context
+
+
+def is_plain(kind: Any) -> bool:
+    """Tell whether a type carries nothing along."""
+    return bool(kind.equals(plain_type(kind), check_metadata=True))
+
+
+def _rebuilt(column: Any) -> Any:
+    kind, plain_kind = column.type, plain_type(column.type)
+    if pa.types.is_dictionary(kind):
+        return plain(column.dictionary_decode())
+    if pa.types.is_run_end_encoded(kind):
+        return plain(pc.run_end_decode(column))
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain(column.storage)
+    if pa.types.is_struct(kind):
+        # Flattened, so that nothing stays in a field where the whole struct is missing.
+        children = [plain(child) for child in column.flatten()]
+        return pa.StructArray.from_arrays(children, fields=list(plain_kind), mask=column.is_null())
+    if pa.types.is_fixed_size_list(kind):
+        values = plain(column.flatten()).take(_places(column, kind.list_size))
+        return pa.FixedSizeListArray.from_arrays(values, type=plain_kind, mask=column.is_null())
+    if pa.types.is_map(kind):
+        return _rebuilt_map(column)
+    lengths = pc.fill_null(pc.list_value_length(column), 0)
+    made = pa.LargeListArray if pa.types.is_large_list(plain_kind) else pa.ListArray
+    return made.from_arrays(_offsets(lengths), plain(column.flatten()), type=plain_kind, mask=column.is_null())
+
+
+def _rebuilt_map(column: Any) -> Any:
+    """Return a map anew. Arrow flattens lists by itself, but not maps: entries of one that is missing stay behind."""
+    offsets, there = np.asarray(column.offsets), column.is_valid().to_numpy(zero_copy_only=False)
+    chosen = pa.array(np.repeat(there, np.diff(offsets)))
+    keys, items = (
+        plain(each[offsets[0] : offsets[-1]].filter(chosen)) if len(column) else plain(each[:0])
+        for each in (column.keys, column.items)
+    )
+    return pa.MapArray.from_arrays(
+        _offsets(np.diff(offsets) * there), keys, items, type=plain_type(column.type), mask=column.is_null()
+    )
+
+
+def _offsets(lengths: Any) -> Any:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _places(column: Any, size: int) -> Any:
+    """Return where each element of lists of one size stands among those of the lists that are not missing."""
+    there = np.repeat(column.is_valid().to_numpy(zero_copy_only=False), size)
+    return pa.array(np.cumsum(there) - 1, mask=~there)

@@ -1,0 +1,134 @@
+"""Kept columns leave with their values alone: no dictionary and no metadata, at any depth, in every kind of file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc as pa_ipc
+import pyarrow.parquet as pa_parquet
+import pytest
+
+import relaxdp as rx
+from relaxdp.errors import ColumnError
+from relaxdp.law.epsilon import as_epsilon
+from relaxdp.table.plain import plain, plain_type
+from relaxdp.table.release import release_table
+from relaxdp.table.request import ColumnRequest, TableRequest
+
+NOTE = "secret-note"
+IDS = {"in order": [1, 2, 3], "in another order": [3, 1, 2]}
+CODED = pa.DictionaryArray.from_arrays(pa.array([2, None, 1], pa.int32()), pa.array([NOTE, "b", "a"]))
+STRUCT = pa.StructArray.from_arrays(
+    [CODED, pa.array([1, 2, 3])],
+    fields=[pa.field("n", CODED.type, metadata={"note": NOTE}), pa.field("m", pa.int64(), metadata={"note": NOTE})],
+    mask=pa.array([False, False, True]),
+)
+TENSOR = pa.fixed_shape_tensor(pa.int32(), [1], dim_names=[NOTE])
+COLUMNS: dict[str, Any] = {
+    "dictionary": CODED,
+    "struct": STRUCT,
+    "metadata alone": pa.StructArray.from_arrays(
+        [pa.array([1, 2, 3])], fields=[pa.field("m", pa.int64(), metadata={"note": NOTE})]
+    ),
+    "list": pa.ListArray.from_arrays([0, 2, 2, 3], CODED, mask=pa.array([False, True, False])),
+    "large list of structs": pa.LargeListArray.from_arrays([0, 2, 2, 3], STRUCT),
+    "view of a list": pa.ListViewArray.from_arrays([0, 1, 0], [1, 2, 0], CODED),
+    "list of one size": pa.FixedSizeListArray.from_arrays(pa.concat_arrays([CODED, CODED]), 2),
+    "map": pa.MapArray.from_arrays([0, 1, 1, 3], pa.array(["p", "q", "r"]).dictionary_encode(), CODED),
+    "dictionary of structs": pa.DictionaryArray.from_arrays([1, None, 1], STRUCT),
+    "runs": pa.RunEndEncodedArray.from_arrays([2, 3], CODED.dictionary_decode()[1:]),
+}
+
+NOT_IN_PARQUET = ("dictionary of structs", "runs")
+FILES = [(name, ending) for name in COLUMNS for ending in ("parquet", "arrow")[name in NOT_IN_PARQUET :]]
+
+
+def carried(kind: Any) -> list[Any]:
+    """What a type carries along, at any depth."""
+    found = ["dictionary"] if pa.types.is_dictionary(kind) else []
+    for place in range(kind.num_fields):
+        found += [kind.field(place).metadata] if kind.field(place).metadata else []
+        found += carried(kind.field(place).type)
+    return found
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_the_same_values_and_nothing_else(name: str) -> None:
+    column = COLUMNS[name]
+    for part in (column, column[1:], column[:0], pa.chunked_array([column[:1], column[1:]])):
+        found = plain(part)
+        found.validate(full=True)
+        assert found.to_pylist() == part.to_pylist()
+        assert found.type.equals(plain_type(column.type), check_metadata=True)
+        assert carried(found.type) == []
+        assert plain(found) is found
+
+
+def test_nothing_stays_under_what_is_missing() -> None:
+    """Arrow's files hold what a struct, a list or a map held before it was masked."""
+    values = pa.array(["a", NOTE, "b"]).dictionary_encode()
+    mask = pa.array([False, True, False])
+    masked = [
+        pa.StructArray.from_arrays([values], ["n"], mask=mask),
+        pa.ListArray.from_arrays([0, 1, 2, 3], values, mask=mask),
+        pa.FixedSizeListArray.from_arrays(values, 1, mask=mask),
+        pa.MapArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), pa.array(["p", "q", "r"]), values, mask=mask),
+    ]
+    for column in masked:
+        found = plain(column)
+        assert found.to_pylist() == column.to_pylist()
+        assert not any(NOTE.encode() in each.to_pybytes() for each in found.buffers() if each is not None)
+
+
+def test_extensions_and_unions() -> None:
+    tensors = pa.ExtensionArray.from_storage(TENSOR, pa.array([[1], [2]], TENSOR.storage_type))
+    assert plain(tensors).type == pa.list_(pa.int32(), 1)
+    assert plain_type(pa.uuid()) == pa.uuid()
+    assert plain_type(pa.dense_union([pa.field("a", pa.int32())])) == pa.dense_union([pa.field("a", pa.int32())])
+    with pytest.raises(ColumnError, match="union"):
+        plain_type(pa.dense_union([pa.field("a", CODED.type)]))
+
+
+def write(table: Any, path: Path) -> None:
+    if path.suffix == ".parquet":
+        pa_parquet.write_table(table, path)
+        return
+    with pa_ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+def released(place: Path, table: Any, source: str, target: str) -> bytes:
+    write(table, place / source)
+    request = TableRequest(
+        source=place / source, target=place / target, id_column="id",
+        columns=[ColumnRequest("x", rx.Categorical(["a", "b"]))], epsilon=as_epsilon(1),
+        key=rx.Key.from_bytes(bytes(range(32))), release="in", keep=["kept"],
+    )  # fmt: skip
+    release_table(request, None)
+    return (place / target).read_bytes()
+
+
+def read(path: Path) -> Any:
+    return pa_parquet.read_table(path) if path.suffix == ".parquet" else pa_ipc.open_file(path).read_all()
+
+
+@pytest.mark.parametrize("order", IDS)
+@pytest.mark.parametrize(("name", "ending"), FILES)
+def test_a_kept_column_of_a_file(tmp_path: Path, name: str, ending: str, order: str) -> None:
+    ids, column = IDS[order], COLUMNS[name]
+    table = pa.table({"id": ids, "x": ["a", "b", "a"], "kept": column})
+    content = released(tmp_path, table, f"in.{ending}", f"out.{ending}")
+    found = read(tmp_path / f"out.{ending}")
+    values = dict(zip(ids, column.to_pylist(), strict=True))
+    assert found["kept"].to_pylist() == [values[each] for each in found["id"].to_pylist()]
+    assert carried(found.schema.field("kept").type) == []
+    assert NOTE.encode() not in content
+
+
+def test_a_kept_column_that_a_sort_cannot_give_back(tmp_path: Path) -> None:
+    table = pa.table({"id": [2, 1], "x": ["a", "b"], "kept": pa.array([1, 2], pa.duration("ns"))})
+    with pytest.raises(ColumnError, match="does not survive a sort") as caught:
+        released(tmp_path, table, "in.arrow", "out.arrow")
+    assert caught.value.__context__ is None
