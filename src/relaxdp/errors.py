@@ -5,18 +5,30 @@ from __future__ import annotations
 import re
 from typing import Any
 
+# So many hexadecimal digits are a key (64 of them), or nearly one; digits alone are a long number.
+_KEY = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{48,}", re.IGNORECASE)
+
+
+def without_keys(text: str) -> str:
+    """Return text without what looks like a key: people give one where the name of its file belongs.
+
+    >>> without_keys("there is no file '" + "a1" * 32 + "'.")
+    "there is no file '(what looks like a key)'."
+    """
+    return _KEY.sub("(what looks like a key)", text)
+
 
 class RelaxdpError(Exception):
     """The base of all errors that this package raises on purpose.
 
     `fields` holds what a program may want to know (never a secret). `code` is the class name in snake case; it is
-    what a JSON error carries.
+    what a JSON error carries. Neither the sentence nor a field shows what looks like a key, whoever wrote it there.
     """
 
     def __init__(self, message: str, **fields: Any) -> None:
-        super().__init__(message)
-        self.message = message
-        self.fields = fields
+        self.message = without_keys(message)
+        super().__init__(self.message)
+        self.fields = {name: without_keys(each) if isinstance(each, str) else each for name, each in fields.items()}
 
     @property
     def code(self) -> str:

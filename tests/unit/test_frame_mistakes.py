@@ -155,7 +155,8 @@ def test_the_names_of_a_frame_without_a_header_are_data(kind: str) -> None:
         "are data. Look at the frame's own list of columns."
     )
     released = release(MAKERS[kind]({"id": [17], "x": ["true"], "x-positive": [1]}), ANSWERS, keep=["x-positive"])
-    for question in ({"column": "y"}, {"by": "x-positiv"}):
+    questions: list[dict[str, Any]] = [{"column": "y"}, {"by": "x-positiv"}]
+    for question in questions:
         with pytest.raises(UnknownColumnError) as caught:
             rx.estimate(released, **question)
         assert "x-positive" not in f"{caught.value!r} {caught.value.fields}"
@@ -167,3 +168,16 @@ def test_names_of_half_a_letter_are_not_there() -> None:
     assert column(release(frame, ANSWERS)) == ["true", "false"]
     with pytest.raises(UnknownColumnError, match="It has 4 columns"):
         release(frame, ANSWERS, keep=["positive \ud800"])
+
+
+def test_a_column_in_the_place_of_its_name_is_not_shown() -> None:
+    frame = pd.DataFrame({"id": [17, 18], "x": ["true", "false"], "region": ["secret-town", "south"]})
+    with pytest.raises(UnknownColumnError, match="which is text, and this is of type Series"):
+        rx.release(frame, {"x": ANSWERS}, id=frame["id"], epsilon=1, key=KEY, release="in", ledger=None)
+    for keep, error in ((frame["region"], ValuesError), ([frame["region"]], UnknownColumnError)):
+        with pytest.raises(error) as caught:
+            release(frame, ANSWERS, keep=keep)
+        assert "secret-town" not in str(caught.value)
+    with pytest.raises(UnknownColumnError, match="this is of type Series"):
+        rx.estimate(release(frame, ANSWERS), by=frame["region"])
+    assert list(release(frame, ANSWERS, keep=frame.columns[2:])) == ["id", "x", "region"]

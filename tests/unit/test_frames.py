@@ -225,9 +225,9 @@ def test_nothing_goes_along_inside_of_a_kept_column(kind: str) -> None:
 def kinds_of(frame: Any) -> str:
     """Everything that the type of the kept column says."""
     if isinstance(frame, pd.DataFrame):
-        return pa.schema([("home", frame["home"].dtype.pyarrow_dtype)]).to_string()  # type: ignore[union-attr]
+        return str(pa.schema([("home", frame["home"].dtype.pyarrow_dtype)]))
     if isinstance(frame, pa.Table):
-        return pa.schema([frame.schema.field("home")]).to_string()
+        return str(pa.schema([frame.schema.field("home")]))
     if isinstance(frame, pl.LazyFrame | pl.DataFrame):
         return str(frame.lazy().collect_schema()["home"])
     return str(frame.types)

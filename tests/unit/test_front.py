@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import uuid
+from collections.abc import Callable
 from decimal import Decimal
 from threading import Thread
 from typing import Any
@@ -132,6 +133,54 @@ def test_numbers_that_are_none_are_not_shown(values: Any) -> None:
     with pytest.raises(RelaxdpError) as caught:
         rx.Numeric(0, 1).release(values, list(range(len(values))), key=KEY, epsilon=1, **WHERE)
     _no_secret(caught.value)
+
+
+class Telling:
+    """An object that says what it holds when it is compared."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError(SECRET)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+MECHANISMS = [ANSWERS, rx.Categorical([1, 2]), rx.Unary(["flu", "covid"]), rx.Numeric(0, 1)]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+@pytest.mark.parametrize(
+    "truth",
+    [pd.NA, pd.NaT, Decimal("sNaN"), f"{SECRET} \ud800", pd.Series([SECRET]), Telling(), [SECRET], 10**400],
+    ids=lambda truth: type(truth).__name__,
+)
+def test_truths_that_are_none_are_refused_in_a_sentence_of_ours(mechanism: Any, truth: Any) -> None:
+    """Whatever Python, pandas or Arrow say of them may quote them."""
+    known = mechanism.encoding.labels[0]
+    doors: list[Callable[[], Any]] = [
+        lambda: mechanism.path(truth, key=KEY, object_id=1, **WHERE),
+        lambda: mechanism.release([known, truth], [1, 2], key=KEY, epsilon=1, **WHERE),
+        lambda: mechanism.release(pd.Series([known, truth], dtype=object), [1, 2], key=KEY, epsilon=1, **WHERE),
+        lambda: mechanism.estimate([known, truth], epsilon=1),
+        lambda: mechanism.release([known, known], [1, truth], key=KEY, epsilon=1, **WHERE),
+        lambda: rx.Relaxation(mechanism, truth=truth).relax(epsilon=1),
+    ]
+    for door in doors:
+        with pytest.raises(RelaxdpError) as caught:
+            door()
+        problem: BaseException | None = caught.value
+        while problem is not None:
+            assert SECRET not in f"{problem!r} {getattr(problem, 'fields', '')}"
+            problem = None if problem.__suppress_context__ else problem.__context__
+
+
+def test_names_and_values_of_no_use_are_refused_in_a_sentence_of_ours() -> None:
+    with pytest.raises(PathNameError, match="half of a letter"):
+        ANSWERS.release(["flu"], [1], key=KEY, epsilon=1, release="a \ud800", attribute="a")
+    for values in (None, 7, str):
+        with pytest.raises(ValuesError, match="the values must be a list"):
+            rx.Categorical(values)  # type: ignore[arg-type]
+    with pytest.raises(rx.errors.RangeError, match="must be numbers"):
+        rx.Numeric(0, 10**400)
 
 
 def test_not_columns() -> None:

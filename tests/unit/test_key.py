@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from relaxdp import Categorical, Key, release
-from relaxdp.errors import KeyFileError
+from relaxdp.errors import KeyFileError, RelaxdpError
 
 SECRET = bytes(range(32))
 
@@ -32,6 +32,26 @@ def test_the_secret_is_never_shown() -> None:
     assert not hasattr(key, "__dict__")
     with pytest.raises(TypeError, match="not pickled"):
         pickle.dumps(key)
+
+
+@pytest.mark.parametrize("wrong", [SECRET.hex(), SECRET.hex().upper(), SECRET.hex()[1:], f"keys/{SECRET.hex()}"])
+def test_a_key_in_the_place_of_its_file_is_not_shown(wrong: str) -> None:
+    with pytest.raises(KeyFileError, match="this looks like the key itself") as caught:
+        Key.load(wrong)
+    assert SECRET.hex()[2:20] not in f"{caught.value!r} {caught.value.fields}".lower()
+    with pytest.raises(KeyFileError, match="and this is of type bytes"):
+        Key.load(SECRET)  # type: ignore[arg-type]
+    with pytest.raises(KeyFileError, match="half of a letter"):
+        Key.load("secret-\ud800")
+
+
+def test_no_sentence_and_no_field_of_an_error_shows_a_key() -> None:
+    """Long numbers are no keys, and neither are fingerprints and UUIDs."""
+    problem = RelaxdpError(f"there is no {SECRET.hex()}.", path=f"a/{SECRET.hex()}.csv", row=7)
+    assert str(problem) == problem.message == "there is no (what looks like a key)."
+    assert problem.fields == {"path": "a/(what looks like a key).csv", "row": 7}
+    for harmless in ("0." + "3" * 60, "404702b4a9c7e559", "00112233445566778899aabbccddeeff"):
+        assert RelaxdpError(harmless).message == harmless
 
 
 def test_fingerprint_is_frozen() -> None:

@@ -27,6 +27,7 @@ from relaxdp.table.formats import released
 from relaxdp.table.interrupts import interruptible
 
 SECRET = "secret-illness"
+HEX = bytes(range(32)).hex()
 EVERYONE = Subject.population("everyone")
 
 
@@ -414,6 +415,46 @@ def test_a_key_that_is_not_there(place: Path) -> None:
     assert refused("--values", "a,b", "--key", "my key") == (
         "there is no key file 'my key'. `relaxdp keygen 'my key'` makes one; what was released before needs its own "
         "key. Nothing was released."
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--values", "a,b", "--key", HEX), "this looks like the key itself"),
+        (("--values-file", "key"), "'key' is a key file, and no list of values. Nothing was released."),
+        (("--values", "a,b", "--planned-epsilon", HEX), "epsilon must be a number such as 0.5"),
+        (("--values", f"{HEX},{HEX}"), "the value '(what looks like a key)' is declared twice."),
+        (("--values", f"{HEX},c"), "row 1: the value is not one of the 2 declared values."),
+        (("--values", "a,b", "--keep", HEX), "the table has no column '(what looks like a key)'."),
+        (("--values", "a,b", "--last", f"{HEX}.csv"), "there is no file '(what looks like a key).csv'."),
+        (("--values", "a,b", "--threads", HEX), "Invalid value for '--threads'"),
+        (("--values", "a,b", HEX), "unexpected extra argument"),
+        (("--values", "a,b", f"--{HEX}"), "No such option"),
+    ],
+)
+def test_a_key_in_the_wrong_place_is_not_shown(place: Path, words: tuple[str, ...], sentence: str) -> None:
+    write(["a", "b"])
+    told = refused(*words)
+    assert sentence in told
+    assert HEX[:8] not in told.lower()
+
+
+def test_a_line_of_a_values_file_that_stands_there_twice_is_not_shown(place: Path) -> None:
+    """The file may be another one than was meant, such as the column itself."""
+    write(["a", "b"])
+    (place / "values").write_text(f"a\n{SECRET}\n\nb\n{SECRET}\n")
+    assert refused("--values-file", "values") == (
+        "line 5 of 'values' is the value of line 2 again. Nothing was released."
+    )
+
+
+@pytest.mark.parametrize("column", [[["a"], ["b"]], [{"a": "b"}, {"a": "c"}]])
+def test_public_values_of_lists_and_structs(place: Path, column: list[Any]) -> None:
+    write(column)
+    assert refused("--public-values") == (
+        "'x' holds lists, structs or maps, of which no values can be declared: release a column of text or numbers "
+        "that is made from it. Nothing was released."
     )
 
 

@@ -11,10 +11,11 @@ from importlib import import_module
 from typing import Annotated, Any, TextIO
 
 import typer
+from typer.core import TyperGroup
 
 from relaxdp import __version__
 from relaxdp.cli.streams import all_arrives, say, take_all_text
-from relaxdp.errors import RelaxdpError
+from relaxdp.errors import RelaxdpError, without_keys
 
 # Where each command lives, in the order of the help text.
 COMMANDS = {
@@ -36,6 +37,20 @@ COMMANDS = {
 }
 
 
+class _Careful(TyperGroup):
+    """The commands; what typer says of a word that it cannot use does not show a key."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except Exception as problem:
+            told: Any = problem
+            if hasattr(told, "format_message") and isinstance(told.message, str):  # typer's own
+                told.message = without_keys(told.message)
+            raise
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"relaxdp {__version__}")
@@ -53,6 +68,7 @@ def _root(
 def application(only: str | None = None) -> typer.Typer:
     """Return the command line, with all commands or with the one that was asked for."""
     made = typer.Typer(
+        cls=_Careful,
         help="Local differential privacy whose budget is released gradually.",
         no_args_is_help=True,
         add_completion=False,

@@ -35,7 +35,7 @@ def load_key(path: Path) -> Key:
     try:
         return Key.load(path)
     except KeyFileError as problem:
-        if path.exists():
+        if "path" not in problem.fields or path.exists():  # a key in the place of its name needs no new one
             raise
         raise KeyFileError(
             f"{problem.message} `relaxdp keygen {shlex.quote(str(path))}` makes one; what was released before needs "

@@ -7,6 +7,7 @@ import math
 import struct
 import uuid
 import warnings
+from decimal import Decimal
 from typing import Any
 from unicodedata import is_normalized
 
@@ -50,6 +51,18 @@ def kind_of(value: object) -> str | None:
     if isinstance(value, float):
         return "number"
     return None
+
+
+def is_missing(value: object) -> bool:
+    """Tell whether there is no value: None, NaN of any kind, and what pandas has for it.
+
+    Nothing is compared: pandas' NA cannot be, and other objects may say what they hold when they fail.
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, float | np.floating):
+        return math.isnan(value)
+    return isinstance(value, Decimal) and value.is_nan()
 
 
 def canonical(value: Any) -> bytes:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.draw.blocks import Words
-from relaxdp.draw.canonical import BYTES, INTEGER, TEXT, UUID, kind_of, warn_not_composed
+from relaxdp.draw.canonical import BYTES, INTEGER, TEXT, UUID, is_missing, kind_of, warn_not_composed
 from relaxdp.errors import ColumnError, ObjectIdError
 
 Selection = slice | NDArray[np.intp]
@@ -37,7 +37,7 @@ def as_column(column: Any) -> Any:
         return column.to_list()  # polars: its Arrow form of Python objects is their addresses
     if (
         getattr(column, "ndim", 1) != 1
-        or isinstance(column, str | bytes | set | dict)
+        or isinstance(column, str | bytes | set | dict | type)
         or not hasattr(column, "__len__")
     ):
         raise ColumnError("a column must be a list, an array or a series of one dimension. Nothing was released.")
@@ -148,7 +148,7 @@ def _object_blocks(items: Sequence[Any], first_row: int) -> tuple[str, Groups]:
 
 def _why_not_ids(items: Sequence[Any], first_row: int) -> ObjectIdError:
     for row, item in enumerate(items, first_row + 1):
-        if item is None or type(item).__name__ in ("NAType", "NaTType") or item != item:  # noqa: PLR0124 (NaN)
+        if is_missing(item):
             return _missing(row)
     return ObjectIdError(_FLOAT if any(kind_of(item) == "number" for item in items) else _RULE)
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.private_file import PrivateFileError, read_private, write_private
-from relaxdp.errors import KeyFileError
+from relaxdp.errors import KeyFileError, without_keys
 
 SALT = b"relaxdp stream 1"
 KEY_BYTES = 32
@@ -51,7 +51,7 @@ class Key:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Key:
         """Read a key file. A file that others may read, or that is damaged, is refused."""
-        place = Path(path)
+        place = _place(path)
         try:
             content = read_private(place)
         except PrivateFileError as problem:
@@ -79,7 +79,7 @@ class Key:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a key file that only its owner can read. An existing file is never overwritten."""
-        place = Path(path)
+        place = _place(path)
         content = f"{_HEADER}\n{self.__secret.hex()}\n{self.fingerprint}\n".encode("ascii")
         try:
             write_private(place, content, replace=False)
@@ -122,6 +122,34 @@ def as_key(key: object) -> Key:
             "from a file. Nothing was released."
         )
     return key
+
+
+def is_key_text(text: str) -> bool:
+    """Tell whether this is the content of a key file, which is given by mistake where another file belongs."""
+    return text.lstrip("\ufeff \r\n").startswith(_HEADER[:-1])
+
+
+def _place(path: object) -> Path:
+    """Return where a key file lies, or refuse what is no place: it may be the secret itself, and is not shown."""
+    if not isinstance(path, str | os.PathLike):
+        raise KeyFileError(f"a key file is called by its name, and this is of type {type(path).__name__}.")
+    place = Path(path)
+    if not _is_file_name(place):
+        raise KeyFileError("the name of a key file has half of a letter, which no file name has.")
+    if without_keys(str(place)) != str(place) and not os.path.exists(place):  # noqa: PTH110 (of any length)
+        raise KeyFileError(
+            "a key is given by the name of its file, and this looks like the key itself. Whoever sees it can check "
+            "guesses against reports: if it stands in a shell's history, remove it there. Nothing was released."
+        )
+    return place
+
+
+def _is_file_name(place: Path) -> bool:
+    try:
+        os.fsencode(place)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_something_else(place: Path) -> bool:

@@ -11,7 +11,7 @@ from typing import Literal
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.cmac import CMAC
 
-from relaxdp.draw.canonical import length_prefixed, utf8
+from relaxdp.draw.canonical import has_utf8, length_prefixed, utf8
 from relaxdp.draw.key import Key, as_key
 from relaxdp.errors import PathNameError
 
@@ -35,6 +35,8 @@ class PathName:
     def __post_init__(self) -> None:
         if not isinstance(self.release, str) or not isinstance(self.attribute, str):
             raise PathNameError("release and attribute must be text: they name the path.")
+        if not has_utf8(self.release) or not has_utf8(self.attribute):
+            raise PathNameError("release and attribute must be text in Unicode, and one of them has half of a letter.")
 
     def info(self, purpose: Purpose) -> bytes:
         """Return what HKDF binds into the key of one purpose."""

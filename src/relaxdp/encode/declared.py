@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from hashlib import sha256
 from typing import Any
 
@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from relaxdp.draw.blocks import Words
-from relaxdp.draw.canonical import canonical, kind_of
+from relaxdp.draw.canonical import canonical, is_missing, kind_of
 from relaxdp.draw.columns import as_arrow, as_objects, column_slice, is_objects
 from relaxdp.encode.protocol import Encoding, Truths
-from relaxdp.errors import UndeclaredValueError, ValuesError
+from relaxdp.errors import UndeclaredValueError, ValuesError, without_keys
 
 NOTHING = " Nothing was released."
 _MOST_SHOWN = 8
@@ -37,7 +37,7 @@ class DeclaredEncoding(Encoding):
 
     def __init__(self, values: Sequence[Hashable]) -> None:
         """Declare the values, which are public."""
-        if isinstance(values, str | bytes | Set | Mapping):
+        if isinstance(values, str | bytes | Set | Mapping | type) or not isinstance(values, Iterable):
             raise ValuesError("the values must be a list: their order is part of the path.")
         self.values = tuple(_plain(value) for value in values)
         self.kind, encoded = _check(self.values)
@@ -108,7 +108,7 @@ class DeclaredEncoding(Encoding):
         for row, item in enumerate(items):
             index = self._index.get(_plain(item)) if kind_of(item) == self.kind else None
             if index is None:
-                raise self._undeclared(first_row + row, missing=item is None or item != item)  # noqa: PLR0124 (NaN)
+                raise self._undeclared(first_row + row, missing=is_missing(item))
             indices[row] = index
         return indices
 
@@ -123,7 +123,7 @@ class DeclaredEncoding(Encoding):
 
 def _shown(values: Sequence[Any]) -> str:
     """Return the first declared values, which are public, so that blanks and quotation marks are seen."""
-    texts = [repr(value) for value in values[:_MOST_SHOWN]]
+    texts = [without_keys(repr(value)) for value in values[:_MOST_SHOWN]]  # before they are cut
     texts = [text if len(text) <= _LONGEST_SHOWN + 3 else f"{text[:_LONGEST_SHOWN]}...{text[-1]}" for text in texts]
     rest = len(values) - len(texts)
     return ", ".join(texts) + (f" and {rest:,} more" if rest else "")

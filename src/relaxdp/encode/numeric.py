@@ -172,7 +172,7 @@ def _as_numbers(column: Any) -> NDArray[Any] | None:
             return None
         kept = array if whole and not array.null_count else array.cast(pa.float64())
         return np.asarray(kept.to_numpy(zero_copy_only=False))
-    except (pa.ArrowException, TypeError):
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
 
 
@@ -183,7 +183,7 @@ def _too_large(array: NDArray[np.integer]) -> bool:
 def _finite(number: float) -> float:  # the range is public, so it may be shown
     try:
         result = float(number) + 0.0
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise RangeError("the ends of the range must be numbers.") from None
     if not math.isfinite(result):
         raise RangeError(f"the ends of the range must be finite, not {number}.")

@@ -158,7 +158,7 @@ def _as_binary(column: Any) -> Any | None:
         if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
             return column.cast(pa.large_binary())
         return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) or not len(column) else None
-    except (pa.ArrowException, TypeError):
+    except (pa.ArrowException, TypeError, ValueError):
         return None
 
 

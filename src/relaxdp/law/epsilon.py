@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from relaxdp.errors import EpsilonError
+from relaxdp.errors import EpsilonError, without_keys
 
 Epsilon = Decimal | int | str | float
 
@@ -84,7 +84,9 @@ def _plain(number: Decimal) -> Decimal:
 def _shown(written: Any) -> str:
     """Return what was written, briefly, and only if it can be a number: a key in the wrong place is not echoed."""
     if isinstance(written, str):
-        return repr(written if len(written) <= 20 else written[:8] + "...")
+        if len(written) > 20:
+            return "a long text" if without_keys(written) != written else repr(written[:8] + "...")
+        return repr(written)
     if isinstance(written, Decimal | float | complex):
         return str(written)[:40]
     if isinstance(written, int):

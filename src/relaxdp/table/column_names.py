@@ -38,6 +38,7 @@ class ColumnNames:
 
     def check(self, name: str) -> None:
         """Refuse a name that the table does not have, or has twice."""
+        check_name(name)
         times = self.usable.count(name)
         if times > 1:
             raise UnknownColumnError(
@@ -64,6 +65,15 @@ class ColumnNames:
         return (
             f" It has {columns}, whose names are not shown: those of a table without a header are data. Look at "
             f"{self.seen_in}."
+        )
+
+
+def check_name(name: object) -> None:
+    """Refuse what is no name; it is not shown, because a whole column is given by mistake, too."""
+    if not isinstance(name, str):
+        raise UnknownColumnError(
+            f"a column is called by its name, which is text, and this is of type {type(name).__name__}. Nothing was "
+            "released."
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from relaxdp.draw.key import is_key_text
 from relaxdp.errors import DeriveError, ValuesError
 from relaxdp.front import Mechanism, Numeric, mechanism
 from relaxdp.table.column_names import ColumnNames
@@ -111,10 +112,19 @@ def values_from_text(text: str) -> list[str]:
 def values_from_file(path: Path) -> list[str]:
     """Return declared values from a text file, one a line, in order; empty lines do not count."""
     try:
-        lines = [line.rstrip("\r") for line in path.read_text("utf-8-sig").split("\n")]
+        text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         raise ValuesError(f"the values file {str(path)!r} cannot be read as text.") from None
-    return [line for line in lines if line]
+    if is_key_text(text):
+        raise ValuesError(f"{str(path)!r} is a key file, and no list of values. Nothing was released.")
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        value = line.rstrip("\r")
+        if value and lines.setdefault(value, number) != number:  # not shown: it may be another file than was meant
+            raise ValuesError(
+                f"line {number:,} of {str(path)!r} is the value of line {lines[value]:,} again. Nothing was released."
+            )
+    return list(filter(None, lines))
 
 
 def _public_values(table: Declarable, column: str) -> list[Any]:
@@ -123,6 +133,11 @@ def _public_values(table: Declarable, column: str) -> list[Any]:
         raise ValuesError(
             f"{column!r} is of type {kind}, of which no values can be declared: release a column of dates or text that "
             "is made from it. Nothing was released."
+        )
+    if pa.types.is_nested(kind):
+        raise ValuesError(
+            f"{column!r} holds lists, structs or maps, of which no values can be declared: release a column of text or "
+            "numbers that is made from it. Nothing was released."
         )
     found = table.distinct(column, _MOST_PUBLIC)
     if len(found) > _MOST_PUBLIC:

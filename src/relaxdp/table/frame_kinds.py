@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from math import isnan
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from relaxdp.draw.canonical import kind_of
+from relaxdp.draw.canonical import is_missing, kind_of
 from relaxdp.errors import ColumnError
 from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.interrupts import is_interrupt
@@ -158,13 +157,13 @@ def _without_views(table: pa.Table) -> pa.Table:
 
 def _objects(items: list[Any]) -> pa.Array | None:
     """Return Python objects as an Arrow array of their one kind; Arrow itself would make bytes of text and bytes."""
-    examples = {type(item): item for item in items if not _is_missing(item)}.values()
+    examples = {type(item): item for item in items if not is_missing(item)}.values()
     kinds = {kind_of(item) for item in examples}
     if kinds == {"uuid"}:
-        storage = pa.array([None if _is_missing(item) else item.bytes for item in items], pa.binary(16))
+        storage = pa.array([None if is_missing(item) else item.bytes for item in items], pa.binary(16))
         return pa.ExtensionArray.from_storage(pa.uuid(), storage)
     if kinds == {"integer"}:
-        largest = max(int(item) for item in items if not _is_missing(item))
+        largest = max(int(item) for item in items if not is_missing(item))
         return pa.array(items, pa.uint64() if largest >= 2**63 else pa.int64(), from_pandas=True)
     if len(kinds) > 1 and kinds != {"integer", "number"}:
         return None
@@ -191,12 +190,6 @@ def _are_values(items: Iterable[Any]) -> bool:
         kind in _VALUES or isinstance(item, np.generic) or kind.__module__.startswith("pandas._libs")
         for kind, item in examples.items()
     )
-
-
-def _is_missing(item: Any) -> bool:
-    if item is None or type(item).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(item, float) and isnan(item)
 
 
 def _is_plain(series: Any) -> bool:

@@ -21,6 +21,7 @@ from relaxdp.front import Mechanism, Numeric
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
 from relaxdp.table.charging import Account, charge, epoch_names, plan_epochs
+from relaxdp.table.column_names import check_name
 from relaxdp.table.derive import Numbers, Texts, way_out
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import BATCH_ROWS
@@ -41,6 +42,8 @@ def requested(
     """Return the request for what is said about each column."""
     if not isinstance(columns, Mapping) or not columns:
         raise _say_columns()
+    if hasattr(keep, "dtype") and hasattr(keep, "to_list") and type(keep).__name__ != "Index":
+        raise ValuesError("keep= is a list of names, and this is a column. Nothing was released.")  # of data
     return ReleaseRequest(
         id_column=id,
         columns=[_column(name, mechanism) for name, mechanism in columns.items()],
@@ -121,6 +124,7 @@ def refuse_released_frame(native: Any, request: ReleaseRequest) -> None:
 
 
 def _check_columns(request: ReleaseRequest, frame: Frame) -> None:
+    check_name(request.id_column)
     if request.id_column in frame.index_names and request.id_column not in frame.names:
         raise UnknownColumnError(
             f"{request.id_column!r} is the index, not a column: release frame.reset_index(). Nothing was released.",

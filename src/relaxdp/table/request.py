@@ -83,6 +83,8 @@ class ReleaseRequest:
     keep: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.release, str):
+            raise PathNameError("a release's name must be text. Nothing was released.")
         # Such a name is what a later epoch of a release is called in the stream: it would share its noise.
         if re.search(r" \(epoch \d+\)$", self.release):
             raise PathNameError("a release's name must not end in '(epoch ...)', which marks a path that was forced.")
