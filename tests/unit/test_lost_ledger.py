@@ -79,6 +79,15 @@ def test_a_lost_ledger_is_missed_and_made_anew(place: Path) -> None:
     assert run("budget", "show", "--key", "key") == shown
 
 
+def test_what_a_kill_left_of_its_beginning_is_swept(place: Path) -> None:
+    left = place / ".key.ledger.0a1b_c2d.relaxdp-unfinished"
+    others = [place / ".key.ledger.mine", place / ".other.ledger.0a1b_c2d.relaxdp-unfinished"]
+    for file in (left, left.with_name(f"{left.name}-journal"), *others):
+        file.touch(0o600)
+    release("first.parquet", "0.5", "--budget", "2")
+    assert sorted(place.glob(".*")) == sorted(others)
+
+
 def test_what_was_made_with_last_is_charged_and_not_drawn_again(place: Path) -> None:
     """As docs/ledger.md says: from what the file says about itself, and the path goes on from there."""
     release("old.parquet", "0.5", "--budget", "3")

@@ -261,8 +261,10 @@ def test_where_a_system_knows_no_such_descriptors(target: Path, monkeypatch: pyt
             place.write_text("reports")
             put_in_place(place, target)
         with aside_folder(target.with_name("folder")) as place:
-            (place / "part").touch(0o600)
-            put_in_place(place, target.with_name("folder"))
+            whole = place / "whole"
+            whole.mkdir(0o700)
+            (whole / "part").touch(0o600)
+            put_in_place(whole, target.with_name("folder"))
     assert (mode(target), mode(target.with_name("folder"))) == (0o640, 0o750)
     assert mode(target.with_name("folder") / "part") == 0o640
 

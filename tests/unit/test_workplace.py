@@ -15,7 +15,7 @@ from tests.patience import PATIENCE
 
 from relaxdp.errors import StorageUnavailableError, TableFileError
 from relaxdp.service.workplace import workplace
-from relaxdp.table import temporary
+from relaxdp.table import left_behind
 from relaxdp.table.temporary import aside, aside_folder, kept_aside, passing_folder, sweep_kept
 
 DIGEST = "0123456789abcdef" * 4
@@ -30,8 +30,9 @@ def everybodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def name() -> str:
-    return f"relaxdp-files-{os.geteuid()}"
+NAME = "relaxdp-files"
+HERE = left_behind.unfinished_name(Path("x")).name.split("-")[1].split(".")[0]
+ELSEWHERE = f"{int(HERE, 16) ^ 1:08x}"
 
 
 def in_time(work: Callable[[], None]) -> bool:
@@ -47,8 +48,19 @@ def use_workplace() -> None:
         (place / "file").write_bytes(b"x")
 
 
-def unfinished(folder: Path, of: str, word: str = "zz") -> Path:
-    return folder / f".{of}.{word}.relaxdp-unfinished"
+def unfinished(folder: Path, of: str, number: int = 0, machine: str = HERE) -> Path:
+    return folder / f".{of}.{number:012x}-{machine}.relaxdp-unfinished"
+
+
+def left_folder(place: Path) -> Path:
+    """Make a folder as a killed process leaves it: private, signed, and with something in it."""
+    place.mkdir(0o700)
+    descriptor = os.open(place, os.O_RDONLY)
+    left_behind.sign(descriptor, place.name)
+    os.close(descriptor)
+    (place / "within").mkdir()
+    (place / "within" / "truths").write_bytes(b"x")
+    return place
 
 
 def test_a_workplace_is_private_and_gone_afterwards(everybodys: Path) -> None:
@@ -61,17 +73,15 @@ def test_a_workplace_is_private_and_gone_afterwards(everybodys: Path) -> None:
 
 @pytest.mark.parametrize("make", [Path.touch, Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/nowhere")])
 def test_whatever_has_the_name_stops_no_workplace(everybodys: Path, make: Callable[[Path], None]) -> None:
-    make(everybodys / name())
+    make(everybodys / NAME)
     assert in_time(use_workplace)
     with workplace() as place:
         assert place.is_dir()
-    assert [each.name for each in everybodys.iterdir()] == [name()]
+    assert [each.name for each in everybodys.iterdir()] == [NAME]
 
 
 def test_what_was_left_is_swept_and_what_is_at_work_is_not(everybodys: Path) -> None:
-    left = unfinished(everybodys, name())
-    left.mkdir(0o700)
-    (left / "file").write_bytes(b"x")
+    left = left_folder(unfinished(everybodys, NAME))
     with workplace() as at_work:
         assert not left.exists()
         (at_work / "file").write_bytes(b"x")
@@ -86,10 +96,10 @@ def test_a_pipe_or_a_link_is_left_alone(everybodys: Path, tmp_path: Path) -> Non
     folder.mkdir(0o700)
     (folder / "file").touch()
     file.touch()
-    for target in (name(), "out.parquet"):
+    for target in (NAME, "out.parquet"):
         os.mkfifo(unfinished(everybodys, target))
-        unfinished(everybodys, target, "folder").symlink_to(folder)
-        unfinished(everybodys, target, "file").symlink_to(file)
+        unfinished(everybodys, target, 1).symlink_to(folder)
+        unfinished(everybodys, target, 2).symlink_to(file)
     os.mkfifo(kept_aside(everybodys / "out.parquet", DIGEST))
     before = sorted(everybodys.iterdir())
 
@@ -107,18 +117,17 @@ def test_a_pipe_or_a_link_is_left_alone(everybodys: Path, tmp_path: Path) -> Non
 def test_only_our_own_is_swept(everybodys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What another user left, or put there, is theirs: asked as somebody else, the sweep finds nothing."""
     target = everybodys / "out.parquet"
-    folder, file = unfinished(everybodys, target.name), unfinished(everybodys, target.name, "y")
-    folder.mkdir(0o700)
+    folder, file = left_folder(unfinished(everybodys, target.name)), unfinished(everybodys, target.name, 1)
     file.touch(0o600)
     kept = kept_aside(target, DIGEST)
     kept.touch(0o600)
     mine = os.geteuid()
     with monkeypatch.context() as patch:
         patch.setattr(os, "geteuid", lambda: mine + 1)
-        temporary._sweep(target)
+        left_behind.sweep(everybodys)
         sweep_kept(target, set)
         assert sorted(everybodys.iterdir()) == sorted([folder, file, kept])
-    temporary._sweep(target)
+    left_behind.sweep(everybodys)
     sweep_kept(target, lambda: {DIGEST})
     assert list(everybodys.iterdir()) == [kept]
     sweep_kept(target, set)
@@ -132,6 +141,47 @@ def test_a_folder_that_others_may_read_is_no_unfinished_one(everybodys: Path) ->
     (results / "file").touch()
     with aside(everybodys / "out.parquet"):
         assert (results / "file").exists()
+
+
+def test_a_folder_that_is_not_signed_is_no_unfinished_one(everybodys: Path) -> None:
+    """Not even a private one, which others cannot enter but may rename; nor one with the signature of another."""
+    ours, signed = unfinished(everybodys, "out.parquet"), unfinished(everybodys, "out.parquet", 2)
+    ours.mkdir(0o700)
+    (ours / "file").touch()
+    left_folder(unfinished(everybodys, "out.parquet", 1)).rename(signed)
+    unfinished(everybodys, "out.parquet", 3).mkdir(0o700)  # killed before it was signed
+    with aside(everybodys / "out.parquet") as place:
+        assert sorted(everybodys.iterdir()) == sorted([ours, signed, place])
+        assert (ours / "file").exists()
+        assert (signed / "within" / "truths").exists()
+
+
+@pytest.mark.parametrize("here", ["beside it", "elsewhere"])
+def test_what_is_left_for_any_target_is_swept(everybodys: Path, tmp_path: Path, here: str) -> None:
+    """Also among the temporary files, where sorts spill, whatever folder is released into."""
+    left_folder(unfinished(everybodys, NAME))
+    unfinished(everybodys, "another.csv").touch(0o600)
+    kept = kept_aside(everybodys / "another.csv", DIGEST)
+    kept.touch(0o600)
+    with aside((everybodys if here == "beside it" else tmp_path) / "out.parquet") as place:
+        assert {*everybodys.iterdir(), place} == {kept, place}
+
+
+def test_what_another_machine_left_is_swept_after_a_day(everybodys: Path) -> None:
+    """Over a network its locks may not be seen from here, so that a lock which nobody holds proves nothing."""
+    file, folder = unfinished(everybodys, "a", machine=ELSEWHERE), unfinished(everybodys, "b", machine=ELSEWHERE)
+    file.touch(0o600)
+    left_folder(folder)
+    old = time.time() - 90_000
+    for path in (file, folder, folder / "within"):
+        os.utime(path, (old, old))
+    left_behind.sweep(everybodys)
+    assert list(everybodys.iterdir()) == [folder]  # somebody wrote into it
+    for path in folder.rglob("*"):
+        os.utime(path, (old, old))
+    os.utime(folder, (old, old))
+    left_behind.sweep(everybodys)
+    assert not list(everybodys.iterdir())
 
 
 def test_a_release_still_refuses_to_write_over_a_file(everybodys: Path) -> None:

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from relaxdp import __version__
+from relaxdp.cli.stopping import stops_in_order
 from relaxdp.cli.streams import all_arrives, say, take_all_text
 from relaxdp.errors import RelaxdpError, without_keys
 
@@ -109,14 +110,13 @@ def _say_warning(
 
 
 def main() -> None:
-    """Run the command line; an error of ours becomes one sentence."""
+    """Run the command line; an error of ours becomes one sentence, and so does a wish that it stop."""
     take_all_text()
     asked = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
-    app = application(asked if asked in COMMANDS else "" if "--version" in sys.argv else None)
     try:
-        with all_arrives(), warnings.catch_warnings():
+        with stops_in_order(), all_arrives(), warnings.catch_warnings():
             warnings.showwarning = _say_warning
-            app()
+            application(asked if asked in COMMANDS else "" if "--version" in sys.argv else None)()
     except RelaxdpError as problem:
         say(problem.message)
         sys.exit(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import sqlite3
 import tempfile
@@ -30,6 +31,8 @@ from relaxdp.ledger.schema import METADATA
 
 # A commit is on disk before it returns; `fullfsync` says so to macOS, where a sync alone does not.
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON")
+
+_UNFINISHED = ".relaxdp-unfinished"
 
 # What happened stays, and so does whom it happened to.
 GUARDS = tuple(
@@ -209,8 +212,9 @@ class SqliteStore:
         """
         if self._engine is None:
             raise self._error(LedgerAccessError, "was closed")
+        self._sweep()
         with self._created():
-            descriptor, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
+            descriptor, name = tempfile.mkstemp(_UNFINISHED, f".{self._path.name}.", self._path.parent)
         os.close(descriptor)
         made = Path(name)
         try:
@@ -229,6 +233,13 @@ class SqliteStore:
         finally:
             for suffix in ("", "-wal", "-shm", "-journal"):
                 Path(f"{made}{suffix}").unlink(missing_ok=True)
+
+    def _sweep(self) -> None:
+        """Remove what was left by a process that was killed while it began this ledger: the folder is held."""
+        for left in self._path.parent.glob(f".{glob.escape(self._path.name)}.????????{_UNFINISHED}*"):
+            with contextlib.suppress(OSError):
+                if left.lstat().st_uid == os.geteuid():
+                    left.unlink()
 
     @contextmanager
     def _created(self) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from decimal import Decimal
@@ -14,6 +13,7 @@ from relaxdp.errors import DeliveryError, RelaxdpError, TableFileError
 from relaxdp.table.description import FileDescription
 from relaxdp.table.formats import Format, Output
 from relaxdp.table.released_files import ReleasedFile, open_all
+from relaxdp.table.temporary import temporary_folder
 
 _NOTHING = "Nothing was sent."
 
@@ -36,8 +36,8 @@ def sendable(file: Path, column: str | None = None) -> Iterator[tuple[Path, str,
     if set(found.table.schema.names) == {found.description.id_column, name}:
         yield file, name, level
         return
-    with tempfile.TemporaryDirectory(prefix="relaxdp-deliver-") as folder:
-        place = Path(folder) / "delivery.parquet"
+    with temporary_folder() as folder:
+        place = folder / "delivery.parquet"
         try:
             _write(found, name, place)
         except OSError as problem:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from relaxdp.errors import CountsError, DescriptionError, TableFileError
 from relaxdp.table.formats import Format
 from relaxdp.table.interrupts import interruptible
 from relaxdp.table.released_files import Axis, ReleasedFile, comparable_type
+from relaxdp.table.temporary import temporary_folder
 
 MOST_GROUPS = 1_000
 MOST_CELLS = 10_000_000
@@ -273,10 +273,10 @@ def database(paths: Sequence[Path], memory_limit: str) -> Iterator[Any]:
 
     named = repr(str(paths[0])) if len(paths) == 1 else "one of the files"
     sentence = ""
-    with tempfile.TemporaryDirectory(prefix="relaxdp-") as folder:
+    with temporary_folder() as folder:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": memory_limit,
-            "temp_directory": folder,
+            "temp_directory": str(folder),
             "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,

@@ -7,7 +7,6 @@ ascending ids also prove that none is repeated.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +18,7 @@ from relaxdp.errors import ObjectIdError, RelaxdpError, TableFileError
 from relaxdp.table.formats import BATCH_ROWS, Format, Input, files_of
 from relaxdp.table.interrupts import interruptible
 from relaxdp.table.plain import plain, plain_type
+from relaxdp.table.temporary import temporary_folder
 
 _MEMORY = "600MB"
 _ROW = re.compile(r"row [0-9,]+(?=: )")
@@ -80,12 +80,12 @@ def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads
     import duckdb  # noqa: PLC0415 (only where a sort is needed)
 
     wanted, failed = list(dict.fromkeys(columns)), False
-    with tempfile.TemporaryDirectory(prefix="relaxdp-sort-") as spill, interruptible():
+    with temporary_folder() as spill, interruptible():
         connection = duckdb.connect()
         try:
             connection.execute("SET enable_progress_bar = false")  # it would draw into what a program reads
             connection.execute("SET memory_limit = ?", [_MEMORY])
-            connection.execute("SET temp_directory = ?", [spill])
+            connection.execute("SET temp_directory = ?", [str(spill)])
             connection.execute("SET threads = ?", [threads])
             relation = _relation(connection, table, wanted)
             query = f"SELECT * FROM {relation} ORDER BY c{wanted.index(id_column)}"  # noqa: S608 (quoted names)

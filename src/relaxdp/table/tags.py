@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Generator
 from hashlib import sha256
 from pathlib import Path
@@ -24,6 +23,7 @@ from relaxdp.errors import TableFileError
 from relaxdp.table.formats import BATCH_ROWS
 from relaxdp.table.interrupts import interruptible
 from relaxdp.table.order import repeated_id
+from relaxdp.table.temporary import temporary_folder
 
 _SCHEMA = pa.schema([("id_tag", pa.uint64()), ("row_tag", pa.uint64())])
 _MEMORY = "400MB"
@@ -97,14 +97,14 @@ def _together(old: Path | None, fresh: Path, threads: int) -> Generator[list[Any
     import duckdb  # noqa: PLC0415 (only where tables grow)
 
     with (
-        tempfile.TemporaryDirectory(prefix="relaxdp-tags-") as spill,
+        temporary_folder() as spill,
         interruptible(),
         contextlib.closing(duckdb.connect()) as database,
     ):
         try:
             database.execute("SET enable_progress_bar = false")
             database.execute("SET memory_limit = ?", [_MEMORY])
-            database.execute("SET temp_directory = ?", [spill])
+            database.execute("SET temp_directory = ?", [str(spill)])
             database.execute("SET threads = ?", [threads])
             parts = [(fresh, True)] if old is None else [(old, False), (fresh, True)]
             query = " UNION ALL ".join(_part(*part) for part in parts) + " ORDER BY id_tag, fresh"

@@ -6,17 +6,17 @@ import contextlib
 import errno
 import glob
 import os
-import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from relaxdp.draw.private_file import sync_folder
 from relaxdp.errors import RelaxdpError, TableFileError
+from relaxdp.table.left_behind import left_behind, lock, sign, sweep, unfinished_name
 
-_MARK = ".relaxdp-unfinished"
 _KEPT = ".relaxdp-released"
 # How the opening of something that is not ours may fail: of a link, of what is gone, of what only others may read.
 _NOT_OURS = {errno.ELOOP, errno.EMLINK, errno.ENOENT, errno.ENXIO, errno.EACCES}
@@ -28,8 +28,7 @@ _written: dict[tuple[int, int], Path] = {}
 def aside(target: Path) -> Iterator[Path]:
     """Give a place beside `target` to write to; whatever is still there at the end is removed.
 
-    A run that was killed leaves its unfinished file behind. The next one for the same target removes it, unless another
-    process is still writing it, which a lock tells.
+    A run that was killed leaves its unfinished file behind. The next one in that folder removes it, see `left_behind`.
     """
     refuse_existing(target)
     with _held(target, is_folder=False) as place:
@@ -49,6 +48,24 @@ def passing_folder(target: Path) -> Iterator[Path]:
     """Give a folder that never gets the name `target`, only names made from it: whatever has that name may keep it."""
     with _held(target, is_folder=True) as place:
         yield place
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Give a private folder among the temporary files, for what does not fit into memory or is on its way.
+
+    Truths may be in it, so it is held and swept like what is written beside a target. Everybody may write beside it,
+    and can stop nobody.
+    """
+    with ExitStack() as stack:
+        try:
+            if os.name == "posix":
+                folder = stack.enter_context(passing_folder(Path(tempfile.gettempdir()) / "relaxdp-files"))
+            else:  # pragma: no cover (a folder cannot be held there)
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-")))
+        except OSError:
+            raise TableFileError("the folder for temporary files cannot be written to. Nothing was done.") from None
+        yield folder
 
 
 @contextmanager
@@ -73,10 +90,10 @@ def _locked(target: Path, *, is_folder: bool) -> tuple[int, Path]:
     Whoever sweeps at that very instant may find it before it is locked, and take it for left behind: then the next one
     is made.
     """
-    _sweep(target)
+    sweep(target.parent)
     try:
         while True:
-            place = target.with_name(f".{target.name}.{secrets.token_hex(6)}{_MARK}")
+            place = unfinished_name(target)
             descriptor = _made(place, is_folder=is_folder)
             if descriptor is not None:
                 return descriptor, place
@@ -97,11 +114,16 @@ def _made(place: Path, *, is_folder: bool) -> int | None:
             return None
         raise
     # Where a file system knows no locks, nobody sweeps either.
-    taken = _lock(descriptor) is False
-    if not taken and _number_at(place) == _number(os.fstat(descriptor)):
-        return descriptor
-    os.close(descriptor)
-    return None
+    taken, is_held = lock(descriptor) is False, False
+    try:
+        if not taken and _number_at(place) == _number(os.fstat(descriptor)):
+            if is_folder:
+                sign(descriptor, place.name)
+            is_held = True
+    finally:
+        if not is_held:
+            os.close(descriptor)
+    return descriptor if is_held else None
 
 
 def put_in_place(place: Path, target: Path) -> None:
@@ -185,8 +207,8 @@ def kept_aside(target: Path, digest: str) -> Path:
 def sweep_kept(target: Path, recorded: Callable[[], set[str]]) -> None:
     """Remove kept files that were never charged. Asked after the lock is held: their maker is gone then."""
     for left in target.parent.glob(f".{glob.escape(target.name)}.*{_KEPT}"):
-        with contextlib.suppress(OSError, RelaxdpError), _left_behind(left) as is_left:
-            if is_left and left not in {kept_aside(target, digest) for digest in recorded()}:
+        with contextlib.suppress(OSError, RelaxdpError), left_behind(left) as descriptor:
+            if descriptor is not None and left not in {kept_aside(target, digest) for digest in recorded()}:
                 left.unlink()
 
 
@@ -194,49 +216,3 @@ def refuse_existing(target: Path) -> None:
     """Refuse to write over a file, or over a link, even one to nothing: it says where somebody wants a file."""
     if os.path.lexists(target):
         raise TableFileError(f"{str(target)!r} exists already. Nothing was written.", path=str(target))
-
-
-def _sweep(target: Path) -> None:
-    for left in target.parent.glob(f".{glob.escape(target.name)}.*{_MARK}"):
-        with contextlib.suppress(OSError), _left_behind(left) as is_left:
-            if is_left:
-                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
-
-
-@contextmanager
-def _left_behind(left: Path) -> Iterator[bool]:
-    """Tell whether a process of this user left something behind and is gone; while it is asked, nobody else has it.
-
-    Others may write to the folder too. A pipe of theirs under such a name would block whoever opens it, a link would
-    lead elsewhere, and a folder of ours that they gave such a name is no unfinished one, unless it is private.
-    """
-    found, mine = left.lstat(), os.geteuid() if os.name == "posix" else None
-    is_folder, is_private = stat.S_ISDIR(found.st_mode), not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
-    if found.st_uid != mine or not (is_private if is_folder else stat.S_ISREG(found.st_mode)):
-        yield False
-        return
-    kind = os.O_RDONLY | os.O_DIRECTORY if is_folder else os.O_WRONLY
-    descriptor = os.open(left, kind | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        yield os.path.samestat(os.fstat(descriptor), found) and _try_lock(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    return _lock(descriptor) is True
-
-
-def _lock(descriptor: int) -> bool | None:
-    """Lock, or say that somebody else has the lock; None where there are no locks."""
-    if os.name != "posix":  # pragma: no cover
-        return None
-    import fcntl  # noqa: PLC0415
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
