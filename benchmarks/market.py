@@ -100,7 +100,7 @@ class Seller:
         words = [
             "release", str(self.source), str(command), "--id", "id", "--column", "answer", "--release", name,
             "--values", ",".join(self.labels), "--epsilon", FIRST, "--key", str(self.key_file), "--budget", FIRST,
-            "--ledger", str(self.folder / f"{name}.ledger"),
+            "--ledger", str(self.folder / f"{name}.ledger"), "--new-ledger", "a benchmark",
         ]  # fmt: skip
         with watch.turn(COMMAND):
             subprocess.run([sys.executable, "-m", "relaxdp", *words], check=True, capture_output=True)

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 if TYPE_CHECKING:
     from tests.servers.postgres import Server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for what would be remembered in the user's state folder, which no test and no process of one has."""
+    folder = tmp_path_factory.mktemp("states")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "shared"))
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def state(states: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The state folder of one test, not there before it is needed: keys of tests are the same again and again."""
+    folder = states / secrets.token_hex(8)
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    return folder
 
 
 def require(program: str) -> str:

@@ -151,6 +151,14 @@ class LedgerVersionError(LedgerError):
     """The ledger was written by a newer version of this package."""
 
 
+class SecondLedgerError(LedgerError):
+    """A key has spent in another ledger, or in one that does not know it any more: a new one would forget that."""
+
+
+class StateFolderWarning(UserWarning):
+    """The folder in which it is remembered where a key has spent cannot be used. Nobody is stopped by that."""
+
+
 class SubjectError(RelaxdpError, ValueError):
     """Who is to be charged has no usable name."""
 

@@ -48,6 +48,24 @@ def shows_no_password(problem: BaseException, *secrets: str) -> None:
 # URLs
 
 
+def test_where_a_url_leads() -> None:
+    """What is remembered of it: another port or schema is another ledger, another user is not; no secrets."""
+    places = {
+        url: read_address(f"postgresql://{url}", timeout=1).place
+        for url in (
+            "me:hush@host:5433/books", "you@host:5433/books?sslpassword=hush", "host/books",
+            "host/books?options=-csearch_path=mine", "host/books?options=-cmy.secret=hush", "?service=books",
+        )
+    }  # fmt: skip
+    assert list(places.values())[:4] == [
+        "postgresql:///books?host=host&port=5433", "postgresql:///books?host=host&port=5433",
+        "postgresql:///books?host=host", "postgresql:///books?host=host&options=-csearch_path%3Dmine",
+    ]  # fmt: skip
+    assert len(set(places.values())) == 5
+    assert SECRET not in "".join(places.values())
+    assert read_address(places["host/books?options=-csearch_path=mine"], timeout=1).name == "postgresql://host/books"
+
+
 @pytest.mark.parametrize(
     ("url", "name"),
     [

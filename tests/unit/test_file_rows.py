@@ -294,9 +294,9 @@ def test_parts_that_say_their_own_rows(place: Path) -> None:
     Path("out").mkdir()
     for number, (start, rows) in enumerate([(0, 1_000), (1_000, 1_000), (2_000, 1_000)]):
         pa_parquet.write_table(table.slice(start, rows), f"in-{number}.parquet")
-        words = ["--ledger", f"ledger-{number}", "--budget", "9"]
+        words = ["--ledger", f"ledger-{number}", "--budget", "9", "--new-ledger", "another part"]
         release(f"out/{number}.parquet", *words, source=f"in-{number}.parquet")
-    wanted = estimate(first("one.parquet"))
+    wanted = estimate(release("one.parquet", "--budget", "9", "--new-ledger", "all parts"))
     assert estimate("out") == wanted
     assert estimate(*parts_of("out")) == wanted
     cut = table_of(Path("out/2.parquet")).slice(0, 900)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.errors import BudgetMissingError, LedgerAccessError, RelaxdpError
+from relaxdp.errors import BudgetMissingError, LedgerAccessError, RelaxdpError, SecondLedgerError
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.paths import PathFacts, PathIdentity
 from relaxdp.ledger.subject import Subject
@@ -72,7 +72,9 @@ def test_a_lost_ledger_is_missed_and_made_anew(place: Path) -> None:
         run("budget", "show", "--key", "key")
     assert names(place) == before
     (place / "key.ledger.begun").unlink()
-    release("first-again.parquet", "0.5", "--budget", "2")
+    with pytest.raises(SecondLedgerError, match="which knows nothing of it any more"):
+        release("first-again.parquet", "0.5", "--budget", "2")
+    release("first-again.parquet", "0.5", "--budget", "2", "--new-ledger", "lost, made anew")
     release("second-again.parquet", "1")
     for name in ("first", "second"):
         assert (place / f"{name}.parquet").read_bytes() == (place / f"{name}-again.parquet").read_bytes()

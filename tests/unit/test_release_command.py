@@ -144,7 +144,7 @@ def test_uuids_are_ids_in_any_order(place: Path) -> None:
         "--last", "relaxed.parquet", source="shuffled.parquet", target="last.parquet", epsilon="2", release="in"
     )
     assert stepped[0] == 0, stepped
-    more = {"ledger": "other.ledger", "release": "growing"}
+    more = {"ledger": "other.ledger", "release": "growing", "new-ledger": "a growing table"}
     growing = run("--growing", "--budget", "2", source="shuffled.parquet", target="grown.parquet", **more)
     assert growing[0] == 0, growing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,11 +17,24 @@ from relaxdp.ledger.ledger import Charge, Ledger
 from relaxdp.ledger.subject import Subject
 from relaxdp.table.request import TableRequest
 
+NewLedger = Annotated[
+    str,
+    typer.Option(
+        metavar="REASON", help="Begin one more ledger for a key that has spent in another; the reason is recorded."
+    ),
+]
+
+
+def ledger_of(key: Path) -> Path:
+    """Return where the ledger of a key lies: beside the file itself, whatever links lead to it."""
+    real = key.resolve()
+    return real.with_name(f"{real.name}.ledger")
+
 
 def ledger_beside(key: Path) -> Path:
     """Return the ledger of a key; where only those of other keys lie there, a new one would forget what was spent."""
-    place = key.with_name(key.name + ".ledger")
-    others = sorted(other.name for other in key.parent.glob("*.ledger"))
+    place = ledger_of(key)
+    others = sorted(other.name for other in place.parent.glob("*.ledger"))
     if others and not place.exists() and not mark_of(place).exists():
         raise OptionError(
             f"this key has no ledger yet, and {others[0]!r} lies beside it. Say --ledger {others[0]} to go on with its "

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from relaxdp.cli.accounts import ledger_of
 from relaxdp.errors import LedgerError
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.ledger import Ledger
@@ -31,7 +32,7 @@ def _open(ledger: str | None, key: Path | None, nothing: str = "") -> Iterator[L
     if ledger is None and key is None:
         raise LedgerError("say which ledger: --ledger FILE or URL, or --key KEY for the one beside a key.")
     try:
-        with Ledger.open(Path(f"{key}.ledger") if ledger is None else ledger, create=False) as book:
+        with Ledger.open(ledger_of(key) if ledger is None and key is not None else str(ledger), create=False) as book:
             yield book
     except LedgerError as problem:
         sentence = problem.message.removesuffix(" Nothing was released.")

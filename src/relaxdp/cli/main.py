@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from relaxdp import __version__
 from relaxdp.cli.stopping import stops_in_order
 from relaxdp.cli.streams import all_arrives, say, take_all_text
-from relaxdp.errors import RelaxdpError, without_keys
+from relaxdp.errors import RelaxdpError, StateFolderWarning, without_keys
 
 # Where each command lives, in the order of the help text.
 COMMANDS = {
@@ -104,8 +104,8 @@ def _say_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Say what text may be mistaken for in one sentence; whoever types a command wrote none of our lines."""
-    said = f"{message}\n" if issubclass(category, UnicodeWarning) else None
+    """Say a warning of ours in one sentence; whoever types a command wrote none of our lines."""
+    said = f"{message}\n" if issubclass(category, UnicodeWarning | StateFolderWarning) else None
     sys.stderr.write(said or warnings.formatwarning(message, category, filename, lineno, line))
 
 

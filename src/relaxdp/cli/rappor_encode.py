@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from relaxdp.cli.accounts import ledger_beside, refuse_other_name, report_release
+from relaxdp.cli.accounts import NewLedger, ledger_beside, refuse_other_name, report_release
 from relaxdp.cli.options import JsonOption
 from relaxdp.draw.key import Key
 from relaxdp.encode.bloom_filter import BloomShape
@@ -65,6 +65,7 @@ def encode(
     population: Population = "everyone",
     ledger: LedgerPlace = None,
     no_ledger: NoLedger = False,
+    new_ledger: NewLedger = "",
     budget: Budget = None,
     again: Annotated[bool, typer.Option("--again", help="Allow a level below the last one; it costs nothing.")] = False,
     force: Annotated[
@@ -89,7 +90,7 @@ def encode(
     )  # fmt: skip
     _run(
         request, partial(encode_table, request), key, ledger, no_ledger, population, budget, dry_run, as_json,
-        again=again, force=force, named=name is not None,
+        again=again, force=force, named=name is not None, new_ledger=new_ledger,
     )  # fmt: skip
     _warn_beyond(parameters, level)
 
@@ -112,6 +113,7 @@ def relax(
     population: Population = "everyone",
     ledger: LedgerPlace = None,
     no_ledger: NoLedger = False,
+    new_ledger: NewLedger = "",
     budget: Budget = None,
     dry_run: DryRun = False,
     as_json: JsonOption = False,
@@ -138,7 +140,7 @@ def relax(
         release=re.sub(r" \(epoch \d+\)$", "", description.report.release),
     )  # fmt: skip
     work = partial(relax_table, request, last)
-    _run(request, work, key, ledger, no_ledger, population, budget, dry_run, as_json, named=True)
+    _run(request, work, key, ledger, no_ledger, population, budget, dry_run, as_json, named=True, new_ledger=new_ledger)
     _warn_beyond(parameters, level)
 
 
@@ -186,6 +188,7 @@ def _run(
     again: bool = False,
     force: bool = False,
     named: bool = False,
+    new_ledger: str = "",
 ) -> None:
     if no_ledger and dry_run:
         raise OptionError("--dry-run asks the ledger, so it needs one. Nothing was released.")
@@ -196,7 +199,8 @@ def _run(
             subject = Subject.population(population)
             if not named:
                 refuse_other_name(book, subject, request.table.release, [each.column for each in request.table.columns])
-            account = Account(book, subject, budget, f"rappor to {request.table.target.name}", again, force)
+            reason = f"rappor to {request.table.target.name}"
+            account = Account(book, subject, budget, reason, again, force, new_ledger=new_ledger)
         if dry_run and account is not None:
             report_release(request.table, None, quote_table(request, account), as_json)
             return

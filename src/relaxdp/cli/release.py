@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from relaxdp.cli.accounts import ledger_beside, refuse_other_name, report_release
+from relaxdp.cli.accounts import NewLedger, ledger_beside, ledger_of, refuse_other_name, report_release
 from relaxdp.cli.release_options import WAYS_OUT, Encodings, Spoken, edges, load_key
 from relaxdp.cli.spark import SparkPlace
 from relaxdp.errors import OptionError
@@ -81,6 +81,7 @@ def release(
     population: Annotated[str, typer.Option(help="Whose budget is charged; all its tables add up.")] = "everyone",
     ledger: Annotated[str | None, typer.Option(help="Ledger file or database URL  [default: KEY.ledger]")] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Release without accounting. Your risk.")] = False,
+    new_ledger: NewLedger = "",
     budget: Annotated[str | None, typer.Option(help="Budget of the population; the first release needs it.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Allow a level below the last one; it costs nothing.")] = False,
     force: Annotated[
@@ -177,9 +178,9 @@ def release(
         account = None
         if book is not None and place is not None:
             # A database has no folder beside it; the key has.
-            beside = Path(place) if "://" not in place else key.with_name(f"{key.name}.ledger")
+            beside = Path(place) if "://" not in place else ledger_of(key)
             tags = tags_folder(beside) if growing else None
-            account = Account(book, subject, budget, f"release to {target.name}", again, force, tags)
+            account = Account(book, subject, budget, f"release to {target.name}", again, force, tags, new_ledger)
         work, quote = _ways(request, account, spark, last, last_epsilon)
         if dry_run and account is not None:
             report_release(request, None, quote(), as_json)

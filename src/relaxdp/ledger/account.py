@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from relaxdp.errors import UnknownSubjectError
 from relaxdp.ledger.amounts import ZERO, difference, total
-from relaxdp.ledger.events import BudgetRaised, BudgetSet, Event, LevelReleased, PathOpened
+from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event, LevelReleased, PathOpened
 from relaxdp.ledger.paths import PathFacts, PathIdentity
 from relaxdp.ledger.subject import Subject
 
@@ -73,6 +73,8 @@ class Account:
         A path that began without a table's fingerprint learns it from the first level that has one. A path that is
         opened again goes on with other facts, and with what was read from it.
         """
+        if isinstance(event, BegunAnew):
+            return self
         if isinstance(event, BudgetSet | BudgetRaised):
             return replace(self, budget=event.budget)
         if isinstance(event, PathOpened):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from relaxdp.errors import LedgerAccessError
+
+_SCHEMA = re.compile(r"-c ?search_path=[\w,]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,8 @@ class Address:
     """What a connection needs, and how the ledger is called in messages."""
 
     name: str
+    place: str
+    """Like the name, but with port and options: another port or schema is another ledger, another user is not."""
     parameters: dict[str, Any] = field(repr=False)
 
 
@@ -44,11 +51,19 @@ def read_address(url: str, *, timeout: float) -> Address:
     found.setdefault("tcp_user_timeout", max(2000, math.ceil(timeout * 1000)))
     found.setdefault("keepalives_idle", 30)
     found.setdefault("target_session_attrs", "read-write")
-    return Address(_name(found), {**found, "client_encoding": "utf8"})
+    return Address(_name(found), _place(found), {**found, "client_encoding": "utf8"})
 
 
 def _cut(pair: str) -> tuple[str, str, str]:
     return pair.partition("=")
+
+
+def _place(found: dict[str, Any]) -> str:
+    known = {name: str(found[name]) for name in ("host", "port", "service", "options") if found.get(name)}
+    options = known.get("options", "")
+    if options and not _SCHEMA.fullmatch(options):  # whatever else is set there may be secret
+        known["options"] = sha256(options.encode()).hexdigest()[:16]
+    return f"postgresql:///{quote(str(found.get('dbname') or ''))}?{urlencode(known)}".rstrip("?")
 
 
 def _name(found: dict[str, Any]) -> str:

@@ -84,4 +84,15 @@ class LevelReleased(_Event):
         return self._line(f"{self.kind} {self.identity}{epoch} {level}", self.reason)
 
 
-Event = PathOpened | BudgetSet | BudgetRaised | LevelReleased
+@dataclass(frozen=True, slots=True)
+class BegunAnew(_Event):
+    """A key that had spent elsewhere began to spend here too, on purpose: what is spent there has to be added."""
+
+    key_fingerprint: str
+    reason: str
+
+    def __str__(self) -> str:
+        return self._line(f"begun anew for the key {self.key_fingerprint}, which has spent elsewhere", self.reason)
+
+
+Event = BegunAnew | PathOpened | BudgetSet | BudgetRaised | LevelReleased

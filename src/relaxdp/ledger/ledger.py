@@ -22,9 +22,9 @@ from relaxdp.errors import (
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.ledger.account import Account, Balance, add_up
 from relaxdp.ledger.amounts import as_budget
-from relaxdp.ledger.events import BudgetRaised, BudgetSet, Event
+from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event
 from relaxdp.ledger.paths import PathFacts, PathIdentity
-from relaxdp.ledger.rows import is_gapless, last_number, read_account, read_events, read_subjects, write
+from relaxdp.ledger.rows import is_gapless, knows_key, last_number, read_account, read_events, read_subjects, write
 from relaxdp.ledger.rules import Charge, Decision, Request, decide
 from relaxdp.ledger.step import decide_step
 from relaxdp.ledger.store import Store, store_of
@@ -159,11 +159,13 @@ class Ledger:
         reason: str = "",
         epochs: Sequence[int] | None = None,
         changed: Collection[PathIdentity] = (),
+        anew: str = "",
     ) -> list[Charge]:
         """Charge several releases together: all of them or none, in one transaction.
 
         `epochs` says on which epoch each was drawn, as quoted before. If that is no longer so, nothing is charged.
         `changed` names growing paths of which rows have changed: only the caller, who keeps their tags, can tell.
+        `anew` says why a key that has spent elsewhere spends here too, see `spending`; it is recorded.
         """
         if reason:
             check_reason(reason)
@@ -174,7 +176,7 @@ class Ledger:
                     "the ledger changed since the release was quoted. Nothing was released; run it again.",
                     subject=str(subject),
                 )
-            write(connection, account, decision.account, decision.events)
+            self._write(connection, account, decision, requests[0][1], anew)
         return list(decision.charges)
 
     def step(
@@ -188,6 +190,7 @@ class Ledger:
         budget: Epsilon | None = None,
         reason: str = "",
         dry: bool = False,
+        anew: str = "",
     ) -> Charge:
         """Charge a step of Algorithm 1 from the reports at `old` to `epsilon`, durably, before it leaves.
 
@@ -200,13 +203,23 @@ class Ledger:
             )  # fmt: skip
             if not dry:
                 check_reason(reason)
-                write(connection, account, decision.account, decision.events)
+                self._write(connection, account, decision, facts, anew)
         return decision.charges[0]
 
     def balance(self, subject: Subject) -> Balance:
         """Return what a subject may spend, has spent, has left, and on which paths."""
         with self._account(subject) as (_, account):
             return account.balance()
+
+    @property
+    def address(self) -> str:
+        """Where it is kept: a file, or a URL without its password."""
+        return self._store.address()
+
+    def knows_key(self, fingerprint: str) -> bool:
+        """Return whether anything was ever released here with a key."""
+        with self._store.reading() as connection:
+            return knows_key(connection, fingerprint)
 
     def subjects(self) -> list[Subject]:
         """Return everybody who has a budget."""
@@ -256,6 +269,12 @@ class Ledger:
         return decide(
             account, requests, again=again, force=force, budget=exact, reason=reason, time=self._now(), changed=changed
         )
+
+    def _write(self, connection: Connection, before: Account, decision: Decision, facts: PathFacts, anew: str) -> None:
+        events = list(decision.events)
+        if anew:
+            events.append(BegunAnew(before.subject, self._now(), facts.key_fingerprint, anew))
+        write(connection, before, decision.account, events)
 
     @contextmanager
     def _account(self, subject: Subject, *, writing: bool = False) -> Iterator[tuple[Connection, Account]]:

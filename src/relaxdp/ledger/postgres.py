@@ -73,7 +73,7 @@ class PostgresStore:
 
     def __init__(self, url: str, *, timeout: float) -> None:
         address = read_address(url, timeout=timeout)
-        self._name, self._timeout = address.name, timeout
+        self._name, self._place, self._timeout = address.name, address.place, timeout
         self._engine: Engine | None = _engine(address.parameters)
 
     def prepare(self, *, create: bool) -> None:
@@ -110,6 +110,10 @@ class PostgresStore:
     def close(self) -> None:
         """Refuse further use."""
         self._engine = None
+
+    def address(self) -> str:
+        """Return the URL without what is secret."""
+        return self._place
 
     def absence(self) -> str:
         """Say that nothing has happened in it yet."""

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, RowMapping, func, insert, select, update
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import Account, PathState
 from relaxdp.ledger.amounts import from_text
-from relaxdp.ledger.events import BudgetRaised, BudgetSet, Event, LevelReleased, PathOpened
+from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event, LevelReleased, PathOpened
 from relaxdp.ledger.paths import PathFacts, PathIdentity
 from relaxdp.ledger.schema import EVENTS, PATHS, SUBJECTS
 from relaxdp.ledger.subject import Subject
@@ -42,6 +42,12 @@ def read_events(connection: Connection, subject: Subject | None) -> list[Event]:
     if subject is not None:
         query = query.where(*_of(EVENTS, subject))
     return [_event(row) for row in connection.execute(query).mappings()]
+
+
+def knows_key(connection: Connection, fingerprint: str) -> bool:
+    """Return whether any path was ever opened with a key."""
+    query = select(PATHS.c.epoch).where(PATHS.c.key_fingerprint == fingerprint).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def last_number(connection: Connection) -> int:
@@ -96,6 +102,8 @@ def _columns(event: Event) -> dict[str, Any]:
         return {**common, "budget": epsilon_text(event.budget)}
     if isinstance(event, BudgetRaised):
         return {**common, "budget": epsilon_text(event.budget), "previous": epsilon_text(event.previous)}
+    if isinstance(event, BegunAnew):
+        return {**common, "key_fingerprint": event.key_fingerprint}
     common |= {**asdict(event.identity), "epoch": event.epoch}
     if isinstance(event, PathOpened):
         return {**common, **asdict(event.facts)}
@@ -111,6 +119,8 @@ def _event(row: RowMapping) -> Event:
             return BudgetSet(subject, time, from_text(row["budget"]), reason)
         case "BudgetRaised":
             return BudgetRaised(subject, time, from_text(row["previous"]), from_text(row["budget"]), reason)
+        case "BegunAnew":
+            return BegunAnew(subject, time, row["key_fingerprint"], reason)
         case "PathOpened":
             return PathOpened(subject, time, _identity(row), row["epoch"], _facts(row), reason)
         case "LevelReleased":

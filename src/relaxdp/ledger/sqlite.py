@@ -111,6 +111,10 @@ class SqliteStore:
         """Return the error for content that no ledger has written."""
         return self._error(LedgerDamagedError, f"is damaged: {what}")
 
+    def address(self) -> str:
+        """Return the name of the file, from the root."""
+        return str(self._path)
+
     def absence(self) -> str:
         """Say that nothing has happened in it yet."""
         name = repr(str(self._path))

@@ -36,6 +36,9 @@ class Store(Protocol):
     def writing(self) -> AbstractContextManager[Connection]:
         """Hold the ledger against all other writers; on a normal exit everything is on disk, otherwise nothing."""
 
+    def address(self) -> str:
+        """Return where it is, so that it can be found again: whole, but without a password."""
+
     def absence(self) -> str:
         """Say of a ledger in which nothing has happened that it is empty, or not even there."""
 

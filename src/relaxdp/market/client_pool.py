@@ -7,6 +7,7 @@ key (as a tag, which tells nothing without the key), and another answer under th
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -31,6 +32,7 @@ from relaxdp.errors import (
     ValuesChangedError,
 )
 from relaxdp.law.epsilon import epsilon_text
+from relaxdp.ledger.elsewhere import Marks
 
 ATTRIBUTE = "answer"
 _NOTHING = "Nothing was sent."
@@ -91,22 +93,43 @@ def remember(pool: Pool, answer: Any, *, key: Key, beside: Path) -> None:
     """Write down, before anything leaves, what a key was used for; refuse what does not fit what it was used for.
 
     A second answer, or other values, would be a second path: what both tell adds up, and a changed answer shows. Levels
-    need not be remembered: on one path they may be read in any order, and cost the largest one.
+    need not be remembered: on one path they may be read in any order, and cost the largest one. It is beside the file
+    itself, whatever links lead there; where the key is a copy, a mark in the state folder says where it is.
     """
-    place = beside.with_name(f"{beside.name}.pools")
+    real = beside.resolve()
+    place, marks = real.with_name(f"{real.name}.pools"), Marks("pools", key.fingerprint)
     now = {
         "encoding": pool.encoding.name,
         "params": pool.encoding.params.hex(),
         "tag": _tag(pool, answer, key),
     }
     try:
-        with locked_folder(place.absolute().parent):
+        with marks.held() as can_be_written, locked_folder(place.parent):
             known = _read(place)
+            if not known:
+                _refuse_second(marks, place)
             _check(pool, known.get(pool.id), now)
             known[pool.id] = now
+            # Before it: a crash in between leaves a mark that leads to nothing, and nothing was sent.
+            if can_be_written and not marks.is_confirmed(str(place)):
+                marks.write(str(place), sure=False)
             write_private(place, json.dumps({"version": _VERSION, "pools": known}).encode(), replace=True)
+            if can_be_written and not marks.is_confirmed(str(place)):
+                marks.write(str(place), sure=True)
     except PrivateFileError as problem:
         raise DeviceFileError(f"{str(place)!r} {problem}. {_NOTHING}", path=str(place)) from None
+
+
+def _refuse_second(marks: Marks, place: Path) -> None:
+    """Refuse to begin a second memory of a key that has one, or had one here."""
+    others = marks.elsewhere(str(place), os.path.exists)
+    if others:
+        raise DeviceFileError(
+            f"this key was used for pools before, which {others[0]!r} remembers: use the key there, or copy that file "
+            f"to {str(place)!r}. If it is lost, take another key; if you know what you answered, remove "
+            f"{str(marks.mark_of(others[0]))!r}. {_NOTHING}",
+            path=others[0],
+        )
 
 
 def _check(pool: Pool, before: Any, now: dict[str, str]) -> None:

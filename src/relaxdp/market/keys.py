@@ -53,7 +53,7 @@ def open_market(settings: Settings) -> bool:
 
 def journal_folder(settings: Settings, key: Path) -> Path:
     """Return where the market's journal lies: beside its key, for it must not go back with the database."""
-    return settings.market_journal or Path(f"{key}.sold")
+    return settings.market_journal or Path(f"{key.resolve()}.sold")
 
 
 def begin_journal(folder: Path, key: Key) -> None:

@@ -14,6 +14,7 @@ from relaxdp.errors import PathChangedError, UnknownSubjectError
 from relaxdp.ledger.account import PathState
 from relaxdp.ledger.ledger import Charge, Ledger
 from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.spending import refuse_second, spending
 from relaxdp.ledger.step import keyed
 from relaxdp.ledger.subject import Subject
 from relaxdp.table.request import ReleaseRequest
@@ -33,6 +34,8 @@ class Account:
     force: bool = False
     growing: Path | None = None
     """The folder of row tags where the table may grow, see `tags_folder`; None where it may not."""
+    new_ledger: str = ""
+    """Why a key that has spent in another ledger is to begin one more; empty where it may not."""
 
 
 def epoch_names(release: str, epochs: Sequence[int]) -> list[str]:
@@ -59,6 +62,8 @@ def entries(request: ReleaseRequest, account: Account, id_type: str, prints: Seq
 
 def quote(account: Account, wanted: list[Entry], changed: Sequence[PathIdentity] = ()) -> list[Charge]:
     """Return what a release would cost, or refuse what the ledger would refuse at the end."""
+    for fingerprint in {facts.key_fingerprint for _, facts, _ in wanted}:
+        refuse_second(account.ledger, fingerprint, account.new_ledger)
     if account.growing is None:
         refuse_growing(path_states(account.ledger, account.subject), [identity for identity, _, _ in wanted])
     return account.ledger.quote_all(
@@ -90,16 +95,18 @@ def charge(
     """Charge everything together. An epoch that moved on while we drew would not be what we drew: it is refused."""
     if account is None:
         return []
-    return account.ledger.charge_all(
-        account.subject,
-        entries(request, account, id_type, prints),
-        again=account.again,
-        force=account.force,
-        budget=account.budget,
-        reason=account.reason,
-        epochs=epochs,
-        changed=changed,
-    )
+    with spending(account.ledger, request.key.fingerprint, account.new_ledger) as anew:
+        return account.ledger.charge_all(
+            account.subject,
+            entries(request, account, id_type, prints),
+            again=account.again,
+            force=account.force,
+            budget=account.budget,
+            reason=account.reason,
+            epochs=epochs,
+            changed=changed,
+            anew=anew,
+        )
 
 
 def path_states(ledger: Ledger, subject: Subject) -> dict[PathIdentity, PathState]:

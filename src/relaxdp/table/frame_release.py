@@ -70,7 +70,13 @@ def _say_columns() -> ValuesError:
 
 @contextmanager
 def account_of(
-    ledger: str | os.PathLike[str] | Ledger | None, population: str, budget: Any, reason: str, again: bool, force: bool
+    ledger: str | os.PathLike[str] | Ledger | None,
+    population: str,
+    budget: Any,
+    reason: str,
+    again: bool,
+    force: bool,
+    new_ledger: str,
 ) -> Iterator[Account | None]:
     """Open a ledger by its place, for one release; one that is open already stays open."""
     if ledger is None:
@@ -79,10 +85,10 @@ def account_of(
     subject = Subject.population(population)
     reason = reason or "release of a data frame"
     if isinstance(ledger, Ledger):
-        yield Account(ledger, subject, budget, reason, again, force)
+        yield Account(ledger, subject, budget, reason, again, force, new_ledger=new_ledger)
         return
     with Ledger.open(ledger) as book:
-        yield Account(book, subject, budget, reason, again, force)
+        yield Account(book, subject, budget, reason, again, force, new_ledger=new_ledger)
 
 
 def release_frame(native: Any, request: ReleaseRequest, account: Account | None, threads: int) -> Any:

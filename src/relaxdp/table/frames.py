@@ -37,6 +37,7 @@ def release(
     again: bool = False,
     force: bool = False,
     reason: str = "",
+    new_ledger: str = "",
     threads: int | None = None,
     worker_key: str | None = None,
 ) -> AnyFrame:
@@ -46,6 +47,7 @@ def release(
     could betray an answer. The ledger (its file, its URL or an open `Ledger`; None says that nobody keeps account) is
     charged before the frame is returned: the same call again gives the same reports and costs nothing, a larger
     epsilon costs the difference, and another key, other values, a changed table or an overdrawn budget are refused.
+    So is a ledger that does not know a key which has spent in another one, unless `new_ledger` says why.
     On Spark the workers read the key themselves, from the file that `key` was loaded from or from `worker_key`.
 
     >>> import pyarrow as pa
@@ -61,7 +63,7 @@ def release(
     from relaxdp.table.frame_release import account_of, release_frame, requested  # noqa: PLC0415
 
     request = requested(columns, id=id, epsilon=as_epsilon(epsilon), key=as_key(key), release=release, keep=keep)
-    with account_of(ledger, population, budget, reason, again, force) as account:
+    with account_of(ledger, population, budget, reason, again, force, new_ledger) as account:
         if _is_spark(frame):
             from relaxdp.table.spark import SparkRelease  # noqa: PLC0415
 

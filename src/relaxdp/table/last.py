@@ -28,6 +28,7 @@ from relaxdp.ledger.account import PathState
 from relaxdp.ledger.events import LevelReleased
 from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.spending import refuse_second, spending
 from relaxdp.ledger.step import already_released, stepped
 from relaxdp.table.charging import Account, epoch_names, path_states
 from relaxdp.table.description import FileDescription
@@ -76,7 +77,15 @@ class _Step:
         }
         return replace(plain_one, columns=columns)
 
-    def charge(self, fingerprint: str | None, reason: str = "", *, dry: bool = False) -> Charge:
+    def quote(self) -> Charge:
+        refuse_second(self.account.ledger, self.request.key.fingerprint, self.account.new_ledger)
+        return self._step(None, "", dry=True)
+
+    def charge(self, fingerprint: str | None, reason: str) -> Charge:
+        with spending(self.account.ledger, self.request.key.fingerprint, self.account.new_ledger) as anew:
+            return self._step(fingerprint, reason, anew=anew)
+
+    def _step(self, fingerprint: str | None, reason: str, **options: Any) -> Charge:
         return self.account.ledger.step(
             self.account.subject,
             self.identity,
@@ -85,7 +94,7 @@ class _Step:
             self.request.epsilon,
             budget=self.account.budget,
             reason=reason,
-            dry=dry,
+            **options,
         )
 
     def is_charged(self) -> bool:
@@ -133,7 +142,7 @@ def relax_table(
     sweep_kept(request.target, step.recorded)
     if step.is_charged():
         return _resume(step)
-    step.charge(None, dry=True)
+    step.quote()
     try:
         with aside(request.target) as place:
             fingerprint, rows = _write(step, place, threads, progress, entropy or SystemEntropy())
@@ -155,7 +164,7 @@ def quote_step(
     request: TableRequest, last: Path, account: Account, *, last_epsilon: Decimal | None = None
 ) -> list[Charge]:
     """Return what a step would cost, from the ledger and what the files say about themselves."""
-    return [_prepare(request, last, account, last_epsilon).charge(None, dry=True)]
+    return [_prepare(request, last, account, last_epsilon).quote()]
 
 
 def _prepare(request: TableRequest, last: Path, account: Account, last_epsilon: Decimal | None) -> _Step:

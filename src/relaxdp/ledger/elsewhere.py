@@ -1,0 +1,114 @@
+"""Where a key has spent, by its fingerprint, in the user's state folder: so a copy of a key begins no second ledger.
+
+What is kept beside a key is found through links, but not from a copy. A mark holds the fingerprint and the address
+(without a password) of what was written down for the key, never the key. It is made before the first charge and
+confirmed after it: one that was not confirmed may belong to a charge that never happened, and is looked into.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, write_private
+from relaxdp.errors import StateFolderWarning
+
+
+def state_folder() -> Path:
+    """Return where this user's programs remember things; a `RuntimeError` where the user has no home."""
+    given = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if given.is_absolute():
+        return given / "relaxdp"
+    system = platform.system()
+    if system == "Windows":  # pragma: no cover
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "relaxdp"
+    return Path.home() / ("Library/Application Support" if system == "Darwin" else ".local/state") / "relaxdp"
+
+
+class Marks:
+    """The marks of one key, of what lies beside keys: ledgers, or what was answered in pools."""
+
+    def __init__(self, kind: Literal["ledgers", "pools"], fingerprint: str) -> None:
+        self._kind, self._fingerprint = kind, fingerprint
+
+    @contextmanager
+    def held(self) -> Iterator[bool]:
+        """Hold the marks against other processes, so that two copies of a key do not begin at the same instant.
+
+        A state folder that cannot be used stops nobody. It is said, and False is given.
+        """
+        with ExitStack() as stack:
+            problem: object = None
+            try:
+                folder = self._folder()
+                folder.mkdir(0o700, parents=True, exist_ok=True)
+                if os.name == "posix":
+                    stack.enter_context(locked_folder(folder))
+            except OSError as found:
+                problem = f"cannot be used: {found.strerror}"
+            except (PrivateFileError, RuntimeError) as found:
+                problem = found
+            if problem is not None:
+                self._warn(problem)
+            yield problem is None
+
+    def elsewhere(self, here: str, is_used: Callable[[str], bool]) -> list[str]:
+        """Return where the key has spent, other than in something that is here and knows nothing of it yet.
+
+        A mark that was not confirmed counts if what it leads to `is_used`; here it cannot be.
+        """
+        found = sorted(self._read().items())
+        return [place for place, sure in found if sure or (place != here and is_used(place))]
+
+    def is_confirmed(self, here: str) -> bool:
+        """Tell whether it is known that the key has spent here."""
+        return self._read().get(here, False)
+
+    def write(self, here: str, *, sure: bool) -> bool:
+        """Mark, durably, that the key is about to spend here, or that it surely has; where that cannot be, say so."""
+        content = json.dumps({"place": here, "sure": sure}).encode()
+        try:
+            write_private(self.mark_of(here), content, replace=True)
+        except PrivateFileError as problem:
+            self._warn(problem)
+            return False
+        return True
+
+    def mark_of(self, place: str) -> Path:
+        """Return the file of a mark."""
+        return self._folder() / f"{sha256(os.fsencode(place)).hexdigest()[:16]}.json"
+
+    def _read(self) -> dict[str, bool]:
+        found = {}
+        with suppress(OSError, RuntimeError):
+            for file in self._folder().glob("*.json"):
+                try:
+                    mark = json.loads(read_private(file) or b"")
+                    found[str(mark["place"])] = mark["sure"] is True
+                except PrivateFileError as problem:
+                    self._warn(problem)
+                except (ValueError, KeyError, TypeError):
+                    self._warn(f"holds a damaged mark, {file.name!r}")
+        return found
+
+    def _folder(self) -> Path:
+        return state_folder() / self._kind / self._fingerprint
+
+    def _warn(self, problem: object) -> None:
+        try:
+            folder = repr(str(self._folder()))
+        except RuntimeError:
+            folder = "of this user"
+        warnings.warn(
+            f"the state folder {folder} {problem}. It remembers where a key has spent; without it a copy of the key "
+            "is not noticed.",
+            StateFolderWarning,
+            stacklevel=2,
+        )
