@@ -69,7 +69,7 @@ class Example:
         self.market.open()
         self.truth = np.random.default_rng(1).permutation(np.arange(PEOPLE) % 3)
         self.market.create_account("clinic", "seller")
-        self.market.list_release("clinic", "Diagnoses", PRICES, listing_id="diagnoses", budget="1")
+        self.market.list_release("clinic", "Diagnoses", PRICES, levels=LEVELS, listing_id="diagnoses", budget="1")
         self.bought: dict[str, list[Purchase]] = {}
 
     def deliver(self, epsilon: str) -> None:

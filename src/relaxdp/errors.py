@@ -429,6 +429,10 @@ class NotAuthorisedError(ServiceError):
     """An epsilon is above the largest one that the seller has delivered."""
 
 
+class UnknownLevelError(ServiceError, ValueError):
+    """An epsilon is none of the levels that a listing sells."""
+
+
 class NotOwnedError(ServiceError):
     """An upgrade of what the buyer does not own."""
 

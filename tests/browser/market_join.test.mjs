@@ -22,7 +22,8 @@ const code = (expected, not = []) => (error) => {
 function listing(more = {}) {
   const encoding = { name: "categorical", options: {}, values: ["no", "yes", "mauve"] };
   const prices = { points: [["0.1", 10], ["4", 400]] };
-  return { id: "snacks", kind: "pool", title: "What?", state: "open", encoding, prices, ...more };
+  const levels = ["0.1", "0.5", "1", "2", "4"].map((epsilon) => ({ epsilon }));
+  return { id: "snacks", kind: "pool", title: "What?", state: "open", encoding, prices, levels, ...more };
 }
 
 const pool = (more) => Pool.of(listing(more), "snacks");
@@ -40,15 +41,19 @@ test("a listing that is no pool, or of an unknown encoding, is refused", () => {
     { name: "other", options: {} },
   ];
   for (const encoding of strange) assert.throws(() => pool({ encoding }), code("offer_error"));
+  const unreadable = [undefined, [], [{}], [{ epsilon: 1 }], [{ epsilon: "0" }], [{ epsilon: "1" }, { epsilon: "1" }]];
+  for (const levels of unreadable) assert.throws(() => pool({ levels }), code("offer_error"));
   assert.equal(pool({ state: "closed" }).open, false);
 });
 
-test("no level above the prices, and none that is too small, is a level", () => {
+test("what the pool does not sell is no level, and epsilons with one threshold are one", () => {
   assert.deepEqual(Object.keys(pool().level("4.0")), ["epsilon", "threshold"]);
   assert.equal(pool().level("4.0").epsilon, "4");
-  assert.throws(() => pool().level("4.01"), code("level_error"));
+  for (const epsilon of ["4.01", "0.7", "0.01"]) assert.throws(() => pool().level(epsilon), code("level_error"));
   assert.throws(() => pool().level("1e-30"), code("epsilon_too_small"));
-  assert.equal(pool({ prices: { formula: "1*epsilon" } }).level("40").epsilon, "40");
+  assert.deepEqual(pool().level("0.50000000000000000000001"), pool().level("0.5"));
+  const same = ["1", "50"].map((epsilon) => ({ epsilon }));
+  assert.equal(pool({ levels: same }).level("70").epsilon, "50");
 });
 
 test("the key and a tag are durable before a report is handed out, and the answer is not among them", async () => {

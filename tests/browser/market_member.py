@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from playwright.sync_api import Locator, Page, Request, expect
-from tests.browser.market_people import Market, Trader
+from tests.browser.market_people import LEVELS, Market, Trader
 
 from relaxdp.draw.key import Key
 from relaxdp.law.epsilon import as_epsilon
@@ -70,7 +70,7 @@ class Member:
     def join(self, value: str, epsilon: str, least: int = 0, *, agree: bool = True) -> None:
         """Fill in the form, and agree."""
         self.page.bring_to_front()  # a browser takes its time for pages that nobody looks at
-        self.limit.fill(epsilon)
+        self.limit.select_option(epsilon)
         self.page.get_by_label("Your least price").fill(str(least))
         self.answer(value)
         self.page.get_by_role("button", name="Join …").click()
@@ -82,7 +82,7 @@ class Member:
         self.page.bring_to_front()
         if not self.limit.is_visible():
             self.page.get_by_text("Raise your limit").click()
-        self.limit.fill(epsilon)
+        self.limit.select_option(epsilon)
         self.answer(value)
         self.page.get_by_role("button", name="Raise …").click()
         self.page.get_by_role("dialog").get_by_role("button", name=f"Raise to ε {epsilon}").click()
@@ -137,4 +137,5 @@ class Member:
 
 def open_pool(market: Market, encoding: dict[str, Any] = CHOICES, prices: dict[str, Any] = FORMULA) -> str:
     """Open an empty pool, and return its name."""
-    return str(market.operator.create_pool("Do you work at night?", encoding, prices)["id"])
+    levels = LEVELS if prices == FORMULA else None
+    return str(market.operator.create_pool("Do you work at night?", encoding, prices, levels=levels)["id"])

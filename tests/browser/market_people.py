@@ -28,6 +28,8 @@ ROWS = 2000
 PRICES = {"points": [["0.1", 10], ["1", 100], ["4", 400]]}
 ANSWERS = np.random.default_rng(7).choice(VALUES, ROWS, p=[0.6, 0.3, 0.1])
 
+LEVELS = ["0.25", "0.5", "0.75", "1", "1.25", "2", "2.5", "3", "4", "5", "8"]
+
 
 class Market:
     """A market that a test fills through its routes, as programs do."""
@@ -78,7 +80,9 @@ class Market:
     def pool(self, members: int, *, epsilon: str = "1") -> str:
         """Open a pool that people have joined, and return its name."""
         name, encoding = f"night-{next(self._numbers)}", {"name": "categorical", "values": ["no", "yes"]}
-        self.operator.create_pool("Do you work at night?", encoding, {"formula": "1 + 2*epsilon"}, name=name)
+        self.operator.create_pool(
+            "Do you work at night?", encoding, {"formula": "1 + 2*epsilon"}, levels=LEVELS, name=name
+        )
         for _ in range(members):
             self.join(name, epsilon)
         return name
@@ -138,8 +142,8 @@ class Trader(Operator):
         expect(self.page.locator(".quote dd").first).to_be_visible()
 
     def choose(self, epsilon: str) -> None:
-        """Type a level, and wait for its quote."""
-        self.page.get_by_label("Level (ε)").fill(epsilon)
+        """Choose a level, and wait for its quote."""
+        self.page.get_by_label("Level (ε)").select_option(epsilon)
         expect(self.page.locator(".quote dt").first).to_have_text(f"Price of ε {epsilon}")
 
     @property

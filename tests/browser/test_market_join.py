@@ -12,7 +12,6 @@ from tests.browser.market_people import Market, New
 from tests.browser.survey_person import overflow, violations
 
 POINTS = {"points": [["0.5", 2], ["2", 8]]}
-STEEP = {"formula": "100000000000000*epsilon^9"}  # dearer than any price may be, a little above 1
 SLEEP = {"name": "numeric", "range": [0, 12]}
 ENCODINGS: dict[str, tuple[dict[str, Any], str]] = {
     "categorical": ({"name": "categorical", "values": ["gas", "wood", "coal"]}, "wood"),
@@ -28,7 +27,7 @@ def test_join_raise_and_change_the_price(trader: New, market: Market) -> None:
     pool = open_pool(market)
     ann = Member(trader(), pool, market.account("seller")).arrive()
     expect(ann.page.get_by_text("Nothing was delivered yet, so nothing can be bought.")).to_be_visible()
-    ann.limit.fill("1")
+    ann.limit.select_option("1")
     expect(ann.card).to_contain_text(
         "There are 2 possible answers, so a blind guess at yours is right 50 times in 100."
     )
@@ -53,10 +52,10 @@ def test_join_raise_and_change_the_price(trader: New, market: Market) -> None:
     ann.trader.fact("Income", "3 credits")
     ann.trader.fact("Loss against buyers", "ε 1")
     ann.page.get_by_text("Raise your limit").click()
-    ann.limit.fill("1.00")
+    assert ann.limit.locator("option").all_text_contents()[:2] == ["Choose …", "1.25"]  # never less than it was
     ann.answer("yes")
     ann.page.get_by_role("button", name="Raise …").click()
-    expect(ann.page.locator("#higher-wrong")).to_contain_text("You are at ε 1 already")
+    expect(ann.page.locator("#higher-wrong")).to_have_text("Choose your limit.")
     ann.raise_to("yes", "2.5")
     ann.stands("2.5", 3)
     ann.page.get_by_text("Change your least price").click()
@@ -90,35 +89,40 @@ def test_what_is_left_out_is_said_at_its_field(trader: New, market: Market) -> N
     ann = Member(trader(), open_pool(market, SLEEP), market.account("seller")).arrive()
     join = ann.page.get_by_role("button", name="Join …")
     join.click()
-    expect(ann.page.locator("#limit-wrong")).to_have_text("A number above 0 of at most 17 digits, like 0.5.")
+    expect(ann.page.locator("#limit-wrong")).to_have_text("Choose your limit.")
     expect(ann.page.locator("#answer-wrong")).to_have_text("A number from 0 to 12.")
     expect(ann.limit).to_be_focused()
-    ann.limit.fill("0.123456789012345678")
+    ann.limit.select_option("0.25")
     ann.page.get_by_label("Your least price").fill("-1")
     ann.answer("12.5")
     join.click()
-    expect(ann.page.locator("#limit-wrong")).to_contain_text("at most 17 digits")
+    expect(ann.page.locator("#limit-wrong")).to_be_empty()
     expect(ann.page.locator("#least-wrong")).to_have_text("A whole number of credits, 0 or more.")
     expect(ann.page.locator("#answer-wrong")).to_have_text("A number from 0 to 12.")
     assert ann.posts == []
 
 
-def test_a_level_without_a_price(trader: New, market: Market) -> None:
-    """Where the page knows that nothing is sold so high, no report leaves; where only the service does, it says so."""
+def test_only_levels_of_the_pool_are_offered(trader: New, market: Market) -> None:
     ann = Member(trader(), open_pool(market, prices=POINTS), market.account("seller")).arrive()
     expect(ann.card).to_contain_text("A sale brings 2 credits at ε 0.5, 8 credits at ε 2 for one report")
-    ann.join("yes", "2.1", agree=False)
-    expect(ann.page.locator("#limit-wrong")).to_have_text("The prices of this pool end at ε 2: nothing above is sold.")
-    assert ann.posts == []
-    ben = Member(trader(), open_pool(market, prices=STEEP), market.account("seller")).arrive()
+    offered = ann.limit.locator("option").all_text_contents()
+    assert offered[1:] == [level["epsilon"] for level in market.client(None).listing(ann.pool)["levels"]]
+    assert (offered[1], offered[-1]) == ("0.5", "2")
+    ann.join("yes", "2")
+    ann.stands("2", 0)
+    expect(ann.page.get_by_text("Raise your limit")).to_have_count(0)  # there is nothing above
+
+
+def test_what_was_refused_has_left_all_the_same(trader: New, market: Market) -> None:
+    ben = Member(trader(), open_pool(market), market.account("seller")).arrive()
+    refusal = {"error": "market", "message": "Not now. Nothing was delivered.", "fields": {}}
+    ben.page.route("**/reports", lambda route: route.fulfill(status=422, json=refusal), times=1)
     ben.join("yes", "2")
-    ben.refused(
-        "the prices of this pool do not reach epsilon 2. Nothing was delivered. If you ask again, give the same"
-    )
+    ben.refused("Not now. Nothing was delivered. If you ask again, give the same")
     assert ben.sales() == []
     ben.page.reload()
     expect(ben.card).to_contain_text("You began to join this pool before. Give the same answer as then.")
-    ben.join("no", "1")  # what was refused has left all the same
+    ben.join("no", "1")
     ben.refused("this is another answer than the one that you gave in this pool before")
     ben.join("yes", "1")
     ben.stands("1", 0)
@@ -216,11 +220,11 @@ def test_costs_of_several_pools_add_up(trader: New, market: Market) -> None:
     ann.stands("1.25", 0)
     again = Member(ann.trader, second, (ann.name, ann.token)).arrive()
     expect(again.page.get_by_role("button", name="Join …")).to_be_visible()
-    again.limit.fill("0.5")
+    again.limit.select_option("0.5")
     expect(again.card.locator(".cost")).to_contain_text(
         "From this browser you are also in another pool; costs add up, to ε 1.75 for all together."
     )
-    again.limit.fill("5")
+    again.limit.select_option("5")
     expect(again.card.locator(".cost")).to_contain_text("That is close to saying your answer openly.")
 
 
@@ -245,7 +249,7 @@ def test_readable_by_all(trader: New, market: Market, scheme: str, width: int) -
     look("You are in this pool at ε 4")
     for summary in ann.card.locator("summary").all():
         summary.click()
-    ann.limit.fill("8")
+    ann.limit.select_option("8")
     look("That is close to saying your answer openly.")
     ann.answer("no")
     ann.page.get_by_role("button", name="Raise …").click()

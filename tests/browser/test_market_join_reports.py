@@ -34,7 +34,7 @@ NUMBERS = [-2.5, -0.0, 0.1, 3, 9.999999999999998, 10]
 def _listing(market: Market, name: str) -> dict[str, Any]:
     """Open a pool, and return it as everybody sees it."""
     place = name.replace(" ", "-")
-    market.operator.create_pool("What?", ENCODINGS[name], {"formula": "1 + 2*epsilon"}, name=place)
+    market.operator.create_pool("What?", ENCODINGS[name], {"formula": "1 + 2*epsilon"}, levels=EPSILONS, name=place)
     return market.client(None).listing(place)
 
 

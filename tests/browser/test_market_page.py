@@ -33,7 +33,7 @@ def test_everybody_may_look(trader: New, market: Market) -> None:
     someone.heading("How households heat")
     someone.fact("ε up to", "2")
     expect(page.get_by_text("Values: gas, electricity, wood.")).to_be_visible()
-    for epsilon, price in (("0.5", 50), ("1.3", 130), ("0.05", 10)):
+    for epsilon, price in (("0.5", 50), ("1.3", 130), ("0.1", 10)):
         someone.choose(epsilon)
         someone.fact(f"Price of ε {epsilon}", f"{price} credits")
         width = half_width(objects=ROWS, values=len(VALUES), epsilon=epsilon)
@@ -43,27 +43,32 @@ def test_everybody_may_look(trader: New, market: Market) -> None:
     slider.press("End")
     someone.fact("Price of ε 2", "200 credits")
     slider.press("ArrowLeft")
-    someone.fact("Price of ε 1.98", "198 credits")
-    expect(slider).to_have_attribute("aria-valuetext", "ε 1.98")
+    someone.fact("Price of ε 1.9", "190 credits")
+    expect(slider).to_have_attribute("aria-valuetext", "ε 1.9")
+    expect(page.get_by_label("Level (ε)")).to_have_value("1.9")
     assert page.get_by_role("link", name="Sign in to buy").bounding_box() == below  # nothing jumps
     page.get_by_role("img").click(position={"x": 60, "y": 60})
-    expect(slider).not_to_have_value("98")
-    assert page.get_by_role("img").locator("circle").count() == 2  # the chosen level on both curves
+    expect(slider).not_to_have_value("18")
+    assert page.get_by_role("img").locator("circle.dot").count() == 2  # the chosen level on both curves
 
 
-def test_a_level_that_is_not_sold_is_refused_in_place(trader: New, market: Market) -> None:
+def test_only_levels_on_sale_are_offered(trader: New, market: Market) -> None:
+    listed = market.listing()
+    prices = {"points": [["0.1", 10], ["1", 100], ["1.5", 100], ["3", 300]]}
+    market.client(listed.token).extend_prices(listed.name, prices, ["1.5", "3"])
+    market.client(listed.token).deliver(listed.name, listed.file("1.5"))
     someone = trader()
-    someone.listing(market.listing().name)
-    field = someone.page.get_by_label("Level (ε)")
-    field.fill("3")
-    said = "epsilon 3 is more than the seller has authorised, which is 1. Nothing was sold."
-    expect(someone.page.locator(".quote")).to_have_text(said)
-    field.fill("much")
-    expect(someone.page.locator("#epsilon-wrong")).to_have_text("A level is a number above 0, like 0.5.")
-    expect(field).to_have_attribute("aria-invalid", "true")
-    field.fill("0.5")
-    someone.fact("Price of ε 0.5", "50 credits")
-    expect(field).not_to_have_attribute("aria-invalid", "true")
+    someone.listing(listed.name)
+    options = someone.page.get_by_label("Level (ε)").locator("option")
+    assert options.all_text_contents()[-3:] == ["1: 100 credits", "1.5: 100 credits", "3: not on sale yet"]
+    assert [each.is_enabled() for each in options.all()[-2:]] == [True, False]
+    someone.choose("1")
+    someone.fact("Price of ε 1", "100 credits")
+    someone.choose("1.5")
+    someone.fact("Price of ε 1.5", "100 credits, no more than ε 1")
+    someone.page.get_by_text("The same as a table").click()
+    rows = someone.page.locator("details tbody tr").all_text_contents()
+    assert [row.rpartition("±")[0] for row in rows[-2:]] == ["1.5100same as ε 1", "3300not on sale yet"]
     someone.go("listing/nothing-here")
     expect(someone.page.get_by_role("alert")).to_have_text("there is no listing with this id. Nothing was done.")
 
@@ -73,14 +78,14 @@ def test_the_table_says_what_the_chart_shows(trader: New, market: Market) -> Non
     someone = trader()
     someone.listing(name)
     someone.page.get_by_text("The same as a table").click()
-    curve = market.client(None).listing(name)["curve"]
+    levels = market.client(None).listing(name)["levels"]
     rows = someone.page.locator("details tbody tr").all_text_contents()
-    assert len(rows) == len(curve) >= 20
-    for row, point in zip(rows, curve, strict=True):
+    assert len(rows) == len(levels) == 19
+    for row, point in zip(rows, levels, strict=True):
         assert row.startswith(f"{point['epsilon']}{point['price']}")
     points = str(someone.page.locator("polyline").first.get_attribute("points")).split()
     heights = [float(point.split(",")[1]) for point in points]
-    assert len(points) == len(curve)
+    assert len(points) == len(levels)
     assert heights == sorted(heights, reverse=True)  # the price never falls
     assert heights[0] > heights[-1]
 
@@ -232,7 +237,7 @@ def test_what_was_agreed_to_is_what_is_paid(trader: New, market: Market) -> None
     someone = trader(token)
     someone.listing(pool)
     someone.choose("0.5")
-    someone.fact("Price of ε 0.5", "6 credits")
+    someone.fact("Price of ε 0.5", "6 credits, no more than ε 0.25")
     someone.fact("Objects that take part", "3")
     someone.page.get_by_role("button", name="Buy …").click()
     market.join(pool, "1")

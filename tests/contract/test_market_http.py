@@ -209,7 +209,7 @@ def test_a_trade_from_end_to_end(stage: tuple[Remote, Scene, Path], tmp_path: Pa
     assert remote.credit("paper", 500, "a first gift") == {"name": "paper", "role": "buyer", "balance": 500}
     remote.credit("radio", 500)
     draft = remote.list_release("hospital", "trade", PRICES, budget="1")
-    assert (draft["listing"]["state"], draft["listing"]["curve"], draft["left"]) == ("draft", [], "1")
+    assert (draft["listing"]["state"], draft["listing"]["levels"], draft["left"]) == ("draft", [], "1")
     path = release_file(folder, "1", release="trade-2026")
     made = remote.deliver("hospital", "trade", path)
     assert (made["listing"]["state"], made["listing"]["objects"], made["left"]) == ("open", 40, "0")
@@ -261,7 +261,9 @@ def test_a_trade_from_end_to_end(stage: tuple[Remote, Scene, Path], tmp_path: Pa
     assert remote.close("hospital", "trade")["listing"]["state"] == "closed"
     refunded = remote.refund("operator", radio["number"], "wrong number")
     assert (refunded["state"], remote.balance("radio")) == ("refunded", 500)
-    pool = remote.pool("shared", {"name": "categorical", "values": VALUES}, {"formula": "10*epsilon"})
+    pool = remote.pool(
+        "shared", {"name": "categorical", "values": VALUES}, {"formula": "10*epsilon"}, levels=["0.5", "1"]
+    )
     assert (pool["kind"], pool["seller"], pool["objects"], pool["authorised"]) == ("pool", None, 0, None)
     joined = remote.join("school", "shared", level_of("1"), "flu", 5)
     assert (joined["minimum"], joined["listing"]["authorised"], joined["loss_platform"]) == (5, "1", "1")

@@ -26,7 +26,12 @@ MUTANTS: dict[str, list[Edit]] = {
     "a level is not kept": [("sales", "sell", "listings.keep_level(connection, listing, level)", "pass")],
     "what is authorised is forgotten": [  # and whoever wants more gets the highest level there is, under another name
         ("deals", "level_of", "epsilon > authorised", "epsilon > 2 * authorised"),
-        ("deals", "level_of", "threshold(epsilon)", "threshold(min(epsilon, authorised))"),
+        (
+            "deals",
+            "level_of",
+            "return level_on(listing.grid, epsilon, encoding, _NOTHING)",
+            "return epsilon, encoding.threshold(min(epsilon, authorised))",
+        ),
     ],
     "a refund forgets what was upgraded": [
         ("market", "Market.refund", "purchases.chain(connection, purchase)", "[purchase]")

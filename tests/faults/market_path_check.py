@@ -14,6 +14,7 @@ import pyarrow.parquet as pa_parquet
 from tests.faults.market_rows import Level, Purchase, Rows
 from tests.faults.market_world import (
     ENCODING,
+    LEVELS,
     LISTING,
     MARKET_KEY,
     OBJECTS,
@@ -61,6 +62,7 @@ def check_paths(rows: Rows, folder: Path) -> None:
     for purchase in rows.purchases.values():
         (check_sold if rows.listings[purchase.listing] == LISTING else check_pool_sale)(rows, purchase)
         assert int(purchase.threshold) == ENCODING.threshold(Decimal(purchase.epsilon)), "this is no level"
+        assert purchase.epsilon in LEVELS, "this is no level of the listing"
         used.add(purchase.digest)
     assert used == set(rows.files), "a file is kept that is nobody's"
 

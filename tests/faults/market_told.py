@@ -12,7 +12,7 @@ from tests.faults.market_world import BEGINNING, DELIVERIES, MEMBER_LEVELS, MEMB
 # What a market may refuse to processes like ours; anything else is a mistake.
 REFUSALS = {
     "CreditsError", "DeliveryError", "ListingStateError", "NotAuthorisedError", "NotOwnedError", "OwnedAlreadyError",
-    "PriceChangedError",
+    "PriceChangedError", "UnknownLevelError",
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from tests.faults.market_log import Log
 from tests.faults.market_mutants import make_mistake
 from tests.faults.market_world import (
     DELIVERIES,
+    LEVELS,
     LISTING,
     MEMBER_LEVELS,
     MEMBERS,
@@ -43,8 +44,8 @@ from relaxdp.market.market import Market
 from relaxdp.market.purchases import Purchase
 
 Task = dict[str, Any]
-# Levels that many ask for, beside those that hardly anybody else will ever name.
-POPULAR = [Decimal(twentieths) / 20 for twentieths in range(1, 80, 3)]
+POPULAR = LEVELS[::7]
+"""Levels that many ask for."""
 
 
 class Worker:
@@ -80,17 +81,16 @@ class Worker:
         if owned is not None and self.chance.random() < 0.05 + float(owned.epsilon) / 8:
             return {"kind": "refund", "number": owned.number}
         low = Decimal(0) if owned is None else owned.epsilon
-        near = [level for level in POPULAR if level > low][:4]
-        if near and self.chance.random() < 0.35:
-            epsilon = self.chance.choice(near)
-        else:
-            epsilon = low + Decimal(self.chance.randint(0 if low else 1, 400)) / 1000
+        chosen = POPULAR if self.chance.random() < 0.35 else LEVELS
+        near = [level for level in chosen if Decimal(level) >= low][: 4 if chosen is POPULAR else 20]
+        none = epsilon_text(low + Decimal(self.chance.randint(1, 400)) / 997)
+        epsilon = self.chance.choice(near) if near and self.chance.random() < 0.97 else none
         is_right = self.chance.random() < 0.95
         return {
             "kind": "buy",
             "buyer": buyer,
             "listing": listing,
-            "epsilon": epsilon_text(epsilon),
+            "epsilon": epsilon,
             "upgrade": (owned is not None) == is_right,
             "most": self.chance.choice([None, None, 30]),
         }

@@ -40,6 +40,16 @@ DELIVERIES = [epsilon_text(Decimal(tenths) / 10) for tenths in range(4, 44, 2)]
 MEMBERS = [f"member-{number}" for number in range(8)]
 MINIMA = dict(zip(MEMBERS, [0, 0, 0, 0, 0, 4, 6, 10**6], strict=True))
 MEMBER_LEVELS = [epsilon_text(Decimal(tenths) / 10) for tenths in range(3, 42, 3)]
+# Many small ones, which everybody can pay for, and a few that nobody else names.
+LEVELS = [
+    epsilon_text(level)
+    for level in sorted({
+        *(Decimal(hundredths) / 100 for hundredths in range(5, 41)),
+        *(Decimal(twentieths) / 20 for twentieths in range(9, 29)),
+        *(Decimal(tenths) / 10 for tenths in range(15, 43)),
+        *map(Decimal, ("0.052", "0.1234567", "0.2345678")),
+    })
+]  # fmt: skip
 SHARED = ["shared-0", "shared-1"]
 BEGINNING, OWN_CREDITS, SHARED_CREDITS = "a beginning", 300, 60
 
@@ -100,10 +110,10 @@ def set_up(place: Place, folder: Path) -> Market:
     market = Market(database, MARKET_KEY, journal=journal_in(folder))
     market.open()
     market.create_account("seller", "seller")
-    market.list_release("seller", "A survey", prices_of(None, PRICES), listing_id=LISTING)
+    market.list_release("seller", "A survey", prices_of(None, PRICES), levels=LEVELS, listing_id=LISTING)
     market.deliver("seller", LISTING, delivery(folder, DELIVERIES[0]))
     encoding = EncodingRequest(name="categorical", values=list(VALUES))
-    market.create_pool("A pool", encoding, prices_of(None, PRICES_EACH), listing_id=POOL)
+    market.create_pool("A pool", encoding, prices_of(None, PRICES_EACH), levels=LEVELS, listing_id=POOL)
     for member in MEMBERS:
         market.create_account(member, "seller")
     for member in MEMBERS[1:]:  # the first one comes later

@@ -147,6 +147,25 @@ def _listings() -> Iterator[Mistake]:
     yield wrong("bought by nobody", "unknown_account", "buy", "nobody", "diagnoses", "0.5", remote=None)
 
 
+def _levels() -> Iterator[Mistake]:
+    hundred = [f"0.{number:04}" for number in range(1, 101)]
+    for name, levels, code, remote in [
+        ("no level", [], "market", MALFORMED),
+        ("101 levels", [*hundred, "0.5"], "market", MALFORMED),
+        ("a level without a price", ["0.5", "2.1"], "price", ""),
+        ("a level of 18 digits", ["0.500000000000000001"], "epsilon", ""),
+        ("a level at 0", ["0"], "epsilon", ""),
+    ]:
+        for verb, *words in [("list_release", "clinic", "new"), ("prices", "clinic", "diagnoses")]:
+            yield wrong(f"{verb} with {name}", code, verb, *words, PRICES, remote=remote or code, levels=levels)
+    below = ["0.123", "1.5"]
+    yield wrong(
+        "a level that comes below what is on sale", "market", "prices", "clinic", "diagnoses", PRICES, levels=below
+    )
+    many = [f"1.{number:04}" for number in range(1, 100)]
+    yield wrong("levels that come on top of too many", "market", "prices", "clinic", "diagnoses", PRICES, levels=many)
+
+
 def _deliveries() -> Iterator[Mistake]:
     for name in SECOND:
         yield wrong(f"second delivery: {name}", "delivery", "deliver", "clinic", "diagnoses", file(name))
@@ -186,9 +205,12 @@ def bought(listing: str) -> Later:
 
 
 def _orders() -> Iterator[Mistake]:
-    for epsilon in ("0", "-1", "NaN", "Infinity", "1e100", "1e-30", "1e-200", "x", "", "0,5", "0_5", "٠"):
+    for epsilon in ("0", "-1", "NaN", "Infinity", "1e100", "1e-200", "x", "", "0,5", "0_5", "٠"):
         for asks in (("buy", "insurer", "diagnoses"), ("buy", "insurer", "snacks"), ("quote", "diagnoses")):
             yield wrong(f"{asks[0]} {asks[-1]} at {epsilon!r}", "epsilon", *asks, epsilon)
+    for epsilon in ("1e-30", "0.01", "0.33", "0.999"):
+        for asks in (("buy", "insurer", "diagnoses"), ("buy", "insurer", "snacks"), ("quote", "diagnoses")):
+            yield wrong(f"{asks[0]} {asks[-1]} between levels, at {epsilon}", "unknown_level", *asks, epsilon)
     for odd in (True, None, ["0.5"]):
         yield wrong(f"bought at {odd!r}", "epsilon", "buy", "insurer", "diagnoses", odd, remote=MALFORMED)
     yield wrong("bought at a float", None, "buy", "insurer", "diagnoses", 0.5, remote=MALFORMED)
@@ -303,8 +325,9 @@ def _pools() -> Iterator[Mistake]:
         ("a level in another spelling", "delivery", "bob", "snacks", {**level, "epsilon": "1.0"}, "flu"),
         ("a level at NaN", "epsilon", "bob", "snacks", {**level, "epsilon": "NaN"}, "flu"),
         ("a level at 0", "epsilon", "bob", "snacks", {**level, "epsilon": "0"}, "flu"),
-        ("a level that is too small", "epsilon", "bob", "snacks", {**level, "epsilon": "1e-30"}, "flu"),
-        ("a level above the prices", "delivery", "bob", "snacks", level_of("3"), "flu"),
+        ("a level that is too small", "unknown_level", "bob", "snacks", {**level, "epsilon": "1e-30"}, "flu"),
+        ("a level above the prices", "unknown_level", "bob", "snacks", level_of("3"), "flu"),
+        ("a level between two", "unknown_level", "bob", "snacks", level_of("0.77"), "flu"),
         ("a label outside", "report_outside_encoding", "bob", "snacks", level, "SECRET"),
         ("a number for a label", "report_outside_encoding", "bob", "snacks", level, 1),
         ("a lower level", "delivery", "ann", "snacks", level_of("0.5"), "flu"),
@@ -334,8 +357,10 @@ def _pools() -> Iterator[Mistake]:
         ("with prices that fall", "price", two, {"formula": "0 - 1"}),
     ]:
         yield wrong(f"a pool {name}", str(code), "pool", "new", encoding, prices)
-    yield wrong("a pool with an id that is taken", "listing_exists", "pool", "diagnoses", two, FORMULA)
+    yield wrong("a pool with an id that is taken", "listing_exists", "pool", "diagnoses", two, PRICES)
+    yield wrong("a pool with a formula and no levels", "market", "pool", "new", two, FORMULA)
+    yield wrong("a pool whose levels tell nothing", "market", "pool", "new", two, FORMULA, levels=["1e-30"])
 
 
-MISTAKES = [*_prices(), *_listings(), *_deliveries(), *_orders(), *_receipts(), *_accounts(), *_pools()]
+MISTAKES = [*_prices(), *_listings(), *_levels(), *_deliveries(), *_orders(), *_receipts(), *_accounts(), *_pools()]
 assert len({mistake.name for mistake in MISTAKES}) == len(MISTAKES)

@@ -17,6 +17,7 @@ import relaxdp as rx
 POINTS = [["0.1", 10], ["1", 100], ["2", 200]]
 PRICES = {"points": POINTS}
 FORMULA = {"formula": "10*epsilon"}
+LEVELS = {"levels": ["0.5", "1", "2"]}
 HASHED = rx.mechanism(list(range(50)), encoding="local-hash", buckets=5)
 
 
@@ -64,12 +65,12 @@ def set_the_scene(trader: Trader, folder: Path) -> Scene:
     trader.join("ann", "snacks", level_of("1"), "flu", 3)
     trader.buy("institute", "snacks", "0.5")
     trader.pool("hashed", {"name": "local-hash", "values": list(range(50)), "options": {"buckets": 5}},
-                FORMULA)  # fmt: skip
+                FORMULA, **LEVELS)  # fmt: skip
     trader.join("ann", "hashed", level_of("1", HASHED), seeded(7, 2))
-    trader.pool("empty", {"name": "numeric", "range": [0, 10]}, FORMULA)
-    trader.pool("proud", {"name": "categorical", "values": VALUES}, FORMULA)
+    trader.pool("empty", {"name": "numeric", "range": [0, 10]}, FORMULA, **LEVELS)
+    trader.pool("proud", {"name": "categorical", "values": VALUES}, FORMULA, **LEVELS)
     trader.join("bob", "proud", level_of("1"), "flu", 1000)
-    trader.pool("shut", {"name": "categorical", "values": VALUES}, FORMULA)
+    trader.pool("shut", {"name": "categorical", "values": VALUES}, FORMULA, **LEVELS)
     trader.join("ann", "shut", level_of("1"), "flu")
     trader.buy("institute", "shut", "0.5")
     trader.close_any("shut")

@@ -151,7 +151,7 @@ class Trader(Protocol):
     def statement(self, name: str) -> Any: ...
     def list_release(self, seller: str, listing: str | None, prices: Any, **more: Any) -> Any: ...
     def deliver(self, seller: str, listing: str, path: Path, column: str | None = None) -> Any: ...
-    def prices(self, seller: str, listing: str, prices: Any) -> Any: ...
+    def prices(self, seller: str, listing: str, prices: Any, levels: Any = None) -> Any: ...
     def budget(self, seller: str, listing: str, budget: Any) -> Any: ...
     def close(self, seller: str, listing: str) -> Any: ...
     def pool(self, listing: str | None, encoding: Any, prices: Any, **more: Any) -> Any: ...
@@ -213,7 +213,7 @@ class Here:
         with _refusing():
             made = self.market.list_release(
                 seller, more.get("title", "Diagnoses"), prices_from_json(prices), listing_id=listing,
-                budget=more.get("budget"),
+                budget=more.get("budget"), levels=more.get("levels"),
             )  # fmt: skip
         return self._seller_view(made, seller)
 
@@ -221,9 +221,10 @@ class Here:
         with _refusing():
             return self._seller_view(self.market.deliver(seller, listing, path, column), seller)
 
-    def prices(self, seller: str, listing: str, prices: Any) -> Any:
+    def prices(self, seller: str, listing: str, prices: Any, levels: Any = None) -> Any:
         with _refusing():
-            return self._seller_view(self.market.extend_prices(seller, listing, prices_from_json(prices)), seller)
+            extended = self.market.extend_prices(seller, listing, prices_from_json(prices), levels)
+            return self._seller_view(extended, seller)
 
     def budget(self, seller: str, listing: str, budget: Any) -> Any:
         with _refusing():
@@ -237,8 +238,9 @@ class Here:
         with _refusing():
             asked = resolved(msgspec.convert(encoding, EncodingRequest), "1")
             made = self.market.create_pool(
-                more.get("title", "What did you eat?"), asked, prices_from_json(prices), listing_id=listing
-            )
+                more.get("title", "What did you eat?"), asked, prices_from_json(prices), listing_id=listing,
+                levels=more.get("levels"),
+            )  # fmt: skip
         return self.listing(made.id)
 
     def close_any(self, listing: str) -> Any:
@@ -381,8 +383,8 @@ class Remote:
             "POST", f"/listings/{listing}/deliveries{query}", path.read_bytes(), who=seller, content_type=PARQUET
         ).json
 
-    def prices(self, seller: str, listing: str, prices: Any) -> Any:
-        return self._do("POST", f"/listings/{listing}/prices", {"prices": prices}, who=seller).json
+    def prices(self, seller: str, listing: str, prices: Any, levels: Any = None) -> Any:
+        return self._do("POST", f"/listings/{listing}/prices", {"prices": prices, "levels": levels}, who=seller).json
 
     def budget(self, seller: str, listing: str, budget: Any) -> Any:
         return self._do("POST", f"/listings/{listing}/budget", {"budget": budget}, who=seller).json

@@ -17,9 +17,11 @@ from relaxdp.market.receipts import VERSION, Receipt, Signer
 SIGNER = Signer(Key.from_bytes(bytes(range(32))))
 DATA = b"PAR1" + bytes(3_000_000) + b"PAR1"
 VALUES = ["flu", "covid", "none"]
-CURVE = [
-    {"epsilon": "0.1", "price": 10, "objects": 2000, "half_width": 0.31},
-    {"epsilon": "1", "price": 100, "objects": 2000, "half_width": 0.028},
+LEVELS = [
+    {"epsilon": "0.1", "price": 10, "each": None, "objects": 2000, "half_width": 0.31, "available": True},
+    {"epsilon": "0.5", "price": 10, "each": None, "objects": 2000, "half_width": 0.06, "available": True},
+    {"epsilon": "1", "price": 100, "each": None, "objects": 2000, "half_width": 0.028, "available": True},
+    {"epsilon": "3", "price": 300, "each": None, "objects": 2000, "half_width": 0.011, "available": False},
 ]
 LISTING: dict[str, Any] = {
     "id": "diagnoses",
@@ -31,9 +33,16 @@ LISTING: dict[str, Any] = {
     "objects": 2000,
     "authorised": "1",
     "prices": {"points": [["0.1", 10], ["1", 100]]},
-    "curve": CURVE,
+    "levels": LEVELS,
 }
-POOL = {**LISTING, "id": "snacks", "kind": "pool", "title": "What did you eat?", "seller": None}
+POOL = {
+    **LISTING,
+    "id": "snacks",
+    "kind": "pool",
+    "title": "What did you eat?",
+    "seller": None,
+    "levels": [{**level, "each": 5} for level in LEVELS],
+}
 SELLER = {
     "listing": LISTING,
     "budget": "2",
@@ -80,7 +89,7 @@ def answers() -> dict[str, Any]:
     """What the market says to each route; a test may change it."""
     return {
         "GET ": {"public_key": SIGNER.public_key.hex(), "fingerprint": SIGNER.fingerprint, "listings": 2},
-        "GET /listings": {"listings": [LISTING, {**POOL, "authorised": None, "curve": [], "objects": 0}]},
+        "GET /listings": {"listings": [LISTING, {**POOL, "authorised": None, "objects": 0}]},
         "GET /listings/diagnoses": LISTING,
         "GET /listings/snacks": POOL,
         "GET /listings/diagnoses/quote?epsilon=0.5": {

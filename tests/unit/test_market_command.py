@@ -54,9 +54,14 @@ def test_everybody_may_look(market: FakeMarket) -> None:
     assert "authorization" not in market.requests[0].headers
     assert json.loads(ask(market.url, "list", "--json"))["listings"][0]["id"] == "diagnoses"
     assert market.requests[1].headers["authorization"] == f"Bearer {TOKEN}"  # a seller also sees drafts
-    curve = ask(market.url, "show", "diagnoses")
+    levels = ask(market.url, "show", "diagnoses")
     for words in ("one of 3 values: flu, covid, none", "price: 0.1:10, 1:100", "± 0.31", "up to epsilon 1"):
-        assert words in curve
+        assert words in levels
+    assert "costs no more than 0.1" in levels
+    assert "not on sale yet" in levels
+    pool = ask(market.url, "show", "snacks")
+    assert "each" in pool
+    assert "nobody sells it now" in pool
     quote = ask(market.url, "show", "diagnoses", "--epsilon", "0.50")
     assert "epsilon 0.5 costs 50 credits; you own epsilon 0.1, so 40 credits would be due" in quote
     assert "± 0.0613" in quote
@@ -95,7 +100,7 @@ def test_strange_answers_are_shown_and_not_obeyed(market: FakeMarket) -> None:
         (["credit", "clinic", "120", "--reason", "start"], "POST /credits", ["clinic (seller): 120 credits"]),
         (["refund", "17", "--reason", "late"], "POST /purchases/17/refund", ["17 is refunded", "still counts as sold"]),
         (["books"], "GET /books", ["the books balance: 3 transactions, 120 credits in circulation"]),
-        (["budget", "diagnoses", "3"], "POST /listings/diagnoses/budget", ["1 left of 2"]),
+        (["budget", "diagnoses", "3"], "POST /listings/diagnoses/budget", ["1 left of 2", "levels: 0.1, 0.5, 1, 3"]),
         (["account", "clinic", "--role", "seller"], "POST /accounts", ["token: fresh-token", "shown this once"]),
         (["account", "clinic", "--renew"], "POST /accounts/clinic/token", ["token: second-token"]),
         (["pool", "--title", "T", "--values", "a,b", "--formula", "2*epsilon"], "POST /pools", ["relaxdp market join"]),
@@ -123,6 +128,14 @@ def test_what_is_sent(market: FakeMarket) -> None:
             "title": "T",
             "encoding": {"name": "categorical", "options": {}, "values": ["a", "b"]},
             "prices": {"points": [["0.1", 1], ["1", 2]]},
+            "levels": None,
+        },
+        ("pool", "--title", "T", "--range", "0", "9", "--formula", "1", "--levels", "0.50, 1"): {
+            "id": None,
+            "title": "T",
+            "encoding": {"name": "numeric", "options": {}, "range": [0.0, 9.0]},
+            "prices": {"formula": "1"},
+            "levels": ["0.5", "1"],
         },
     }.items():
         ask(market.url, *words)
@@ -238,10 +251,11 @@ def test_what_may_be_asked_again_is_and_nothing_else(market: FakeMarket) -> None
 def test_a_release_is_put_up_for_sale(market: FakeMarket, tmp_path: Path) -> None:
     file = release(tmp_path / "a.parquet", "1")
     shown = ask(market.url, "list", str(file), "--title", "T", "--prices", "0.1:10,1:100", "--budget", "2", "--id", "d")
+    assert "levels: 0.1, 0.5, 1, 3" in shown
     assert "diagnoses (open): 1 is the largest epsilon on sale, 2,000 objects" in shown
     created, delivered = market.requests
     prices = {"points": [["0.1", 10], ["1", 100]]}
-    assert created.json == {"id": "d", "title": "T", "prices": prices, "budget": "2"}
+    assert created.json == {"id": "d", "title": "T", "prices": prices, "levels": None, "budget": "2"}
     assert delivered.path == "/v1/market/listings/diagnoses/deliveries?column=diagnosis"
     assert delivered.headers["content-type"] == "application/vnd.apache.parquet"
     assert delivered.headers["content-length"] == str(file.stat().st_size)
@@ -263,9 +277,11 @@ def test_a_refused_delivery_leaves_a_draft_and_says_how_to_go_on(market: FakeMar
 
 def test_prices_are_extended_before_a_delivery(market: FakeMarket, tmp_path: Path) -> None:
     file = release(tmp_path / "a.parquet", "1")
-    ask(market.url, "deliver", "diagnoses", str(file), "--prices", "0.1:10,2:300")
+    ask(market.url, "deliver", "diagnoses", str(file), "--prices", "0.1:10,2:300", "--levels", "1.5,2.0")
     assert market.routes[0] == "POST /listings/diagnoses/prices"
-    assert market.requests[0].json == {"prices": {"points": [["0.1", 10], ["2", 300]]}}
+    assert market.requests[0].json == {"prices": {"points": [["0.1", 10], ["2", 300]]}, "levels": ["1.5", "2"]}
+    alone = mistake(market.url, "deliver", "diagnoses", str(file), "--levels", "1.5")
+    assert alone.message.startswith("--levels goes with the prices that reach them")
     market.refuse("POST /listings/diagnoses/deliveries?column=diagnosis", 422, "delivery_error", "No.")
     found = mistake(market.url, "deliver", "diagnoses", str(file), "--prices", "0.1:10,2:300")
     assert found.message == "No. The prices were extended."

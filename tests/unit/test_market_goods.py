@@ -116,7 +116,7 @@ class Watched:
         encoding = mechanism.encoding
         path = f"watched/{rx.Key.from_bytes(bytes(range(32))).fingerprint}/survey-2026"
         self.name = PathName(path, "diagnosis", encoding.name, encoding.alphabet, encoding.params)
-        trader.list_release("clinic", "watched", PRICES)
+        trader.list_release("clinic", "watched", PRICES, levels=GRID)
 
     def threshold(self, epsilon: str) -> int:
         return self.mechanism.encoding.threshold(as_epsilon(epsilon))
@@ -236,7 +236,7 @@ def test_two_listings_share_no_noise(trader: Here, tmp_path: Path) -> None:
     trader.credit("institute", 1000)
     bought = []
     for seller, listing, path in (("clinic", "one", first), ("rival", "two", second)):
-        trader.list_release(seller, listing, PRICES)
+        trader.list_release(seller, listing, PRICES, levels=GRID)
         trader.deliver(seller, listing, path)
         purchase = trader.buy("institute", listing, "0.1")
         bought.append(rows(trader.data("institute", purchase["number"]))[1])

@@ -1,4 +1,4 @@
-"""What hostile sellers and strangers try: files that lie or unfold, prices that cannot be shown, endless levels."""
+"""What hostile sellers and strangers try: files that lie or unfold, prices that cannot be shown, levels without end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from sqlalchemy import Connection, update
 from tests.servers.markets import Here, Refused, altered, column_of, dump, here, level_of, release_file
 
 import relaxdp as rx
-from relaxdp.market import listings, pools, sales, views
+from relaxdp.market import listings, pools, views
 from relaxdp.market.public_routes import _view
 from relaxdp.market.schema import LISTINGS
 from relaxdp.table.description import METADATA_KEY
@@ -110,17 +111,14 @@ def test_a_small_file_that_unfolds_to_more_than_memory(tmp_path: Path) -> None:
     assert done.stdout == "the delivery is larger than the market takes. Nothing was delivered.\n", done.stderr
 
 
-def test_a_level_is_not_delivered_under_a_second_name(trader: Here, tmp_path: Path) -> None:
-    """0.1 + 0.2 as a computer writes it is a level as good as any; one more digit could name what is out already."""
+def test_the_digits_of_a_delivery(trader: Here, tmp_path: Path) -> None:
+    """0.1 + 0.2 as a computer writes it is a level as good as any; nobody types more digits."""
     written = "0.50000000000000001"
     assert level_of(written)["threshold"] != level_of("0.5")["threshold"]
     with pytest.raises(Refused, match="at most 17 digits. Nothing was delivered."):
         trader.deliver("clinic", "one", release_file(tmp_path, "0.500000000000000001"))
     trader.deliver("clinic", "one", release_file(tmp_path, repr(0.1 + 0.2)))
     assert trader.buy("institute", "one", repr(0.1 + 0.2))["epsilon"] == "0.30000000000000004"
-    trader.pool("two", {"name": "categorical", "values": ["a", "b"]}, PRICES)
-    with pytest.raises(Refused, match="at most 17 digits. Nothing was delivered."):
-        trader.join("clinic", "two", level_of("0.500000000000000001", rx.Categorical(["a", "b"])), "a")
 
 
 def test_prices_that_could_not_be_shown(trader: Here) -> None:
@@ -132,7 +130,7 @@ def test_prices_that_could_not_be_shown(trader: Here) -> None:
 
 def test_a_listing_that_cannot_be_shown_hides_no_other(trader: Here, tmp_path: Path) -> None:
     trader.deliver("clinic", "one", release_file(tmp_path, "1"))
-    trader.pool("two", {"name": "categorical", "values": ["a", "b"]}, PRICES)
+    trader.pool("two", {"name": "categorical", "values": ["a", "b"]}, PRICES, levels=["0.5", "1", "1.5", "2"])
     broken = update(LISTINGS).where(LISTINGS.c.id == "one").values(prices='{"points": []}')
     with trader.database.writing() as connection:
         connection.execute(broken)
@@ -141,22 +139,26 @@ def test_a_listing_that_cannot_be_shown_hides_no_other(trader: Here, tmp_path: P
     assert [each and each.id for each in found] == [None, "two"]
 
 
-def test_levels_do_not_go_on_without_end(trader: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ten_credits_do_not_exhaust_a_listing(trader: Here, tmp_path: Path) -> None:
     """Between two whole credits new levels cost nothing, and every one of them is kept for good."""
-    monkeypatch.setattr(sales, "MOST_LEVELS", 3)
+    trader.account("vandal", "buyer")
+    trader.credit("vandal", 10)
     trader.deliver("clinic", "one", release_file(tmp_path, "1"))
-    trader.buy("institute", "one", "0.1")
-    trader.buy("institute", "one", "0.2", upgrade=True)
-    before = dump(trader.database)
-    with pytest.raises(Refused, match="no more are drawn: buy one that is out. Nothing was sold."):
-        trader.buy("institute", "one", "0.3", upgrade=True)
-    assert dump(trader.database) == before
-    trader.buy("institute", "one", "1", upgrade=True)  # what is out is sold as before
+    owned = False
+    for number in range(1, 1000):
+        with suppress(Refused):
+            trader.buy("vandal", "one", f"0.{number:03}", upgrade=owned)
+            owned = True
+    levels = trader.listing("one")["levels"]
+    assert len(levels) == 20
+    assert len(dump(trader.database)["market_level"]) == len(levels)
+    for place, level in enumerate(levels):  # nobody else is kept from anything
+        assert trader.buy("institute", "one", level["epsilon"], upgrade=place > 0)["price"] == level["price"]
 
 
 def test_a_quote_reads_no_report(trader: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     """Strangers may ask as often as they like: a pool with many members and many sold levels must not make it slow."""
-    trader.pool("two", {"name": "categorical", "values": ["a", "b"]}, PRICES)
+    trader.pool("two", {"name": "categorical", "values": ["a", "b"]}, PRICES, levels=["0.5", "1", "1.5", "2"])
     answers = rx.Categorical(["a", "b"])
     for name, epsilon in (("ann", "1"), ("bob", "2")):
         trader.account(name, "seller")
@@ -172,7 +174,7 @@ def test_a_quote_reads_no_report(trader: Here, monkeypatch: pytest.MonkeyPatch) 
     assert paid == {"1": 6 - 2 * 2, "1.5": 4 - 2}
 
 
-def test_a_curve_is_computed_once(trader: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_levels_are_computed_once(trader: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trader.deliver("clinic", "one", release_file(tmp_path, "1"))
 
     def shown(connection: Connection) -> Any:

@@ -20,7 +20,7 @@ from tests.unit.market_fake import POOL, VALUES, FakeMarket, fake_market
 from tests.unit.market_words import ask, at_home, mistake, private
 
 from relaxdp import Categorical, Key
-from relaxdp.errors import AnswerChangedError, OfferError, ValuesChangedError
+from relaxdp.errors import AnswerChangedError, OfferError, UnknownLevelError, ValuesChangedError
 
 
 @pytest.fixture
@@ -92,6 +92,11 @@ def test_the_answer_is_remembered_before_it_leaves(market: FakeMarket, tmp_path:
         ({"encoding": {"name": "bloom", "options": {"bits": 8, "hashes": 1, "cohorts": 1}}}, "cannot be used"),
         ({"encoding": {"name": "categorical", "values": ["a"]}}, "cannot be used"),
         ({"encoding": None}, "cannot be used"),
+        ({"levels": None}, "levels cannot be read"),
+        ({"levels": []}, "levels cannot be read"),
+        ({"levels": [{"epsilon": "1"}] * 2}, "levels cannot be read"),
+        ({"levels": [{"epsilon": "much"}]}, "levels cannot be read"),
+        ({"levels": ["1"]}, "levels cannot be read"),
     ],
 )
 def test_pools_that_are_none(market: FakeMarket, tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
@@ -100,6 +105,16 @@ def test_pools_that_are_none(market: FakeMarket, tmp_path: Path, change: dict[st
     assert isinstance(found, OfferError)
     assert sentence in found.message
     assert "POST" not in " ".join(market.routes)
+
+
+def test_a_limit_is_a_level_of_the_pool(market: FakeMarket, tmp_path: Path) -> None:
+    """A report at another one would be refused after it had left."""
+    found = mistake(market.url, *prepared(tmp_path), "--epsilon", "0.7")
+    assert isinstance(found, UnknownLevelError)
+    assert found.message == "epsilon 0.7 is none of the levels on sale: the nearest are 0.5 and 1. Nothing was sent."
+    shown = ask(market.url, *prepared(tmp_path), "--epsilon", "0.50000000000000000000001")  # the same threshold
+    assert market.requests[-1].json["level"]["epsilon"] == "0.5"
+    assert "joined snacks at epsilon 0.5" in shown
 
 
 def test_answers_that_are_none(market: FakeMarket, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tests.servers.markets import (
     MARKET_KEY,
     Here,
     Refused,
+    column_of,
     described,
     dump,
     here,
@@ -99,14 +100,14 @@ def price_by_hand(epsilon: Decimal) -> int:
 def test_upgrades_cost_the_difference_and_telescope(trader: Here) -> None:
     """However many steps, in whatever sizes: at each of them all that was paid is the price of what is owned."""
     chooser, rounds = random.Random(3), 6
+    levels = [as_epsilon(level["epsilon"]) for level in trader.listing("one")["levels"]]
     for number in range(rounds):
         buyer = f"buyer-{number}"
         trader.account(buyer, "buyer")
         trader.credit(buyer, 2000)
-        thousandths = sorted(chooser.sample(range(10, 2501), chooser.randint(1, 8)))
+        chosen = sorted(chooser.sample(levels, chooser.randint(1, 8)))
         paid, last = 0, None
-        for place, step in enumerate(thousandths):
-            epsilon = as_epsilon(Decimal(step) / 1000)
+        for place, epsilon in enumerate(chosen):
             quote = trader.quote("one", epsilon_text(epsilon), buyer)
             bought = trader.buy(buyer, "one", epsilon_text(epsilon), quote["due"], upgrade=place > 0)
             assert bought["price"] == price_by_hand(epsilon) == quote["price"]
@@ -115,7 +116,7 @@ def test_upgrades_cost_the_difference_and_telescope(trader: Here) -> None:
             paid, last = bought["price"], bought
             assert trader.balance(buyer) == 2000 - paid
         states = [each["state"] for each in trader.purchases(buyer)]
-        assert states == ["owned"] + ["upgraded"] * (len(thousandths) - 1)
+        assert states == ["owned"] + ["upgraded"] * (len(chosen) - 1)
         again = trader.buy(buyer, "one", epsilon_text(epsilon), 0, upgrade=bool(chooser.getrandbits(1) and place))
         assert (again["new"], again["number"]) == (False, bought["number"])
         assert trader.quote("one", epsilon_text(epsilon), buyer)["due"] == 0
@@ -129,25 +130,93 @@ def test_upgrades_cost_the_difference_and_telescope(trader: Here) -> None:
 
 
 def test_one_level_has_one_name(trader: Here) -> None:
-    """A second spelling of a threshold would be sold under another epsilon than the one that its file says."""
-    near = "0.50000000000000000000001"
-    assert level_of("0.5")["threshold"] == level_of(near)["threshold"]
-    trader.buy("institute", "one", "0.5")
+    """Epsilons with one threshold are one level, at one price: what is sold bears the name that its file bears."""
+    near = ["0.50000000000000000000001", "0.49999999999999999999999", "0.50"]
+    assert {level_of(each)["threshold"] for each in near} == {level_of("0.5")["threshold"]}
+    first = trader.buy("institute", "one", near[0])
+    assert first["epsilon"] == column_of(described(trader.data("institute", first["number"])))["epsilon"] == "0.5"
+    assert trader.buy("institute", "one", "0.5") == {**first, "new": False}
     before = dump(trader.database)
-    for buyer in ("institute", "insurer"):
-        with pytest.raises(Refused, match="at most 17 digits. Nothing was sold."):
-            trader.buy(buyer, "one", near)
-    with pytest.raises(Refused, match="at most 17 digits"):
-        trader.quote("one", near)
+    for each in near:
+        assert trader.buy("institute", "one", each, upgrade=True) == {**first, "new": False}
+        assert trader.quote("one", each, "institute") == trader.quote("one", "0.5", "institute")
+    with pytest.raises(
+        Refused, match=r"is none of the levels on sale: the nearest are 0.25 and 0.5. Nothing was sold."
+    ):
+        trader.buy("insurer", "one", "0.49999999999")  # which has another threshold
     assert dump(trader.database) == before
-    assert trader.buy("institute", "one", "0.50") == {**trader.buy("institute", "one", "0.5"), "new": False}
+    top = trader.buy("insurer", "one", "2.500000000000000000000001")  # no more than what was delivered
+    assert (top["epsilon"], top["price"]) == ("2.5", 1003)
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("0.3", "nearest are 0.25 and 0.5"),
+        ("0.05", "nearest is 0.1"),
+        ("1e-30", "nearest is 0.1"),
+        ("2.49", "2.25 and 2.5"),
+    ],
+)
+def test_what_is_no_level_is_told_its_neighbours(trader: Here, asked: str, near: str) -> None:
+    for act in (trader.quote, lambda listing, epsilon: trader.buy("institute", listing, epsilon)):
+        with pytest.raises(Refused, match=near) as refused:
+            act("one", asked)
+        assert refused.value.code == "unknown_level"
+
+
+def test_levels_with_one_threshold_are_one(trader: Here, tmp_path: Path) -> None:
+    """Two that give the same reports are one level, the cheaper; a delivery gives it the name of its file."""
+    assert level_of("50")["threshold"] == level_of("60")["threshold"] == level_of("70")["threshold"]
+    levels = ["1e-30", "1", "50", "60"]
+    made = trader.list_release("clinic", "two", {"formula": "10*epsilon"}, levels=levels)
+    assert made["listing"]["levels"] == []  # what a draft would tell is not known yet
+    made = trader.deliver("clinic", "two", release_file(tmp_path, "1", release="two-2026"))["listing"]
+    shown = [(each["epsilon"], each["price"], each["available"]) for each in made["levels"]]
+    assert shown == [("1", 10, True), ("50", 500, False)]
+    made = trader.deliver("clinic", "two", release_file(tmp_path, "70", release="two-2026"))["listing"]
+    assert [each["epsilon"] for each in made["levels"]] == ["1", "70"]
+    assert trader.buy("institute", "two", "50")["epsilon"] == "70"
+
+
+def test_levels_grow_above_what_was_delivered(trader: Here, tmp_path: Path) -> None:
+    """What is on sale stays as it is: its levels, and their prices."""
+
+    def levels(made: Any) -> list[str]:
+        return [level["epsilon"] for level in made["listing"]["levels"]]
+
+    first = [level["epsilon"] for level in trader.listing("one")["levels"]]
+    quarters = [epsilon_text(Decimal(number) / 4) for number in range(1, 11)]
+    assert first == ["0.1", *quarters]
+    prices = {"points": [*(list(point) for point in POINTS), ["4", 3000]]}
+    made = trader.prices("clinic", "one", prices, ["3", "2.5"])
+    assert levels(made) == [*first, "3"]
+    assert [each["available"] for each in made["listing"]["levels"]] == [True] * len(first) + [False]
+    with pytest.raises(Refused, match=r"more than the seller has authorised, which is 2.5. Nothing was sold."):
+        trader.buy("institute", "one", "3")
+    trader.budget("clinic", "one", "4")
+    made = trader.deliver("clinic", "one", release_file(tmp_path, "2.71"))  # a delivery is always a level
+    assert levels(made) == [*first, "2.71", "3"]
+    made = trader.deliver("clinic", "one", release_file(tmp_path, "4"))  # above the last one, round ones come between
+    assert levels(made) == [*first, "2.71", "3", "3.25", "3.5", "3.75", "4"]
+    assert trader.buy("institute", "one", "3")["price"] == trader.quote("one", "3")["price"]
+
+
+def test_a_seller_comes_to_the_last_level(trader: Here, tmp_path: Path) -> None:
+    """Then deliveries are at stated levels: only a seller gets there, by stating them."""
+    hundred = [epsilon_text(Decimal(number) / 100) for number in range(1, 101)]
+    trader.list_release("clinic", "two", {"formula": "10*epsilon"}, levels=hundred)
+    trader.deliver("clinic", "two", release_file(tmp_path, "0.5", release="two-2026"))
+    with pytest.raises(Refused, match="at most 100 levels: deliver at one of them. Nothing was delivered."):
+        trader.deliver("clinic", "two", release_file(tmp_path, "0.505", release="two-2026"))
+    assert trader.deliver("clinic", "two", release_file(tmp_path, "1", release="two-2026"))["loss_platform"] == "1"
 
 
 def test_a_refund_returns_credits_and_not_privacy(trader: Here) -> None:
     before = trader.balance("clinic")
-    trader.buy("insurer", "one", "0.3")
+    trader.buy("insurer", "one", "0.25")
     income = trader.balance("clinic") - before
-    for place, epsilon in enumerate(("0.2", "0.7", "2")):
+    for place, epsilon in enumerate(("0.1", "0.75", "2")):
         last = trader.buy("institute", "one", epsilon, upgrade=place > 0)
     content = trader.data("institute", last["number"])
     (sold,) = trader.sales("clinic")
@@ -157,7 +226,7 @@ def test_a_refund_returns_credits_and_not_privacy(trader: Here) -> None:
     assert trader.balance("clinic") == before + income
     assert [each["state"] for each in trader.purchases("institute")] == ["refunded"] * 3
     (after,) = trader.sales("clinic")
-    kept = [{**level, "income": income if level["epsilon"] == "0.3" else 0} for level in sold["sold"]]
+    kept = [{**level, "income": income if level["epsilon"] == "0.25" else 0} for level in sold["sold"]]
     assert after == {**sold, "income": income, "sold": kept}  # the levels, their buyers and the losses stay
     assert trader.quote("one", "2", "institute")["owned"] is None
     back = trader.statement("institute")[:3]  # each purchase of the chain has its own line
@@ -206,12 +275,12 @@ def test_a_refund_that_the_seller_cannot_pay(trader: Here) -> None:
 
 
 def test_statements(trader: Here) -> None:
-    first = trader.buy("institute", "one", "0.0000001")
+    first = trader.buy("institute", "one", "0.1")
     second = trader.buy("institute", "one", "1", upgrade=True)
     found = trader.statement("institute")
     assert [entry["amount"] for entry in found] == [-93, -7, 5000]
     assert [entry["purchase"] for entry in found] == [second["number"], first["number"], None]
-    assert [entry["reason"] for entry in found] == ["upgraded one at 1", "bought one at 0.0000001", "a gift"]
+    assert [entry["reason"] for entry in found] == ["upgraded one at 1", "bought one at 0.1", "a gift"]
     assert [entry["amount"] for entry in trader.statement("clinic")] == [93, 7]
     assert all(entry["issued"] == "2027-01-15T08:00:00Z" for entry in found)
     transactions = [entry["transaction"] for entry in found]
@@ -254,22 +323,22 @@ def test_nobody_but_the_issuer_may_owe(trader: Here) -> None:
     assert trader.books()["transactions"] == 2
 
 
-def test_a_curve_goes_up_to_what_is_authorised(trader: Here, tmp_path: Path) -> None:
+def test_levels_go_up_to_what_is_authorised(trader: Here, tmp_path: Path) -> None:
     trader.list_release("clinic", "two", {"points": [["0.1", 7], ["0.5", 7], ["1", 50]]})
     file = release_file(tmp_path, "1", release="other-2026")
     made = trader.deliver("clinic", "two", file)["listing"]
-    levels = [as_epsilon(point["epsilon"]) for point in made["curve"]]
+    levels = [as_epsilon(point["epsilon"]) for point in made["levels"]]
     assert levels == sorted(set(levels))
-    assert made["curve"][-1]["epsilon"] == made["authorised"] == "1"
-    assert {"0.1", "0.5", "1"} <= {point["epsilon"] for point in made["curve"]}
-    prices = [point["price"] for point in made["curve"]]
+    assert made["levels"][-1]["epsilon"] == made["authorised"] == "1"
+    assert {"0.1", "0.5", "1"} <= {point["epsilon"] for point in made["levels"]}
+    prices = [point["price"] for point in made["levels"]]
     assert prices == sorted(prices)
-    for point in made["curve"]:
+    for point in made["levels"]:
         quote = trader.quote("two", point["epsilon"])
         assert [quote[name] for name in ("price", "objects", "half_width")] == [
             point[name] for name in ("price", "objects", "half_width")
         ]
-    widths = [point["half_width"] for point in made["curve"]]
+    widths = [point["half_width"] for point in made["levels"]]
     assert widths == sorted(widths, reverse=True)
     assert 0 < widths[-1] < widths[0] <= 0.5
 

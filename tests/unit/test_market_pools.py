@@ -82,7 +82,7 @@ class Watched:
         self.trader, (asked, self.mechanism) = trader, KINDS[kind]
         self.people: dict[str, Person] = {}
         self.owned: dict[str, tuple[int, dict[str, int]]] = {}
-        trader.pool("pool", asked, {"formula": FORMULA})
+        trader.pool("pool", asked, {"formula": FORMULA}, levels=GRID)
         encoding = self.mechanism.encoding
         self.name = PathName("pool//pool", "answer", encoding.name, encoding.alphabet, encoding.params)
 
@@ -261,12 +261,14 @@ def test_who_is_in_a_sale(trader: Here) -> None:
     assert [trader.quote("pool", epsilon)["objects"] for epsilon in ("0.1", "0.5", "1", "2")] == [2, 2, 2, 1]
     assert trader.quote("pool", "1")["price"] == 20
     with pytest.raises(Refused) as refused:
-        trader.quote("pool", "2.5")
+        trader.quote("pool", "3")
     assert refused.value.code == "not_authorised"
-    curve = {point["epsilon"]: point for point in trader.listing("pool")["curve"]}
+    levels = {level["epsilon"]: level for level in trader.listing("pool")["levels"]}
+    assert list(levels) == GRID
     assert trader.listing("pool")["authorised"] == "2"
-    assert (curve["2"]["objects"], curve["2"]["price"]) == (1, 17)
-    assert all(point["half_width"] is not None for point in curve.values() if point["objects"])
+    assert [levels["2"][name] for name in ("objects", "each", "price", "available")] == [1, 17, 17, True]
+    assert [levels["3"][name] for name in ("objects", "each", "price", "available")] == [0, 24, 0, False]
+    assert all((level["half_width"] is not None) == level["available"] for level in levels.values())
     assert watched.buy("institute", "0.5") == "bought"
     before = trader.balance("ann")
     # An upgrade charges the difference for ann, the whole price for bob, and nothing for carl, who is out of it.
@@ -304,7 +306,7 @@ def test_names_never_leave(trader: Here) -> None:
     for name, pseudonym in pseudonyms.items():  # a function of the market's key: a restored backup gives no second one
         parts = b"".join(length_prefixed(part) for part in (b"market member", b"pool", name.encode()))
         assert pseudonym == MARKET_KEY.derive(parts)[:16].hex()
-    trader.pool("other", KINDS["categorical"][0], {"formula": FORMULA})
+    trader.pool("other", KINDS["categorical"][0], {"formula": FORMULA}, levels=GRID)
     trader.join("ann", "other", level_of("1"), "flu")
     with trader.database.reading() as connection:
         everywhere = list(connection.execute(select(MEMBERS.c.pseudonym)).scalars())

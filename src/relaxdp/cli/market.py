@@ -1,4 +1,4 @@
-"""`relaxdp market ...`: sell a release at every level below its own, buy levels, and upgrade them."""
+"""`relaxdp market ...`: sell a release at many levels up to its own, buy levels, and upgrade them."""
 
 from __future__ import annotations
 

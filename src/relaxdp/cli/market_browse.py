@@ -9,17 +9,19 @@ import typer
 
 from relaxdp.cli.market_options import (
     FormulaOption,
+    LevelsOption,
     Listing,
     PricesOption,
     ServerOption,
     TokenFile,
     level,
+    levels_of,
     needed_prices,
     open_market,
     say,
 )
-from relaxdp.cli.market_sell import put_up
-from relaxdp.cli.market_tables import curve_table, heading, listings_table, quote_text, seller_text
+from relaxdp.cli.market_sell import Terms, put_up
+from relaxdp.cli.market_tables import heading, levels_table, listings_table, quote_text, seller_text
 from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.errors import OptionError
 
@@ -33,6 +35,7 @@ def list_(
     name: Annotated[str | None, typer.Option("--id", help="Name of the listing  [default: a random one]")] = None,
     prices: PricesOption = None,
     formula: FormulaOption = None,
+    levels: LevelsOption = None,
     budget: Annotated[
         str | None, typer.Option(help="The largest epsilon that you will ever deliver; it may be raised later.")
     ] = None,
@@ -43,11 +46,13 @@ def list_(
 ) -> None:
     """List what is for sale; or, with a FILE, put a release up for sale.
 
-    The market gets the file's reports and never a truth or a key. It sells any level up to the one that it got.
+    The market gets the file's reports and never a truth or a key. It sells the levels of the listing up to the one that
+    it got.
     """
     if file is None:
-        given = {"--title": title, "--id": name, "--prices": prices, "--formula": formula, "--budget": budget}
-        for option, content in {**given, "--column": column}.items():
+        given = {"--title": title, "--id": name, "--prices": prices, "--formula": formula}
+        more = {"--levels": levels, "--budget": budget, "--column": column}
+        for option, content in {**given, **more}.items():
             if content is not None:
                 raise OptionError(f"{option} goes with a FILE that is put up for sale. Nothing was sent.")
         found = open_market(server, token_file, ca_file, token=False).listings()
@@ -55,11 +60,9 @@ def list_(
         return
     if title is None:
         raise OptionError("what is put up for sale needs a --title. Nothing was sent.")
-    asked = needed_prices(prices, formula)
+    terms = Terms(needed_prices(prices, formula), levels_of(levels), None if budget is None else level(budget))
     market = open_market(server, token_file, ca_file)
-    made = put_up(
-        market, file, title, asked, name=name, budget=None if budget is None else level(budget), column=column
-    )
+    made = put_up(market, file, title, terms, name=name, column=column)
     say(made, as_json, lambda: [seller_text(made)])
 
 
@@ -71,11 +74,11 @@ def show(
     ca_file: CaFile = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a listing: its price and its precision at every level, or a quote for one of them."""
+    """Show a listing: the price and the precision of each of its levels, or a quote for one of them."""
     market = open_market(server, token_file, ca_file, token=False)
     if epsilon is not None:
         quote = market.quote(listing, level(epsilon))
         say(quote, as_json, lambda: [quote_text(quote)])
         return
     found = market.listing(listing)
-    say(found, as_json, lambda: [heading(found), curve_table(found)])
+    say(found, as_json, lambda: [heading(found), levels_table(found)])

@@ -16,7 +16,7 @@ from relaxdp.collector.client import tidy
 from relaxdp.draw.key import Key
 from relaxdp.draw.private_file import PrivateFileError, read_private
 from relaxdp.errors import OptionError
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client import understood
 from relaxdp.market.client_pool import Pool, remember
 
@@ -27,7 +27,10 @@ _MOST_SHOWN = 20
 def join(
     pool: Annotated[str, typer.Argument(metavar="POOL", help="Name of the pool.", show_default=False)],
     key: Annotated[Path, typer.Option(help="Your key file; keep it as long as you may want to raise your limit.")],
-    epsilon: Annotated[str, typer.Option(help="Your limit: nothing above it is ever sold.", show_default=False)],
+    epsilon: Annotated[
+        str,
+        typer.Option(help="Your limit, one of the pool's levels: nothing above it is ever sold.", show_default=False),
+    ],
     server: ServerOption,
     minimum: Annotated[int, typer.Option(help="Be in no sale that pays you less.", min=0)] = 0,
     answer_file: Annotated[
@@ -42,7 +45,7 @@ def join(
     Your answer and your key stay on this machine. Choose the limit before you think of the answer: a limit that depends
     on the answer tells of it.
     """
-    limit = as_epsilon(epsilon)
+    asked = as_epsilon(epsilon)
     secret = Key.load(key)
     market = open_market(server, token_file, ca_file)
     with understood():
@@ -53,12 +56,13 @@ def join(
         )
     joined = Pool.of(market.listing(pool), pool)
     answer = joined.answer(_asked(joined) if answer_file is None else _read(answer_file))
-    body: dict[str, Any] = {**joined.report(answer, key=secret, epsilon=limit), "minimum": minimum}
+    body: dict[str, Any] = {**joined.report(answer, key=secret, epsilon=asked), "minimum": minimum}
     remember(joined, answer, key=secret, beside=key)
     with afterwards("If you ask again, use the same key and the same answer."):
         found = market.report(pool, body)
+    limit = body["level"]["epsilon"]
     words = (
-        f"joined {text(pool)} at epsilon {epsilon_text(limit)}, for at least {credits_text(minimum)} in each sale\n"
+        f"joined {text(pool)} at epsilon {limit}, for at least {credits_text(minimum)} in each sale\n"
         f"all that was sent of your answer: {text(body['report'])}"
     )
     say(found, as_json, lambda: [words])

@@ -11,16 +11,18 @@ from rich.markup import escape
 
 from relaxdp.cli.market_options import (
     FormulaOption,
+    LevelsOption,
     Number,
     PricesOption,
     ServerOption,
     TokenFile,
     afterwards,
+    levels_of,
     needed_prices,
     open_market,
     say,
 )
-from relaxdp.cli.market_tables import accounts_table, credits_text, heading, statement_table, text
+from relaxdp.cli.market_tables import accounts_table, credits_text, heading, levels_text, statement_table, text
 from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.draw.private_file import PrivateFileError, write_private
 from relaxdp.errors import OptionError, ServerAnswerError, TokenError
@@ -106,6 +108,7 @@ def pool(
     ] = None,
     prices: PricesOption = None,
     formula: FormulaOption = None,
+    levels: LevelsOption = None,
     name: Annotated[str | None, typer.Option("--id", help="Name of the pool  [default: a random one]")] = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
@@ -113,9 +116,9 @@ def pool(
 ) -> None:
     """Make a pool, which single sellers join with one report each; the price is for each object (operator)."""
     encoding = _encoding(values, values_file, number_range)
-    asked = needed_prices(prices, formula)
-    made = open_market(server, token_file, ca_file).create_pool(title, encoding, asked, name=name)
-    say(made, as_json, lambda: [heading(made), _invited(made)])
+    asked, chosen = needed_prices(prices, formula), levels_of(levels)
+    made = open_market(server, token_file, ca_file).create_pool(title, encoding, asked, levels=chosen, name=name)
+    say(made, as_json, lambda: [heading(made), levels_text(made), _invited(made)])
 
 
 def books(

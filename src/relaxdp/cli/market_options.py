@@ -35,6 +35,10 @@ PricesOption = Annotated[
 FormulaOption = Annotated[
     str | None, typer.Option("--formula", help='The price as a formula, like "10 + 90*epsilon" or "200*precision".')
 ]
+LevelsOption = Annotated[
+    str | None,
+    typer.Option("--levels", help="The levels on sale, like 0.1,0.5,1: at most 100  [default: round ones]"),
+]
 
 _POINTS = "prices are points such as 0.1:10,0.5:40,1:100: an epsilon, a colon, whole credits. Nothing was sent."
 
@@ -72,6 +76,11 @@ def needed_prices(points: str | None, formula: str | None) -> dict[str, Any]:
     if prices is None:
         raise OptionError("say what it costs: --prices 0.1:10,1:100 or --formula '10 + 90*epsilon'. Nothing was sent.")
     return prices
+
+
+def levels_of(levels: str | None) -> list[str] | None:
+    """Return stated levels; None where none were given."""
+    return None if levels is None else [level(part.strip()) for part in levels.split(",")]
 
 
 def level(epsilon: str) -> str:

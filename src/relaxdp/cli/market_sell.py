@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import nullcontext
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +19,7 @@ from relaxdp.cli.market_options import (
     TokenFile,
     afterwards,
     level,
+    levels_of,
     open_market,
     prices_of,
     say,
@@ -32,20 +34,28 @@ from relaxdp.market.client_delivery import sendable
 from relaxdp.market.prices import prices_from_json
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a listing is sold for: prices, which levels, and what will be delivered at most."""
+
+    prices: Content
+    levels: list[str] | None
+    budget: str | None
+
+
 def put_up(
     market: MarketClient,
     file: Path,
     title: str,
-    prices: Content,
+    terms: Terms,
     *,
     name: str | None,
-    budget: str | None,
     column: str | None,
 ) -> Content:
     """Make a listing and its first delivery."""
     with sendable(file, column) as (place, released, epsilon):
-        _check_terms(prices, budget, epsilon)
-        made = market.create_listing(title, prices, name=name, budget=budget)
+        _check_terms(terms, epsilon)
+        made = market.create_listing(title, terms.prices, levels=terms.levels, name=name, budget=terms.budget)
         with understood():
             listing = str(made["listing"]["id"])
         words = [listing, str(file)] if column is None else [listing, str(file), "--column", column]
@@ -60,10 +70,10 @@ def put_up(
             raise type(problem)(said, **problem.fields) from None
 
 
-def _check_terms(prices: Content, budget: str | None, epsilon: Decimal) -> None:
+def _check_terms(terms: Terms, epsilon: Decimal) -> None:
     """Refuse what the market would refuse after the listing was made, and leave a draft behind."""
-    shown = epsilon_text(epsilon)
-    if not prices_from_json(prices).reaches(epsilon):
+    shown, budget = epsilon_text(epsilon), terms.budget
+    if not prices_from_json(terms.prices).reaches(epsilon):
         raise PriceError(f"the file is at epsilon {shown}, and the prices do not reach it. Nothing was sent.")
     if budget is not None and epsilon > as_epsilon(budget):
         raise OptionError(f"the file is at epsilon {shown}, which is more than the budget {budget}. Nothing was sent.")
@@ -80,6 +90,9 @@ def deliver(
     server: ServerOption,
     prices: PricesOption = None,
     formula: FormulaOption = None,
+    levels: Annotated[
+        str | None, typer.Option(help="More levels above those delivered, like 1.5,2  [default: round ones]")
+    ] = None,
     column: Annotated[str | None, typer.Option(help="The released column, where the file has several.")] = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
@@ -87,13 +100,16 @@ def deliver(
 ) -> None:
     """Deliver a relaxed release, which authorises sales up to its epsilon. It cannot be taken back.
 
-    Prices may be extended on the way; they are sent first, and stay as they are for what is on sale already.
+    Prices may be extended on the way, and levels stated with them; they are sent first. What is on sale already stays
+    as it is.
     """
-    asked = prices_of(prices, formula)
+    asked, more = prices_of(prices, formula), levels_of(levels)
+    if more is not None and asked is None:
+        raise OptionError("--levels goes with the prices that reach them: --prices or --formula. Nothing was sent.")
     market = open_market(server, token_file, ca_file)
     with sendable(file, column) as (place, released, _):
         if asked is not None:
-            market.extend_prices(listing, asked)
+            market.extend_prices(listing, asked, more)
         with afterwards("The prices were extended.") if asked is not None else nullcontext():
             found = _delivered(market, listing, place, released)
     say(found, as_json, lambda: [seller_text(found)])

@@ -12,6 +12,7 @@ from relaxdp.collector.client import tidy
 from relaxdp.market.receipts import Receipt
 
 Row = dict[str, Any]
+_FEW = 12
 _NOTHING_KNOWN = 0.5  # the half-width of all shares from 0 to 1
 
 
@@ -57,7 +58,7 @@ def listings_table(listings: Sequence[Row]) -> Table:
 
 
 def _overview(listing: Row) -> list[str]:
-    last = listing["curve"][-1] if listing["curve"] else None
+    last = next((each for each in reversed(listing["levels"]) if each["available"]), None)
     state = "" if listing["state"] == "open" else f" ({text(listing['state'])})"
     words = [text(listing["id"]), text(listing["kind"]) + state, text(listing["title"])]
     numbers = [f"{int(listing['objects']):,}", _or_dash(listing["authorised"])]
@@ -67,7 +68,7 @@ def _overview(listing: Row) -> list[str]:
 
 
 def heading(listing: Row) -> str:
-    """Return what a listing is, in two lines."""
+    """Return what a listing is, in three lines."""
     seller = "many single sellers" if listing["seller"] is None else text(listing["seller"])
     upto = "nothing yet" if listing["authorised"] is None else f"up to epsilon {text(listing['authorised'])}"
     each = " for each object" if listing["kind"] == "pool" else ""
@@ -96,17 +97,36 @@ def prices_text(prices: Row) -> str:
     return ", ".join(f"{text(epsilon)}:{int(price)}" for epsilon, price in prices["points"])
 
 
-def curve_table(listing: Row) -> Table:
-    """Return the price and the precision of levels up to the one that is authorised.
+def levels_text(listing: Row) -> str:
+    """Return the levels in one line: few by their names, many by their number."""
+    levels = [text(level["epsilon"]) for level in listing["levels"]]
+    if len(levels) > _FEW:
+        return f"levels: {len(levels)} from {levels[0]} to {levels[-1]}; relaxdp market show {text(listing['id'])}"
+    return f"levels: {', '.join(levels) or 'from the first delivery on'}"
+
+
+def levels_table(listing: Row) -> Table:
+    """Return the price and the precision of all levels, and which of them are not on sale or cost nothing more.
 
     From a pool, a higher level is had of fewer people; the price is that of all of them together.
     """
     pool = listing["kind"] == "pool"
-    rows = []
-    for point in listing["curve"]:
-        objects = [f"{int(point['objects']):,}"] if pool else []
-        rows.append([text(point["epsilon"]), f"{int(point['price']):,}", *objects, width(point["half_width"])])
-    return _table((), ("epsilon", "price", *(["objects"] if pool else []), "half-width"), rows)
+    rows, below = [], None
+    for level in listing["levels"]:
+        each = int(level["each"] if pool else level["price"])
+        counted = [f"{each:,}", f"{int(level['objects']):,}"] if pool else []
+        note = "" if level["available"] else "nobody sells it now" if pool else "not on sale yet"
+        if level["available"] and below is not None and each == below[1]:
+            note = f"costs no more than {below[0]}"
+        price = "-" if pool and not level["available"] else f"{int(level['price']):,}"
+        rows.append([text(level["epsilon"]), *counted, price, width(level["half_width"]), note])
+        below = text(level["epsilon"]), each
+    table = _table((), ("epsilon", *(["each", "objects"] if pool else []), "price", "half-width"), [])
+    if any(row[-1] for row in rows):
+        table.add_column("", overflow="fold")
+    for row in rows:
+        table.add_row(*row[: len(table.columns)])
+    return table
 
 
 def is_enough(found: Row) -> bool:
@@ -173,13 +193,14 @@ def _people(buyers: Any) -> str:
 
 
 def seller_text(each: Row) -> str:
-    """Return where a listing stands for its seller, in two lines."""
+    """Return where a listing stands for its seller, in three lines."""
     listing = each["listing"]
     budget = "without a budget" if each["budget"] is None else f"{text(each['left'])} left of {text(each['budget'])}"
     return (
         f"{text(listing['id'])} ({text(listing['state'])}): {_or_dash(listing['authorised'])} is the largest epsilon "
         f"on sale, {int(listing['objects']):,} objects\nprivacy loss: {text(each['loss_buyers'])} against buyers, "
-        f"{text(each['loss_platform'])} against the platform; {budget}"
+        f"{text(each['loss_platform'])} against the platform; {budget}\n"
+        f"{levels_text(listing)}"
     )
 
 

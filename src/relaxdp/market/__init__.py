@@ -1,1 +1,1 @@
-"""One release, many buyers: any level is sold and resold from what was delivered, within one budget."""
+"""One release, many buyers: levels are sold and resold from what was delivered, within one budget."""

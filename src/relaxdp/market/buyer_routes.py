@@ -112,7 +112,7 @@ class BuyerRoutes:
         refusals = (
             errors.UnknownListingError, errors.ListingStateError, errors.NotAuthorisedError, errors.NotOwnedError,
             errors.OwnedAlreadyError, errors.CreditsError, errors.PriceChangedError, errors.EpsilonError,
-            errors.ForgottenSalesError,
+            errors.UnknownLevelError,            errors.ForgottenSalesError,
         )  # fmt: skip
         return [
             Operation("POST", f"{path}/buy", self.buy, "Buy a level; one that is owned is not charged again.",

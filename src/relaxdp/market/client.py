@@ -82,10 +82,16 @@ class MarketClient:
     # For sellers.
 
     def create_listing(
-        self, title: str, prices: Content, *, name: str | None = None, budget: str | None = None
+        self,
+        title: str,
+        prices: Content,
+        *,
+        levels: list[str] | None = None,
+        name: str | None = None,
+        budget: str | None = None,
     ) -> Content:
-        """Make a listing, which is a draft until the first delivery."""
-        body = {"id": name, "title": title, "prices": prices, "budget": budget}
+        """Make a listing, which is a draft until the first delivery; where no levels are stated, that brings them."""
+        body = {"id": name, "title": title, "prices": prices, "levels": levels, "budget": budget}
         return self._ask("POST", "listings", body=body)
 
     def deliver(self, name: str, file: Path, *, column: str | None = None, moved: Moved = None) -> Content:
@@ -93,9 +99,9 @@ class MarketClient:
         query = "" if column is None else f"?{urlencode({'column': column})}"
         return self._ask("POST", *_listing(name), f"deliveries{query}", body=FileBody(file, PARQUET, moved))
 
-    def extend_prices(self, name: str, prices: Content) -> Content:
-        """Extend prices to levels that are not on sale yet."""
-        return self._ask("POST", *_listing(name), "prices", body={"prices": prices})
+    def extend_prices(self, name: str, prices: Content, levels: list[str] | None = None) -> Content:
+        """Extend prices to levels that are not on sale yet, and state which those are."""
+        return self._ask("POST", *_listing(name), "prices", body={"prices": prices, "levels": levels})
 
     def raise_budget(self, name: str, budget: str) -> Content:
         """Raise the budget of a listing."""
@@ -184,9 +190,18 @@ class MarketClient:
         """Give an account new credits."""
         return self._ask("POST", "credits", body={"account": account, "amount": amount, "reason": reason})
 
-    def create_pool(self, title: str, encoding: Content, prices: Content, *, name: str | None = None) -> Content:
-        """Make a pool, which single sellers may join."""
-        return self._ask("POST", "pools", body={"id": name, "title": title, "encoding": encoding, "prices": prices})
+    def create_pool(
+        self,
+        title: str,
+        encoding: Content,
+        prices: Content,
+        *,
+        levels: list[str] | None = None,
+        name: str | None = None,
+    ) -> Content:
+        """Make a pool, which single sellers may join; where no levels are stated, they go up to the last price."""
+        body = {"id": name, "title": title, "encoding": encoding, "prices": prices, "levels": levels}
+        return self._ask("POST", "pools", body=body)
 
     def books(self) -> Content:
         """Return whether the books balance."""

@@ -10,6 +10,7 @@ import json
 import os
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -31,8 +32,9 @@ from relaxdp.errors import (
     UndeclaredValueError,
     ValuesChangedError,
 )
-from relaxdp.law.epsilon import epsilon_text
+from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.elsewhere import Marks
+from relaxdp.market.grid import MOST_LEVELS, level_on
 
 ATTRIBUTE = "answer"
 _NOTHING = "Nothing was sent."
@@ -46,6 +48,7 @@ class Pool:
     id: str
     title: str
     encoding: Encoding
+    levels: tuple[Decimal, ...]
 
     @classmethod
     def of(cls, listing: dict[str, Any], asked: str) -> Pool:
@@ -60,7 +63,7 @@ class Pool:
             encoding = None
         if not isinstance(encoding, DeclaredEncoding | NumericEncoding):
             raise OfferError(f"the pool's encoding or its values cannot be used by this version. {_NOTHING}")
-        return cls(asked, str(listing.get("title")), encoding)
+        return cls(asked, str(listing.get("title")), encoding, _levels(listing.get("levels")))
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -83,10 +86,14 @@ class Pool:
         return found
 
     def report(self, answer: Any, *, key: Key, epsilon: Decimal) -> dict[str, Any]:
-        """Return level and report as they travel: a pure function of key, answer and level, the same at every call."""
+        """Return level and report as they travel: a pure function of key, answer and level, the same at every call.
+
+        A report at what is no level of the pool would be refused, after it had left.
+        """
+        level, threshold = level_on(self.levels, epsilon, self.encoding, _NOTHING)
         path = ReportPath(self.encoding, answer, key=key, object_id=self.id, release=self.id, attribute=ATTRIBUTE)
-        level = {"epsilon": epsilon_text(epsilon), "threshold": str(self.encoding.threshold(epsilon))}
-        return {"level": level, "report": written_report(path.at(epsilon))}
+        travels = {"epsilon": epsilon_text(level), "threshold": str(threshold)}
+        return {"level": travels, "report": written_report(path.at(level))}
 
 
 def remember(pool: Pool, answer: Any, *, key: Key, beside: Path) -> None:
@@ -166,6 +173,16 @@ def _read(place: Path) -> dict[str, Any]:
 def _tag(pool: Pool, answer: Any, key: Key) -> str:
     info = length_prefixed(b"market pool answer") + length_prefixed(pool.id.encode()) + canonical(answer)
     return key.derive(info)[:16].hex()
+
+
+def _levels(content: Any) -> tuple[Decimal, ...]:
+    try:
+        levels = tuple(as_epsilon(each["epsilon"]) for each in content)
+    except (KeyError, TypeError, ValueError):  # an epsilon that is none is a wrong value, too
+        levels = ()
+    if not 0 < len(levels) <= MOST_LEVELS or any(low >= high for low, high in pairwise(levels)):
+        raise OfferError(f"the pool's levels cannot be read. {_NOTHING}")
+    return levels
 
 
 def _number(encoding: Encoding, text: str) -> float | None:

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from relaxdp.errors import (
     CreditsError,
-    EpsilonError,
     ListingStateError,
     NotAuthorisedError,
     NotOwnedError,
@@ -18,7 +17,7 @@ from relaxdp.errors import (
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.threshold import ONE
 from relaxdp.market.accounts import Account
-from relaxdp.market.levels import check_digits
+from relaxdp.market.grid import level_on
 from relaxdp.market.listings import Listing
 from relaxdp.market.purchases import Purchase
 
@@ -57,31 +56,31 @@ class Deal:
         return self.owned is not None and self.owned.threshold == self.offer.threshold
 
 
-def level_of(listing: Listing, epsilon: Decimal, authorised: Decimal | None) -> int:
-    """Return the threshold of a level on sale, or refuse an epsilon above what was delivered."""
+def level_of(listing: Listing, epsilon: Decimal, authorised: Decimal | None) -> tuple[Decimal, int]:
+    """Return the level on sale that an epsilon means, and its threshold, or refuse what is not on sale.
+
+    Levels are compared by their thresholds: another name of the same one is no more than what was delivered.
+    """
     if listing.state != "open":
         raise ListingStateError(f"this listing is {listing.state} and sells nothing now. {_NOTHING}")
     if authorised is None:
         raise NotAuthorisedError(f"nobody has joined this pool yet. {_NOTHING}")
-    if epsilon > authorised:
+    encoding = listing.encoding
+    if epsilon > authorised and encoding.threshold(epsilon) > encoding.threshold(authorised):
         most = epsilon_text(authorised)
         raise NotAuthorisedError(
             f"epsilon {epsilon_text(epsilon)} is more than the seller has authorised, which is {most}. {_NOTHING}",
             epsilon=epsilon_text(epsilon),
             authorised=most,
         )
-    check_digits(epsilon, _NOTHING)
-    try:
-        return listing.encoding.threshold(epsilon)
-    except EpsilonError as problem:
-        raise EpsilonError(problem.message.replace("Nothing was released.", _NOTHING), **problem.fields) from None
+    return level_on(listing.grid, epsilon, encoding, _NOTHING)
 
 
 def release_offer(listing: Listing, epsilon: Decimal, authorised: Decimal | None) -> Offer:
     """Return the offer of a release: all of its objects, for one price."""
-    threshold = level_of(listing, epsilon, authorised)
-    price = listing.prices.price(epsilon, Fraction(threshold, ONE))
-    return Offer(listing, epsilon, threshold, price, listing.objects)
+    level, threshold = level_of(listing, epsilon, authorised)
+    price = listing.prices.price(level, Fraction(threshold, ONE))
+    return Offer(listing, level, threshold, price, listing.objects)
 
 
 def check(deal: Deal, buyer: Account, *, upgrade: bool, most: int | None) -> None:

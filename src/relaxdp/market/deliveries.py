@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 
 from sqlalchemy import Connection
 
 from relaxdp.errors import DeliveryError, ListingStateError, MarketError, PriceError, UnknownListingError
-from relaxdp.law.epsilon import epsilon_text
+from relaxdp.law.epsilon import Epsilon, epsilon_text
 from relaxdp.market import listings
 from relaxdp.market.accounts import Account
 from relaxdp.market.files import digest_of, keep_file, write_file
-from relaxdp.market.goods import Goods, check_fits, read_level, write_level
-from relaxdp.market.levels import check_delivery, check_digits
+from relaxdp.market.goods import Goods, check_fits, encoding_of, read_level, write_level
+from relaxdp.market.grid import check_digits, check_priced, extended, grown
+from relaxdp.market.levels import check_delivery
 from relaxdp.market.listings import Level, Listing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.market.sales import authorised
@@ -53,6 +55,7 @@ def deliver(connection: Connection, listing: Listing, goods: Goods, path: Path, 
         "id_column": goods.id_column,
         "objects": len(goods.ids),
         "state": "open",
+        "grid": listings.grid_text(grown(listing.grid, described.epsilon, listing.prices, encoding_of(described))),
     }
     digest = digest_of(path)
     keep_file(connection, path, digest)
@@ -83,11 +86,16 @@ def _check_level(listing: Listing, epsilon: Decimal, before: Decimal | None) -> 
         )
 
 
-def extend_prices(connection: Connection, listing: Listing, newer: PriceCurve) -> Listing:
-    """Let prices reach further up; those of levels on sale stay."""
+def extend_prices(
+    connection: Connection, listing: Listing, newer: PriceCurve, levels: Iterable[Epsilon] | None = None
+) -> Listing:
+    """Let prices reach further up, and state more levels there; what is on sale stays as it is."""
     most = authorised(listings.levels_of(connection, listing))
-    extended = listing.prices.extended_by(newer, most)
-    return listings.change(connection, listing, prices=json.dumps(extended.to_json()))
+    prices, grid = listing.prices.extended_by(newer, most), listing.grid
+    check_priced(grid, prices, "Nothing was changed.")
+    if levels is not None:
+        grid = extended(grid, levels, prices, most, None if listing.described is None else listing.encoding)
+    return listings.change(connection, listing, prices=json.dumps(prices.to_json()), grid=listings.grid_text(grid))
 
 
 def raise_budget(connection: Connection, listing: Listing, budget: Decimal) -> Listing:

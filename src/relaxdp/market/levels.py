@@ -9,12 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 
-from relaxdp.errors import DeliveryError, EpsilonError, NotAuthorisedError
-
-MOST_DIGITS = 17
-"""As many as a floating-point number is written with, and few enough that two epsilons are two thresholds."""
+from relaxdp.errors import DeliveryError, NotAuthorisedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +42,6 @@ def neighbours(wanted: int, out: Iterable[int]) -> Neighbours | None:
     if levels[place] == wanted:
         return None
     return Neighbours(levels[place - 1] if place else None, levels[place])
-
-
-def check_digits(epsilon: Decimal, nothing: str) -> None:
-    """Refuse an epsilon with so many digits that it may be a second name of a level; `nothing` ends the sentence.
-
-    The first one who names a level names its file, and a receipt would speak of another epsilon than the file does.
-    """
-    if len(epsilon.as_tuple().digits) > MOST_DIGITS:
-        raise EpsilonError(f"an epsilon on the market has at most {MOST_DIGITS} digits. {nothing}")
 
 
 def check_delivery(level: int, delivered: Iterable[int]) -> None:

@@ -19,6 +19,7 @@ from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, Account
 from relaxdp.market.goods import encoding_of
+from relaxdp.market.grid import Grid
 from relaxdp.market.prices import PriceCurve, prices_from_json
 from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
 from relaxdp.market.store import end_of, end_text, level_text, next_number
@@ -43,8 +44,8 @@ class Listing:
     budget: Decimal | None
     id_column: str | None
     objects: int
-    terms: tuple[str, str | None]
-    """Prices and description as they are kept: read when they are needed."""
+    terms: tuple[str, str, str | None]
+    """Prices, levels and description as they are kept: read when they are needed."""
 
     @cached_property
     def prices(self) -> PriceCurve:
@@ -52,9 +53,14 @@ class Listing:
         return prices_from_json(json.loads(self.terms[0]))
 
     @cached_property
+    def grid(self) -> Grid:
+        """The levels that it sells, or will sell; of a draft, those that were stated."""
+        return tuple(Decimal(level) for level in json.loads(self.terms[1]))
+
+    @cached_property
     def described(self) -> ColumnDescription | None:
         """What it holds."""
-        text = self.terms[1]
+        text = self.terms[2]
         return None if text is None else ColumnDescription.from_json(json.loads(text))
 
     @cached_property
@@ -89,6 +95,7 @@ def create(
     kind: Kind,
     title: str,
     prices: PriceCurve,
+    grid: Grid = (),
     seller: int | None = None,
     budget: Decimal | None = None,
     described: ColumnDescription | None = None,
@@ -108,12 +115,18 @@ def create(
         "title": title.strip(),
         "state": "draft" if described is None else "open",
         "prices": json.dumps(prices.to_json()),
+        "grid": grid_text(grid),
         "budget": None if budget is None else epsilon_text(budget),
         "described": None if described is None else json.dumps(described.to_json()),
         "objects": 0,
     }
     connection.execute(insert(LISTINGS).values(number=next_number(connection, LISTINGS), **row))
     return chosen
+
+
+def grid_text(grid: Grid) -> str:
+    """Return levels as they are kept."""
+    return json.dumps([epsilon_text(level) for level in grid])
 
 
 def find(connection: Connection, listing_id: str) -> Listing:
@@ -217,5 +230,5 @@ def _listing(row: Row[Any]) -> Listing:
         budget=None if row.budget is None else Decimal(row.budget),
         id_column=row.id_column,
         objects=int(row.objects),
-        terms=(row.prices, row.described),
+        terms=(row.prices, row.grid, row.described),
     )

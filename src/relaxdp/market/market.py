@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -24,6 +24,7 @@ from relaxdp.market import accounts, books, deliveries, listings, pools, purchas
 from relaxdp.market.accounts import OPERATOR, Account, Role
 from relaxdp.market.deals import Deal, check
 from relaxdp.market.delivery_file import read_delivery
+from relaxdp.market.grid import of_pool, stated
 from relaxdp.market.journal import Journal
 from relaxdp.market.listings import Listing
 from relaxdp.market.prices import PriceCurve
@@ -122,15 +123,17 @@ class Market:
         title: str,
         prices: PriceCurve,
         *,
+        levels: Iterable[Epsilon] | None = None,
         listing_id: str | None = None,
         budget: Epsilon | None = None,
     ) -> Listing:
-        """Make a listing, which is a draft until its first delivery."""
+        """Make a listing, which is a draft until its first delivery; where no levels are stated, that brings them."""
         limit = None if budget is None else as_epsilon(budget)
+        terms: Any = {"prices": prices, "grid": () if levels is None else stated(levels, prices, "Nothing was listed.")}
         with self.writing() as connection:
             account = self._seller(connection, seller)
             made = listings.create(
-                connection, listing_id, kind="release", title=title, prices=prices, seller=account.number, budget=limit
+                connection, listing_id, kind="release", title=title, seller=account.number, budget=limit, **terms
             )
             return listings.find(connection, made)
 
@@ -148,10 +151,14 @@ class Market:
         with self.writing() as connection:
             return step(connection, deliveries.own(connection, listing_id, self._seller(connection, seller)))
 
-    def extend_prices(self, seller: str, listing_id: str, prices: PriceCurve) -> Listing:
-        """Let prices reach further up; those of levels on sale stay."""
+    def extend_prices(
+        self, seller: str, listing_id: str, prices: PriceCurve, levels: Iterable[Epsilon] | None = None
+    ) -> Listing:
+        """Let prices reach further up, and state more levels there; what is on sale stays as it is."""
         return self.change_listing(
-            seller, listing_id, lambda connection, listing: deliveries.extend_prices(connection, listing, prices)
+            seller,
+            listing_id,
+            lambda connection, listing: deliveries.extend_prices(connection, listing, prices, levels),
         )
 
     def raise_budget(self, seller: str, listing_id: str, budget: Epsilon) -> Listing:
@@ -166,12 +173,19 @@ class Market:
         return self.change_listing(seller, listing_id, self._close)
 
     def create_pool(
-        self, title: str, encoding: EncodingRequest, prices: PriceCurve, *, listing_id: str | None = None
+        self,
+        title: str,
+        encoding: EncodingRequest,
+        prices: PriceCurve,
+        *,
+        levels: Iterable[Epsilon] | None = None,
+        listing_id: str | None = None,
     ) -> Listing:
         """Make a pool, in which single sellers offer one report each; prices are for each of them."""
         made = campaign_encoding(encoding)
         if isinstance(made, BloomEncoding):
             raise MarketError("a pool is of declared values or of numbers. Nothing was listed.")
+        grid = of_pool(levels, prices, made)
         template = ColumnDescription(  # each sale puts its own level in the place of this one
             release="",
             attribute=pools.ATTRIBUTE,
@@ -186,7 +200,7 @@ class Market:
         )
         with self.writing() as connection:
             chosen = listings.create(
-                connection, listing_id, kind="pool", title=title, prices=prices, described=template
+                connection, listing_id, kind="pool", title=title, prices=prices, grid=grid, described=template
             )
             named = replace(template, release=chosen)
             listing = listings.describe(connection, listings.find(connection, chosen), named)

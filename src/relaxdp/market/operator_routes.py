@@ -66,7 +66,9 @@ class OperatorRoutes:
         prices = prices_of(asked.prices.points, asked.prices.formula)
 
         def work() -> wire.Listing:
-            made = self._room.market.create_pool(asked.title, encoding, prices, listing_id=asked.id)
+            made = self._room.market.create_pool(
+                asked.title, encoding, prices, levels=asked.levels, listing_id=asked.id
+            )
             with self._room.market.reading() as connection:
                 return views.listing_view(connection, made)
 
@@ -117,7 +119,7 @@ class OperatorRoutes:
             Operation("POST", "/v1/market/pools", self.create_pool, "Make a pool of single sellers.", wire.PoolRequest,
                       wire.Listing, status=201, security="operator",
                       problems=(errors.ListingExistsError, errors.MarketError, errors.PriceError, errors.CampaignError,
-                                errors.EncodingError, errors.ValuesError, errors.RangeError)),
+                                errors.EncodingError, errors.ValuesError, errors.RangeError, errors.EpsilonError)),
             Operation("POST", "/v1/market/pools/{id}/close", self.close_any,
                       "Sell no more from a pool, or of a seller's release.", answer=wire.Listing, security="operator",
                       problems=(errors.UnknownListingError, errors.ListingStateError)),

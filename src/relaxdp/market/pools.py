@@ -28,11 +28,12 @@ from relaxdp.market.books import MOST_CREDITS
 from relaxdp.market.deals import Deal, Offer, level_of
 from relaxdp.market.files import digest_of, keep_file
 from relaxdp.market.goods import Goods, draw_level, write_level
-from relaxdp.market.levels import check_delivery, check_digits, neighbours
+from relaxdp.market.grid import level_on
+from relaxdp.market.levels import check_delivery, neighbours
 from relaxdp.market.listings import Listing, change
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.receipts import Signer
-from relaxdp.market.sales import Order, check_room, pay, record
+from relaxdp.market.sales import Order, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
 from relaxdp.market.store import end_of, end_text, level_text
 
@@ -163,15 +164,12 @@ def join(
     if type(minimum) is not int or not 0 <= minimum <= MOST_CREDITS:
         raise MarketError(f"the least price is a whole number of credits, 0 or more. {_NOTHING}")
     epsilon, encoding = as_epsilon(level.epsilon), listing.encoding
-    check_digits(epsilon, _NOTHING)
-    threshold = encoding.threshold(epsilon)
+    limit, threshold = level_on(listing.grid, epsilon, encoding, _NOTHING)
     if level.threshold != str(threshold) or level.epsilon != epsilon_text(epsilon):
         raise DeliveryError(f"epsilon and threshold are not one level. {_NOTHING}")
     codec = codec_of(encoding)
     kept = _kept(codec, report)
     known = members_of(connection, listing, seller.number)
-    if not listing.prices.reaches(epsilon):
-        raise DeliveryError(f"the prices of this pool do not reach epsilon {level.epsilon}. {_NOTHING}")
     objects = listing.objects
     if known:
         _check_same_path(known[0], threshold, kept, codec)
@@ -188,7 +186,7 @@ def join(
         row = {"listing": listing.number, "account": seller.number, "pseudonym": pseudonym_of(key, listing, seller)}
         connection.execute(insert(MEMBERS).values(**row, minimum=minimum))
         objects += 1
-    _keep(connection, listing, {seller.number: Kept(threshold, epsilon, True, kept)})
+    _keep(connection, listing, {seller.number: Kept(threshold, limit, True, kept)})
     return change(connection, listing, objects=objects)
 
 
@@ -201,21 +199,21 @@ def _check_same_path(member: Member, threshold: int, kept: bytes, codec: Codec) 
         check_delivery(threshold, delivered)
 
 
-def _offer(listing: Listing, epsilon: Decimal, most: Decimal | None) -> tuple[int, int]:
-    """Return the threshold of a level, and what one object of it costs."""
-    threshold = level_of(listing, epsilon, most)
-    return threshold, listing.prices.price(epsilon, Fraction(threshold, ONE))
+def _offer(listing: Listing, epsilon: Decimal, most: Decimal | None) -> tuple[Decimal, int, int]:
+    """Return the level that an epsilon means, its threshold, and what one object of it costs."""
+    level, threshold = level_of(listing, epsilon, most)
+    return level, threshold, listing.prices.price(level, Fraction(threshold, ONE))
 
 
 def pool_quote(connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal) -> Deal:
     """Return what a level of a pool means to a buyer, without looking at a report: anybody may ask, and often."""
     standing = standing_of(connection, listing)
-    threshold, each = _offer(listing, epsilon, standing.authorised)
-    objects = standing.willing(epsilon, each)
-    offer = Offer(listing, epsilon, threshold, each * objects, objects, each)
+    level, threshold, each = _offer(listing, epsilon, standing.authorised)
+    objects = standing.willing(level, each)
+    offer = Offer(listing, level, threshold, each * objects, objects, each)
     owned = purchases.owned(connection, listing, buyer.number)
     paid = _paid_before(connection, owned)
-    willing = _willing(connection, listing, epsilon, each) if paid else set()
+    willing = _willing(connection, listing, level, each) if paid else set()
     return Deal(offer, offer.price - sum(price for account, price in paid.items() if account in willing), owned)
 
 
@@ -228,9 +226,9 @@ def pool_deal(
     a purchase that is upgraded the difference is due, for everybody else the whole price.
     """
     members = members_of(connection, listing)
-    threshold, each = _offer(listing, epsilon, max((member.limit for member in members), default=None))
-    willing = [member for member in members if member.limit >= epsilon and member.minimum <= each]
-    offer = Offer(listing, epsilon, threshold, each * len(willing), len(willing), each)
+    level, threshold, each = _offer(listing, epsilon, max((member.limit for member in members), default=None))
+    willing = [member for member in members if member.limit >= level and member.minimum <= each]
+    offer = Offer(listing, level, threshold, each * len(willing), len(willing), each)
     owned = purchases.owned(connection, listing, buyer.number)
     paid = _paid_before(connection, owned)
     shares = {member.account: each - paid.get(member.account, 0) for member in willing}
@@ -281,7 +279,6 @@ def _reports(
         if between is None:
             found[member.account] = member.levels[offer.threshold].report
         else:
-            check_room(member.levels)
             groups[between.lower, between.upper].append(member)
     for (lower, upper), group in groups.items():
         drawn = _drawn(listing, offer, group, lower, upper, key)

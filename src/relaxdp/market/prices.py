@@ -42,6 +42,11 @@ class PriceCurve(ABC):
     def reaches(self, epsilon: Decimal) -> bool:
         """Say whether this level has a price."""
 
+    @property
+    def corners(self) -> tuple[Decimal, ...]:
+        """The levels that these prices name, ascending; a formula names none."""
+        return ()
+
     @abstractmethod
     def price(self, epsilon: Decimal, keep: Fraction) -> int:
         """Return what a level costs, rounded up to whole credits; `keep` is its realised retention."""
@@ -97,6 +102,11 @@ class PricePoints(PriceCurve):
     def reaches(self, epsilon: Decimal) -> bool:
         """Say whether a level does not lie above the last point."""
         return _exact(epsilon) <= self._last
+
+    @property
+    def corners(self) -> tuple[Decimal, ...]:
+        """The levels of the points."""
+        return tuple(epsilon for epsilon, _ in self.points)
 
     def price(self, epsilon: Decimal, keep: Fraction) -> int:
         """Return what a level costs; its retention does not matter.

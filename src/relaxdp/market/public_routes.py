@@ -48,7 +48,7 @@ class PublicRoutes:
         return answer(wire.Listings(await self._room.worker.look(work)))
 
     async def show_listing(self, request: Request) -> Response:
-        """Show one listing with its curve."""
+        """Show one listing with its levels."""
         who = await self._room.access.anybody(request)
 
         def work(connection: Connection) -> wire.Listing:
@@ -84,11 +84,12 @@ class PublicRoutes:
             Operation("GET", "/v1/market", self.show_market, "Show what receipts are checked with.", answer=wire.About),
             Operation("GET", path, self.list_listings, "List what is for sale.", answer=wire.Listings,
                       problems=(errors.WrongTokenError,)),
-            Operation("GET", f"{path}/{{id}}", self.show_listing, "Show a listing and its curve.", answer=wire.Listing,
+            Operation("GET", f"{path}/{{id}}", self.show_listing, "Show a listing and its levels.", answer=wire.Listing,
                       problems=unknown),
             Operation("GET", f"{path}/{{id}}/quote", self.show_quote, "Show what a level costs.", answer=wire.Quote,
                       queries=EPSILON,
-                      problems=(*unknown, errors.NotAuthorisedError, errors.ListingStateError, errors.EpsilonError)),
+                      problems=(*unknown, errors.NotAuthorisedError, errors.UnknownLevelError,
+                                errors.ListingStateError, errors.EpsilonError)),
             Operation("POST", "/v1/market/receipts/verify", self.verify_receipt, "Check a receipt's signature.",
                       wire.SignedReceipt, wire.Verified,
                       problems=(errors.ReceiptForgedError, errors.UnknownPurchaseError)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -10,7 +10,6 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from relaxdp.draw.key import Key
-from relaxdp.errors import ListingStateError
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.market import accounts, books, listings, purchases
 from relaxdp.market.accounts import Account
@@ -23,8 +22,6 @@ from relaxdp.market.purchases import OWNED, Purchase, receipt_of
 from relaxdp.market.receipts import Signer
 from relaxdp.market.schema import PURCHASES
 from relaxdp.market.store import next_number, time_text
-
-MOST_LEVELS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,6 @@ def prepare(connection: Connection, order: Order, folder: Path) -> Wanted | None
     between = None if deal.is_owned else neighbours(deal.offer.threshold, levels)
     if between is None:
         return None
-    check_room(levels)
     files = {
         end: write_file(connection, levels[end].digest, folder / f"{end}.parquet")
         for end in (between.lower, between.upper)
@@ -99,14 +95,6 @@ def draw(wanted: Wanted | None, key: Key, folder: Path) -> Drawn | None:
     upper = read_level(wanted.files[between.upper])
     write_level(draw_level(key, offer.listing.id, offer.epsilon, offer.threshold, lower=lower, upper=upper), path)
     return Drawn(between, path, digest_of(path))
-
-
-def check_room(levels: Sized) -> None:
-    """Refuse one level too many: each is kept for good, and between two credits they may cost nothing."""
-    if len(levels) >= MOST_LEVELS:
-        raise ListingStateError(
-            f"this listing has {len(levels):,} levels, and no more are drawn: buy one that is out. Nothing was sold."
-        )
 
 
 def sell(connection: Connection, order: Order, drawn: Drawn | None, signer: Signer, now: float) -> Purchase | None:

@@ -46,6 +46,7 @@ LISTINGS = Table(
     Column("title", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("prices", Text, nullable=False),
+    Column("grid", Text, nullable=False),
     Column("budget", Text),
     Column("path", Text, unique=True),
     Column("described", Text),

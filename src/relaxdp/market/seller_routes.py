@@ -39,7 +39,7 @@ class SellerRoutes:
 
         def work() -> Listing:
             return self._room.market.list_release(
-                seller.name, asked.title, prices, listing_id=asked.id, budget=asked.budget
+                seller.name, asked.title, prices, levels=asked.levels, listing_id=asked.id, budget=asked.budget
             )
 
         return await self._changed(seller, work, 201)
@@ -57,12 +57,14 @@ class SellerRoutes:
         return self._room.market.deliver(seller.name, request.path_params["id"], path, column)
 
     async def extend_prices(self, request: Request) -> Response:
-        """Let prices reach further up."""
+        """Let prices reach further up, with more levels there."""
         seller = await self._room.access.role(request, "seller")
         asked = await self._body(request, _PRICES)
         prices = prices_of(asked.prices.points, asked.prices.formula)
         name = request.path_params["id"]
-        return await self._changed(seller, lambda: self._room.market.extend_prices(seller.name, name, prices))
+        return await self._changed(
+            seller, lambda: self._room.market.extend_prices(seller.name, name, prices, asked.levels)
+        )
 
     async def raise_budget(self, request: Request) -> Response:
         """Raise the budget of a listing."""
@@ -125,7 +127,8 @@ class SellerRoutes:
                       problems=(*known, errors.ListingExistsError, errors.EpsilonError, errors.DeliveryError,
                                 errors.PriceError), **own),
             Operation("POST", f"{path}/{{id}}/prices", self.extend_prices, "Let prices reach further up.",
-                      wire.PricesRequest, problems=(*known, errors.PriceError), **own),
+                      wire.PricesRequest,
+                      problems=(*known, errors.PriceError, errors.MarketError, errors.EpsilonError), **own),
             Operation("POST", f"{path}/{{id}}/budget", self.raise_budget, "Raise the budget of a listing.",
                       wire.BudgetRequest, problems=(*known, errors.MarketError, errors.EpsilonError), **own),
             Operation("POST", f"{path}/{{id}}/close", self.close_listing, "Sell no more of a listing.", problems=known,
@@ -133,7 +136,7 @@ class SellerRoutes:
             Operation("POST", f"{path}/{{id}}/reports", self.send_member_report, "Offer one report in a pool.",
                       wire.MemberReport,
                       problems=(*known, errors.DeliveryError, errors.ReportOutsideEncodingError, errors.EpsilonError,
-                                errors.MarketError),
+                                errors.UnknownLevelError,                                errors.MarketError),
                       **own),
             Operation("GET", "/v1/market/sales", self.show_sales, "Show income against privacy loss.",
                       answer=wire.Sales, security="seller"),

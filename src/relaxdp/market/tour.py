@@ -22,6 +22,7 @@ SELLER, BUYERS = "energy-office", ("anna", "ben")
 ROWS, MEMBERS, CREDITS = 4000, 80, 500
 _VALUES, _SHARES = ["gas", "electricity", "wood"], [0.6, 0.3, 0.1]
 _SOLD = "0.5"
+_LEVELS = ["0.25", "0.5", "0.75", "1", "1.5", "2"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ def _open_pool(operator: MarketClient, random: np.random.Generator) -> None:
     """Open a pool, and let people join it: each with a key, a limit and a least price of their own."""
     encoding = {"name": "categorical", "values": ["no", "yes"]}
     prices = {"formula": "4 + 6*epsilon"}
-    pool = Pool.of(operator.create_pool("Do you work at night?", encoding, prices, name=POOL), POOL)
+    made = operator.create_pool("Do you work at night?", encoding, prices, levels=_LEVELS, name=POOL)
+    pool = Pool.of(made, POOL)
     for number in range(MEMBERS):
         token = operator.create_account(f"person-{number + 1:02d}", "seller")["token"]
         limit, minimum = random.choice(["1", "2"]), int(random.integers(0, 13))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
@@ -12,20 +12,17 @@ import msgspec
 from msgspec import UNSET
 from sqlalchemy import Connection
 
-from relaxdp.errors import EpsilonError
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.threshold import ONE
 from relaxdp.market import accounts, books, listings, pools, purchases, wire
 from relaxdp.market.deals import Deal
 from relaxdp.market.listings import Level, Listing
 from relaxdp.market.pools import Kept, Standing
-from relaxdp.market.prices import PricePoints
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.sales import authorised
 from relaxdp.table.description import ColumnDescription, typed
 
 ENCODER = msgspec.json.Encoder()
-CURVE_POINTS = 20
 
 
 def encoding_view(described: ColumnDescription) -> wire.Encoding:
@@ -36,7 +33,7 @@ def encoding_view(described: ColumnDescription) -> wire.Encoding:
 
 
 def listing_view(connection: Connection, listing: Listing) -> wire.Listing:
-    """Return a listing with its curve: what each level would cost and tell."""
+    """Return a listing with its levels: what each would cost and tell. A draft does not know what it would tell."""
     standing = pools.standing_of(connection, listing) if listing.kind == "pool" else None
     most = _authorised(connection, listing, standing)
     seller = None if listing.seller is None else accounts.numbered(connection, listing.seller).name
@@ -50,7 +47,7 @@ def listing_view(connection: Connection, listing: Listing) -> wire.Listing:
         objects=listing.objects,
         authorised=None if most is None else epsilon_text(most),
         prices=wire.Prices(**listing.prices.to_json()),
-        curve=[] if most is None else list(_curve(_Drawn(listing, most, standing))),
+        levels=[] if listing.described is None else list(_levels(_Offered(listing, most, standing))),
     )
 
 
@@ -58,21 +55,12 @@ def _authorised(connection: Connection, listing: Listing, standing: Standing | N
     return authorised(listings.levels_of(connection, listing)) if standing is None else standing.authorised
 
 
-def curve_levels(listing: Listing, most: Decimal) -> list[Decimal]:
-    """Return the levels of a curve: equal steps, in few digits, the price points, and the authorised epsilon."""
-    context = Context(prec=3, rounding=ROUND_FLOOR)
-    steps = {as_epsilon(context.divide(most * step, Decimal(CURVE_POINTS))) for step in range(1, CURVE_POINTS)}
-    points = listing.prices.points if isinstance(listing.prices, PricePoints) else ()
-    steps |= {epsilon for epsilon, _ in points[:CURVE_POINTS] if epsilon < most}
-    return [*sorted(step for step in steps if step < most), most]
-
-
 @dataclass(frozen=True, slots=True)
-class _Drawn:
-    """What a curve is drawn from. Two are equal where their curves are: so a curve is computed once."""
+class _Offered:
+    """What the offer of all levels depends on. Two are equal where their offers are: so an offer is computed once."""
 
     listing: Listing
-    most: Decimal
+    most: Decimal | None
     standing: Standing | None
 
     @property
@@ -80,27 +68,24 @@ class _Drawn:
         return self.listing.terms, self.listing.objects, self.most, self.standing
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Drawn) and self._key == other._key
+        return isinstance(other, _Offered) and self._key == other._key
 
     def __hash__(self) -> int:
         return hash(self._key)
 
 
 @lru_cache(maxsize=4096)
-def _curve(drawn: _Drawn) -> tuple[wire.CurvePoint, ...]:
-    listing, standing, curve = drawn.listing, drawn.standing, []
-    for epsilon in curve_levels(listing, drawn.most):
-        try:
-            keep = Fraction(listing.encoding.threshold(epsilon), ONE)
-        except EpsilonError:  # too small to tell anything
-            continue
-        price, objects = listing.prices.price(epsilon, keep), listing.objects
+def _levels(offered: _Offered) -> tuple[wire.OfferedLevel, ...]:
+    listing, most, standing, levels = offered.listing, offered.most, offered.standing, []
+    for epsilon in listing.grid:
+        price = listing.prices.price(epsilon, Fraction(listing.encoding.threshold(epsilon), ONE))
+        each, objects, available = None, listing.objects, most is not None and epsilon <= most
         if standing is not None:
-            objects = standing.willing(epsilon, price)
-            price *= objects
+            each, objects = price, standing.willing(epsilon, price)
+            price, available = each * objects, objects > 0
         half_width = listing.half_width(epsilon, objects)
-        curve.append(wire.CurvePoint(epsilon_text(epsilon), price, objects, half_width))
-    return tuple(curve)
+        levels.append(wire.OfferedLevel(epsilon_text(epsilon), price, each, objects, half_width, available))
+    return tuple(levels)
 
 
 def quote_view(deal: Deal) -> wire.Quote:

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from relaxdp.collector.wire import EpsilonText, Label, Level
 from relaxdp.market.accounts import NAME_PATTERN
+from relaxdp.market.grid import MOST_LEVELS
 from relaxdp.market.listings import ID_PATTERN, MOST_TITLE
 
 Credits = Annotated[int, Meta(ge=0, le=10**15)]
@@ -18,6 +19,7 @@ TEXT_PATTERN = "^[^\\u0000]*$"
 Title = Annotated[str, Meta(min_length=1, max_length=MOST_TITLE, pattern=TEXT_PATTERN)]
 Reason = Annotated[str, Meta(min_length=1, max_length=200, pattern=TEXT_PATTERN)]
 Point = tuple[EpsilonText, Credits]
+Levels = Annotated[list[EpsilonText], Meta(min_length=1, max_length=MOST_LEVELS)]
 Kind = Literal["release", "pool"]
 Role = Literal["seller", "buyer"]
 AnyRole = Literal["seller", "buyer", "operator", "issue"]
@@ -90,6 +92,7 @@ class ListingRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
     title: Title
     prices: Prices
+    levels: Levels | None = None
     id: Id | None = None
     budget: EpsilonText | None = None
 
@@ -100,13 +103,15 @@ class PoolRequest(Struct, frozen=True, forbid_unknown_fields=True):
     title: Title
     encoding: PoolEncoding
     prices: Prices
+    levels: Levels | None = None
     id: Id | None = None
 
 
 class PricesRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """Prices that reach further up."""
+    """Prices that reach further up, and levels that lie there."""
 
     prices: Prices
+    levels: Levels | None = None
 
 
 class BudgetRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -138,13 +143,15 @@ class RefundRequest(Struct, frozen=True, forbid_unknown_fields=True):
     reason: Reason
 
 
-class CurvePoint(Struct, frozen=True):
-    """A level that could be bought: what it costs, and what it would tell."""
+class OfferedLevel(Struct, frozen=True):
+    """A level of a listing: what it costs (in a pool, also for each object), what it tells, whether it is on sale."""
 
     epsilon: str
     price: int
+    each: int | None
     objects: int
     half_width: float | None
+    available: bool
 
 
 class Listing(Struct, frozen=True):
@@ -159,7 +166,7 @@ class Listing(Struct, frozen=True):
     objects: int
     authorised: str | None
     prices: Prices
-    curve: list[CurvePoint]
+    levels: list[OfferedLevel]
 
 
 class Listings(Struct, frozen=True):

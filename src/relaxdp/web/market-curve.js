@@ -4,13 +4,14 @@ import { ticksOf } from "./dashboard-charts.js";
 import { h, s } from "./dashboard-dom.js";
 import { measureOf, whole } from "./dashboard-words.js";
 import { fitted } from "./market-fit.js";
-import { credits, precision, shown, widest } from "./market-words.js";
+import { ABSENT, credits, noDearer, onSale, precision, shown, widest } from "./market-words.js";
 
 const PANEL = 116;
 const EDGE = { left: 52, right: 14, top: 24, between: 40, bottom: 36 };
 const HEIGHT = EDGE.top + 2 * PANEL + EDGE.between + EDGE.bottom;
 
-/** @typedef {{ epsilon: string, price: number, objects: number, half_width: number | null }} Point */
+/** @typedef {import("./market-words.js").Level} Level */
+/** @typedef {Pick<Level, "epsilon" | "price" | "objects" | "half_width">} Point */
 
 /**
  * Return the chart, kept current by what is chosen and what is owned.
@@ -19,7 +20,6 @@ const HEIGHT = EDGE.top + 2 * PANEL + EDGE.between + EDGE.bottom;
  * @param {(share: number) => void} chosen hears which part of the axis was pressed, from 0 to 1
  */
 export function curvePart(listing, chosen) {
-  const most = Number(listing.authorised);
   /** @type {Point | null} */
   let mark = null;
   /** @type {string | null} */
@@ -36,7 +36,7 @@ export function curvePart(listing, chosen) {
     element: h("section", { class: "card" }, h("h2", {}, "What a level costs and tells"), place, tableOf(listing)),
     /** @param {Point | null} point */
     choose(point) {
-      mark = point !== null && Number(point.epsilon) <= most ? point : null;
+      mark = point;
       draw();
     },
     /** @param {string | null} epsilon */
@@ -53,8 +53,8 @@ export function curvePart(listing, chosen) {
  */
 function picture(listing, { width, mark, owned }) {
   /** @type {Point[]} */
-  const points = listing.curve;
-  const most = Number(listing.authorised);
+  const points = onSale(listing);
+  const most = Number(points[points.length - 1].epsilon);
   const measure = measureOf(listing.encoding);
   const right = width - EDGE.right;
   const x = (/** @type {string | number} */ epsilon) => EDGE.left + (Number(epsilon) / most) * (right - EDGE.left);
@@ -74,6 +74,7 @@ function picture(listing, { width, mark, owned }) {
       drawn.append(s("text", { x: EDGE.left - 6, y: y(each) + 4, "text-anchor": "end" }, tick(each)));
     }
     drawn.append(s("polyline", { class: "line", points: those.map((point) => `${x(point.epsilon)},${y(of(point))}`).join(" ") }));
+    drawn.append(...those.map((point) => s("circle", { class: "level", cx: x(point.epsilon), cy: y(of(point)), r: 2 })));
     if (mark === null || (title === "Half-width" && mark.half_width === null)) continue;
     drawn.append(s("line", { class: "mark", x1: x(mark.epsilon), x2: x(mark.epsilon), y1: top, y2: top + PANEL }));
     drawn.append(s("circle", { class: "dot", cx: x(mark.epsilon), cy: y(of(mark)), r: 5 }));
@@ -95,18 +96,30 @@ function picture(listing, { width, mark, owned }) {
 const upTo = (high) => ticksOf(0, high).ticks.filter((tick) => tick <= high * 1.0001);
 
 /** @param {any} listing */
-function spoken({ curve, encoding }) {
-  const few = [curve[0], curve[Math.floor(curve.length / 2)], curve[curve.length - 1]];
+function spoken(listing) {
+  const { encoding } = listing;
+  const points = onSale(listing);
+  const few = [points[0], points[Math.floor(points.length / 2)], points[points.length - 1]];
   const parts = few.map((point) => `at epsilon ${point.epsilon} ${credits(point.price)} and ${precision(encoding, point.half_width)}`);
   return `Price and half-width against epsilon: ${parts.join(", ")}. The table below has all levels.`;
 }
 
 /** @param {any} listing */
-function tableOf({ curve, encoding, kind }) {
-  const heads = ["ε", "Credits", "Half-width", ...(kind === "pool" ? ["Objects"] : [])].map((each) => h("th", { scope: "col" }, each));
-  const rows = curve.map((/** @type {Point} */ point) => {
-    const cells = [whole(point.price), precision(encoding, point.half_width), ...(kind === "pool" ? [whole(point.objects)] : [])];
-    return h("tr", {}, h("th", { scope: "row" }, shown(point.epsilon)), ...cells.map((cell) => h("td", {}, cell)));
-  });
+function tableOf(listing) {
+  const heads = ["ε", "Credits", ...(listing.kind === "pool" ? ["Objects"] : []), "Half-width"].map((each) => h("th", { scope: "col" }, each));
+  const rows = listing.levels.map((/** @type {Level} */ level) => rowOf(level, listing));
   return h("details", {}, h("summary", {}, "The same as a table"), h("table", { class: "levels" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)));
+}
+
+/**
+ * @param {Level} level
+ * @param {any} listing
+ */
+function rowOf(level, listing) {
+  const { epsilon, price, each, objects, available } = level;
+  const below = noDearer(listing, epsilon);
+  const notes = [each === null ? null : `${whole(each)} each`, below === null ? null : `same as ε ${shown(below)}`, available || each !== null ? null : ABSENT.release];
+  const cost = h("td", {}, available || each === null ? whole(price) : "–", ...notes.map((note) => (note === null ? null : h("span", { class: "note" }, note))));
+  const width = available || each === null ? precision(listing.encoding, level.half_width) : h("span", { class: "note" }, ABSENT.pool);
+  return h("tr", { class: available ? null : "shut" }, h("th", { scope: "row" }, shown(epsilon)), cost, each === null ? null : h("td", {}, whole(objects)), h("td", {}, width));
 }

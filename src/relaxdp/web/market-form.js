@@ -62,16 +62,24 @@ export function pricesOf(text) {
 }
 
 /**
- * Return a sentence for prices that cannot be read, and for a budget that is no number.
+ * Return levels as they were typed, on one line or on several; null where there are none.
+ *
+ * @param {string} text
+ */
+export const levelsOf = (text) => (text === "" ? null : text.split(/[\s,;]+/).filter((level) => level !== ""));
+
+/**
+ * Return a sentence for prices that cannot be read, and for levels or a budget that are no numbers.
  *
  * @param {FormData} data
- * @param {{ prices?: string, budget?: string, needed?: boolean }} names of the fields; a budget may be left out unless it is needed
+ * @param {{ prices?: string, levels?: string, budget?: string, needed?: boolean }} names of the fields; a budget may be left out unless it is needed
  * @returns {Record<string, string>}
  */
-export function checkedTerms(data, { prices, budget, needed = false }) {
+export function checkedTerms(data, { prices, levels, budget, needed = false }) {
   /** @type {Record<string, string>} */
   const wrong = {};
   if (budget !== undefined && !(read(data, budget) === "" ? !needed : DECIMAL.test(read(data, budget)))) wrong[budget] = "A number above 0, like 4.";
+  if (levels !== undefined && !(levelsOf(read(data, levels)) ?? []).every((level) => DECIMAL.test(level))) wrong[levels] = "Numbers above 0, like 0.1, 0.5, 1.";
   try {
     if (prices !== undefined) pricesOf(read(data, prices));
   } catch (problem) {

@@ -5,13 +5,12 @@ import { field } from "./dashboard-fields.js";
 import { Amount } from "./decimal.js";
 import { formPart, read } from "./market-form.js";
 import * as words from "./market-join-words.js";
-import { isEpsilon, shown } from "./market-words.js";
+import { shown } from "./market-words.js";
 import { shown as label } from "./survey-words.js";
 
 /** @typedef {import("./market-join-pool.js").Pool} Pool */
 /** @typedef {import("./market-join-member.js").Standing} Standing */
 
-const LONGEST_LIMIT = 18; // 17 digits, which are all that a market takes, and a point
 // Spelling services and form memories of browsers would learn the answer.
 const UNREMEMBERED = { autocomplete: "off", spellcheck: "false", autocapitalize: "off", translate: "no" };
 
@@ -23,7 +22,7 @@ const UNREMEMBERED = { autocomplete: "off", spellcheck: "false", autocapitalize:
 export function joinForm(pool, { sent, others }, { prices, send }) {
   return formPart(
     [
-      limitField("limit", pool, { others, hint: words.LIMIT }),
+      limitField("limit", pool, { others, hint: words.LIMIT, before: null }),
       field("least", "Your least price (credits)", leastInput("0"), `${words.LEAST} ${words.pricesSentence(prices)}`),
       answerField("answer", pool.encoding, sent.length > 0 ? words.BEGUN : words.ANSWER),
     ],
@@ -31,12 +30,12 @@ export function joinForm(pool, { sent, others }, { prices, send }) {
       yes: "Join …",
       primary: true,
       check: (data) => ({
-        ...limitWrong(data, "limit", pool, null),
+        ...limitWrong(data, "limit"),
         ...leastWrong(data, "least"),
         ...answerWrong(data, "answer", pool.encoding),
       }),
       work: async (data) => {
-        const asked = { epsilon: exact(data, "limit"), minimum: Number(read(data, "least")) };
+        const asked = { epsilon: read(data, "limit"), minimum: Number(read(data, "least")) };
         if (!(await confirmed(words.question(pool, { ...asked, before: null })))) return null;
         await send({ ...asked, answer: answerOf(data, "answer", pool.encoding) });
         return null;
@@ -52,14 +51,15 @@ export function joinForm(pool, { sent, others }, { prices, send }) {
  */
 export function raiseForm(pool, { sale, others }, send) {
   const { loss_platform: before, minimum } = sale;
+  if (higherLevels(pool, before).length === 0) return null;
   const hint = `More than ε ${shown(before)}. All your reports here together cost the largest limit, not the sum.`;
   const form = formPart(
-    [limitField("higher", pool, { others, hint }), answerField("same", pool.encoding, words.AGAIN)],
+    [limitField("higher", pool, { others, hint, before }), answerField("same", pool.encoding, words.AGAIN)],
     {
       yes: "Raise …",
-      check: (data) => ({ ...limitWrong(data, "higher", pool, before), ...answerWrong(data, "same", pool.encoding) }),
+      check: (data) => ({ ...limitWrong(data, "higher"), ...answerWrong(data, "same", pool.encoding) }),
       work: async (data) => {
-        const asked = { epsilon: exact(data, "higher"), minimum };
+        const asked = { epsilon: read(data, "higher"), minimum };
         if (!(await confirmed(words.question(pool, { ...asked, before })))) return null;
         await send({ ...asked, answer: answerOf(data, "same", pool.encoding) });
         return null;
@@ -91,22 +91,27 @@ export function leastForm({ sale }, { prices, send }) {
  *
  * @param {string} name
  * @param {Pool} pool
- * @param {{ others: Standing["others"], hint: string }} options
+ * @param {{ others: Standing["others"], hint: string, before: string | null }} options `before` is the limit so far
  */
-function limitField(name, pool, { others, hint }) {
-  const input = h("input", { inputmode: "decimal", autocomplete: "off", oninput: explain });
+function limitField(name, pool, { others, hint, before }) {
+  const options = higherLevels(pool, before).map((level) => h("option", { value: String(level) }, String(level)));
+  const input = h("select", { autocomplete: "off", onchange: explain }, h("option", { value: "" }, "Choose …"), ...options);
   const told = h("p", { class: "cost", "aria-live": "polite" }, words.COST);
 
   function explain() {
-    const text = input.value.trim();
-    const [before, promise, after] = fits(text) ? words.costWords(pool.encoding, text, others) : [words.COST, "", ""];
-    told.replaceChildren(before, h("strong", {}, promise), after);
+    const [luck, promise, after] = input.value === "" ? [words.COST, "", ""] : words.costWords(pool.encoding, input.value, others);
+    told.replaceChildren(luck, h("strong", {}, promise), after);
   }
   return h("div", {}, field(name, "Your limit (ε)", input, hint), told);
 }
 
-/** @param {string} text */
-const fits = (text) => isEpsilon(text) && text.length <= LONGEST_LIMIT;
+/**
+ * Return the levels that a limit may become: a report cannot be taken back.
+ *
+ * @param {Pool} pool
+ * @param {string | null} before
+ */
+const higherLevels = ({ levels }, before) => levels.filter((level) => before === null || level.compare(Amount.parse(before)) > 0);
 
 /** @param {string} text */
 const leastInput = (text) => h("input", { inputmode: "numeric", autocomplete: "off", value: text });
@@ -154,21 +159,10 @@ function answerWrong(data, name, encoding) {
 /**
  * @param {FormData} data
  * @param {string} name
- * @param {Pool} pool
- * @param {string | null} before the limit so far
  * @returns {Record<string, string>}
  */
-function limitWrong(data, name, { highest }, before) {
-  const text = read(data, name);
-  if (!fits(text)) return { [name]: "A number above 0 of at most 17 digits, like 0.5." };
-  const limit = Amount.parse(text);
-  if (before !== null && limit.compare(Amount.parse(before)) <= 0) {
-    return { [name]: `You are at ε ${before} already, and a report cannot be taken back: choose more.` };
-  }
-  if (highest !== null && limit.compare(highest) > 0) {
-    return { [name]: `The prices of this pool end at ε ${highest}: nothing above is sold.` };
-  }
-  return {};
+function limitWrong(data, name) {
+  return read(data, name) === "" ? { [name]: "Choose your limit." } : {};
 }
 
 /**
@@ -179,9 +173,3 @@ function limitWrong(data, name, { highest }, before) {
 function leastWrong(data, name) {
   return /^[0-9]{1,15}$/.test(read(data, name)) ? {} : { [name]: "A whole number of credits, 0 or more." };
 }
-
-/**
- * @param {FormData} data
- * @param {string} name
- */
-const exact = (data, name) => String(Amount.parse(read(data, name)));

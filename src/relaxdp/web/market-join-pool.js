@@ -5,7 +5,7 @@
  */
 
 import { concat, encode, toHex } from "./bytes.js";
-import { Amount } from "./decimal.js";
+import { Amount, ZERO } from "./decimal.js";
 import { Bloom } from "./encodings/bloom.js";
 import { encodingOf } from "./encodings/registry.js";
 import { RelaxdpError } from "./errors.js";
@@ -14,6 +14,7 @@ import { readValue } from "./typed.js";
 
 const ATTRIBUTE = "answer";
 const TAG_BYTES = 16;
+const MOST_LEVELS = 100;
 
 /** @typedef {Exclude<import("./encodings/registry.js").Encoding, Bloom>} Encoding */
 /** @typedef {{ epsilon: string, threshold: string }} Level as it travels */
@@ -26,15 +27,14 @@ export class Pool {
    * @param {string} id
    * @param {string} title
    * @param {Encoding} encoding
-   * @param {{ open: boolean, highest: Amount | null }} offer the level above which nothing has a price; null where a
-   *   formula has no end
+   * @param {{ open: boolean, levels: Amount[] }} offer
    */
-  constructor(id, title, encoding, { open, highest }) {
+  constructor(id, title, encoding, { open, levels }) {
     this.id = id;
     this.title = title;
     this.encoding = encoding;
     this.open = open;
-    this.highest = highest;
+    this.levels = levels;
   }
 
   /**
@@ -51,9 +51,7 @@ export class Pool {
     if (encoding === null || encoding instanceof Bloom) {
       throw refused("offer_error", "the pool's encoding or its values cannot be used by this version.");
     }
-    const last = listing.prices?.points?.at(-1);
-    const highest = last === undefined ? null : Amount.parse(last[0]);
-    return new Pool(asked, String(listing.title), encoding, { open: listing.state === "open", highest });
+    return new Pool(asked, String(listing.title), encoding, { open: listing.state === "open", levels: levelsOf(listing.levels) });
   }
 
   /** What the encoding binds into every key, in hexadecimal: other values, or another order, are other parameters. */
@@ -62,17 +60,22 @@ export class Pool {
   }
 
   /**
-   * Return a level as it travels, or refuse one at which nothing would be sold: its report must not leave in vain.
+   * Return a level as it travels, or refuse one that the pool does not sell: its report must not leave in vain. Epsilons
+   * with one threshold are one level.
    *
    * @param {string} epsilon
    * @returns {Level}
    */
   level(epsilon) {
     const exact = Amount.parse(epsilon);
-    if (this.highest !== null && exact.compare(this.highest) > 0) {
-      throw refused("level_error", `the prices of this pool end at epsilon ${this.highest}, and ${exact} was given.`);
+    const threshold = this.encoding.threshold(String(exact));
+    const above = this.levels.findIndex((level) => level.compare(exact) >= 0);
+    const near = above < 0 ? this.levels.slice(-1) : this.levels.slice(Math.max(0, above - 1), above + 1);
+    const level = near.find((each) => this.encoding.threshold(String(each)) === threshold);
+    if (level === undefined) {
+      throw refused("level_error", `epsilon ${exact} is none of this pool's levels: the nearest are ${near.join(" and ")}.`);
     }
-    return { epsilon: String(exact), threshold: String(this.encoding.threshold(String(exact))) };
+    return { epsilon: String(level), threshold: String(threshold) };
   }
 
   /**
@@ -101,6 +104,20 @@ export class Pool {
     const { report } = await this.encoding.draw(where, kept, BigInt(threshold));
     return /** @type {string | number} */ (report);
   }
+}
+
+/**
+ * @param {any} content
+ * @returns {Amount[]}
+ */
+function levelsOf(content) {
+  const read = Array.isArray(content) ? content.map((level) => Amount.fromText(level?.epsilon)) : [];
+  const levels = read.filter((level) => level !== null);
+  const ascend = levels.every((level, place) => level.compare(place === 0 ? ZERO : levels[place - 1]) > 0);
+  if (levels.length === 0 || levels.length > MOST_LEVELS || levels.length < read.length || !ascend) {
+    throw refused("offer_error", "the pool's levels cannot be read.");
+  }
+  return levels;
 }
 
 /**

@@ -87,7 +87,7 @@ export async function joinPart(session, listing, changed) {
       if (!(await confirmed(words.LOST))) return;
       const member = new Member(session, listing, SERVER, { startOver: true });
       forms(member, await member.look(sale));
-      body.querySelector("input")?.focus();
+      body.querySelector("input, select")?.focus();
     };
     const way = h("button", { class: "danger", type: "button", onclick: begin }, "Begin anew …");
     put(body, notice(problem.message), sale === null && isLoss(problem) ? way : null);

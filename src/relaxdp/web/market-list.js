@@ -3,7 +3,7 @@
 import { facts, h } from "./dashboard-dom.js";
 import { whole } from "./dashboard-words.js";
 import { receiptPart } from "./market-receipt.js";
-import { answers, credits, KINDS, POOLED, shown, STATES, tells } from "./market-words.js";
+import { answers, credits, KINDS, onSale, POOLED, shown, STATES, tells } from "./market-words.js";
 
 /**
  * @param {import("./market-session.js").Session} session
@@ -42,7 +42,8 @@ export async function ownedLevels(session) {
  * @param {string | undefined} owned
  */
 function card(listing, owned) {
-  const last = listing.curve[listing.curve.length - 1];
+  const levels = onSale(listing);
+  const last = levels[levels.length - 1];
   return h(
     "article",
     { class: "card campaign" },
@@ -52,7 +53,7 @@ function card(listing, owned) {
       ["Objects", whole(listing.objects)],
       [listing.encoding?.range === undefined ? "Values" : "Answers", answers(listing.encoding)],
       ["ε up to", listing.authorised === null ? "nothing yet" : shown(listing.authorised)],
-      ["Price", last === undefined ? null : priceRange(listing.curve)],
+      ["Price", last === undefined ? null : priceRange(levels)],
     ]),
     h("p", { class: "small muted" }, last === undefined ? "Nothing was delivered yet." : `ε ${shown(last.epsilon)} tells ${tells(listing.encoding, last.half_width)}.`),
   );
@@ -67,9 +68,9 @@ export function badges(listing) {
   ];
 }
 
-/** @param {{ price: number }[]} curve fewer people may sell at a larger level of a pool, so the last is not always the largest */
-function priceRange(curve) {
-  const prices = curve.map(({ price }) => price);
+/** @param {{ price: number }[]} levels fewer people may sell at a larger level of a pool, so the last is not always the largest */
+function priceRange(levels) {
+  const prices = levels.map(({ price }) => price);
   const [low, high] = [Math.min(...prices), Math.max(...prices)];
   return low === high ? credits(high) : `${whole(low)} to ${credits(high)}`;
 }

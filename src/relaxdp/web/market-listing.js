@@ -9,7 +9,7 @@ import { joinPart } from "./market-join.js";
 import { levelPart } from "./market-level.js";
 import { badges, ownedLevels } from "./market-list.js";
 import { filesOf } from "./market-owned.js";
-import { answers, POOLED, shown } from "./market-words.js";
+import { answers, onSale, POOLED, shown } from "./market-words.js";
 import { readValue } from "./typed.js";
 
 const MOST_VALUES = 12;
@@ -27,7 +27,7 @@ export async function showListing(session, main, id) {
   /** @param {any} now */
   function update(now) {
     put(top, h("p", { class: "row" }, ...badges(now), h("span", { class: "muted small code" }, now.id)), about(now));
-    put(offer, now.authorised === null || now.curve.length === 0 ? h("p", { class: "notice" }, "Nothing was delivered yet, so nothing can be bought.") : levels(session, now, owned.get(now.id) ?? null));
+    put(offer, onSale(now).length === 0 ? h("p", { class: "notice" }, now.authorised === null ? "Nothing was delivered yet, so nothing can be bought." : "Nobody sells at these prices now, so nothing can be bought.") : levels(session, now, owned.get(now.id) ?? null));
   }
 
   update(listing);

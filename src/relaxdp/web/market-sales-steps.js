@@ -3,7 +3,7 @@
 import { confirmed, h, notice } from "./dashboard-dom.js";
 import { field } from "./dashboard-fields.js";
 import { whole } from "./dashboard-words.js";
-import { checkedTerms, formPart, pricesOf, pricesText, read } from "./market-form.js";
+import { checkedTerms, formPart, levelsOf, pricesOf, pricesText, read } from "./market-form.js";
 import { releasedIn } from "./market-parquet.js";
 import { shown, tell } from "./market-words.js";
 
@@ -32,10 +32,15 @@ export function stepsPart(session, sale, changed) {
     primary: true,
     work: async (data) => seen(await delivered(session, path, data, id)),
   });
-  const price = formPart([field(`prices-${id}`, "Prices", pricesInput(pricesText(prices)), "What is on sale keeps its price; add lines for larger levels, or terms.")], {
+  const priced = field(`prices-${id}`, "Prices", pricesInput(pricesText(prices)), "What is on sale keeps its price; add lines for larger levels, or terms.");
+  const further = field(`levels-${id}`, "More levels (ε)", h("input", { autocomplete: "off" }), "Above what was delivered. Round ones come with the next file if left empty.");
+  const price = formPart([priced, further], {
     yes: "Extend the prices",
-    check: (data) => checkedTerms(data, { prices: `prices-${id}` }),
-    work: async (data) => seen(await session.api.ask("POST", `${path}/prices`, { prices: pricesOf(read(data, `prices-${id}`)) })),
+    check: (data) => checkedTerms(data, { prices: `prices-${id}`, levels: `levels-${id}` }),
+    work: async (data) => {
+      const asked = { prices: pricesOf(read(data, `prices-${id}`)), levels: levelsOf(read(data, `levels-${id}`)) };
+      return seen(await session.api.ask("POST", `${path}/prices`, asked));
+    },
   });
   const budget = formPart([field(`budget-${id}`, "Budget (ε)", h("input", { inputmode: "decimal", autocomplete: "off" }), "It may only grow.")], {
     yes: "Raise the budget",

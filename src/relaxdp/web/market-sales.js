@@ -94,5 +94,5 @@ function origin(from) {
 }
 
 function empty() {
-  return h("div", { class: "card" }, h("h2", {}, "Nothing is listed yet"), h("p", {}, "List a file that relaxdp release wrote: buyers then get any level up to its own. Or sell one answer of your own, in a pool."), h("p", { class: "row" }, h("a", { class: "button primary", href: "#sell" }, "Sell a release"), h("a", { class: "button", href: "#" }, "Look for a pool")));
+  return h("div", { class: "card" }, h("h2", {}, "Nothing is listed yet"), h("p", {}, "List a file that relaxdp release wrote: buyers then choose among levels up to its own. Or sell one answer of your own, in a pool."), h("p", { class: "row" }, h("a", { class: "button primary", href: "#sell" }, "Sell a release"), h("a", { class: "button", href: "#" }, "Look for a pool")));
 }

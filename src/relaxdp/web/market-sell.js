@@ -2,7 +2,7 @@
 
 import { h } from "./dashboard-dom.js";
 import { field, NAME } from "./dashboard-fields.js";
-import { checkedTerms, formPart, pricesOf, read } from "./market-form.js";
+import { checkedTerms, formPart, levelsOf, pricesOf, read } from "./market-form.js";
 import { releasedIn } from "./market-parquet.js";
 import { delivered, fileField, pricesInput } from "./market-sales-steps.js";
 
@@ -23,6 +23,7 @@ export function showSell(session, main) {
         "details",
         {},
         h("summary", {}, "More"),
+        field("levels", "Levels (ε)", h("input", { autocomplete: "off" }), "What buyers choose from, like 0.1, 0.5, 1: at most 100. Round ones up to the level of your file if left empty."),
         field("id", "Name in addresses", h("input", { autocomplete: "off" }), "Small letters, digits and hyphens. A random one if left empty."),
       ),
     ],
@@ -36,7 +37,7 @@ export function showSell(session, main) {
     if (draft !== null) return chosen;
     return {
       ...chosen,
-      ...checkedTerms(data, { prices: "prices", budget: "budget" }),
+      ...checkedTerms(data, { prices: "prices", levels: "levels", budget: "budget" }),
       ...(read(data, "title") === "" ? { title: "A listing needs a title." } : {}),
       ...(read(data, "id") === "" || NAME.test(read(data, "id")) ? {} : { id: "Small letters, digits and hyphens, at most 64." }),
     };
@@ -45,10 +46,11 @@ export function showSell(session, main) {
   /** @param {FormData} data */
   async function work(data) {
     if (draft === null) {
-      const asked = { id: read(data, "id") || null, title: read(data, "title"), prices: pricesOf(read(data, "prices")), budget: read(data, "budget") || null };
+      const terms = { prices: pricesOf(read(data, "prices")), levels: levelsOf(read(data, "levels")), budget: read(data, "budget") || null };
+      const asked = { id: read(data, "id") || null, title: read(data, "title"), ...terms };
       await releasedIn(/** @type {File} */ (data.get("file-new")));
       draft = String((await session.api.ask("POST", "market/listings", asked)).listing.id);
-      for (const name of ["title", "prices", "budget", "id"]) form.elements[name].disabled = true;
+      for (const name of ["title", "prices", "levels", "budget", "id"]) form.elements[name].disabled = true;
     }
     try {
       await delivered(session, `market/listings/${encodeURIComponent(draft)}`, data, "new");
@@ -61,7 +63,7 @@ export function showSell(session, main) {
 
   main.replaceChildren(
     h("h1", { tabindex: -1 }, "Sell a release"),
-    h("p", { class: "lead" }, "Buyers get any level up to that of your file. To offer more later, relax the release with the same key and deliver the new file."),
+    h("p", { class: "lead" }, "Buyers choose among the levels of your listing, up to that of your file. To offer more later, relax the release with the same key and deliver the new file."),
     h("section", { class: "card reading" }, form),
   );
 }

@@ -1,15 +1,13 @@
 /** Credits, levels and precision in words. An epsilon is the decimal text that it is, never a rounded number. */
 
-import { roundStep } from "./dashboard-charts.js";
-import { DECIMAL } from "./dashboard-fields.js";
 import { measureOf, whole } from "./dashboard-words.js";
 
-const STEPS = 100;
 const LONG = 7;
 const WIDEST_SHARE = 0.5;
 
 export const POOLED = "However many buyers pool what they bought, they learn no more than the best of them.";
 export const KINDS = { release: "release", pool: "pool" };
+export const ABSENT = { release: "not on sale yet", pool: "nobody sells it now" };
 export const STATES = { open: "on sale", draft: "draft", closed: "closed" };
 
 /** @param {number} number */
@@ -22,27 +20,26 @@ export const credits = (number) => `${whole(number)} ${Math.abs(number) === 1 ? 
  */
 export const shown = (epsilon) => (epsilon.length > LONG ? `${epsilon.slice(0, LONG - 1)}…` : epsilon);
 
-/** @param {string} text */
-export const isEpsilon = (text) => DECIMAL.test(text) && Number(text) > 0;
+/** @typedef {{ epsilon: string, price: number, each: number | null, objects: number, half_width: number | null, available: boolean }} Level */
 
 /**
- * Return the levels that a slider offers: round ones, and last the largest that is on sale.
+ * Return the levels that can be bought now.
  *
- * @param {string} authorised
+ * @param {{ levels: Level[] }} listing
  */
-export function stepsOf(authorised) {
-  const most = Number(authorised);
-  const size = roundStep(most / STEPS);
-  const digits = Math.max(0, 2 - Math.floor(Math.log10(size)));
-  const number = Math.ceil(most / size - 1e-9);
-  return Array.from({ length: number }, (_, place) => (place === number - 1 ? authorised : decimal((place + 1) * size, digits)));
-}
+export const onSale = ({ levels }) => levels.filter(({ available }) => available);
 
 /**
- * @param {number} value
- * @param {number} digits
+ * Return the level below that costs as much; null where there is none.
+ *
+ * @param {{ levels: Level[] }} listing
+ * @param {string} epsilon
  */
-const decimal = (value, digits) => String(Number(value.toFixed(digits)));
+export function noDearer({ levels }, epsilon) {
+  const place = levels.findIndex((level) => level.epsilon === epsilon);
+  const [below, level] = [levels[place - 1], levels[place]];
+  return place > 0 && (level.each ?? level.price) === (below.each ?? below.price) ? below.epsilon : null;
+}
 
 /**
  * Return the half-width at which nothing is known.

@@ -57,6 +57,7 @@ def upgrade() -> None:
         _text("title"),
         _text("state"),
         _text("prices"),
+        _text("grid"),
         sa.Column("budget", sa.Text),
         sa.Column("path", sa.Text, unique=True),
         sa.Column("described", sa.Text),
