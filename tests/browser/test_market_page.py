@@ -65,7 +65,7 @@ def test_only_levels_on_sale_are_offered(trader: New, market: Market) -> None:
     someone.choose("1")
     someone.fact("Price of ε 1", "100 credits")
     someone.choose("1.5")
-    someone.fact("Price of ε 1.5", "100 credits, no more than ε 1")
+    someone.fact("Price of ε 1.5", "100 credits, same as ε 1")
     someone.page.get_by_text("The same as a table").click()
     rows = someone.page.locator("details tbody tr").all_text_contents()
     assert [row.rpartition("±")[0] for row in rows[-2:]] == ["1.5100same as ε 1", "3300not on sale yet"]
@@ -237,7 +237,7 @@ def test_what_was_agreed_to_is_what_is_paid(trader: New, market: Market) -> None
     someone = trader(token)
     someone.listing(pool)
     someone.choose("0.5")
-    someone.fact("Price of ε 0.5", "6 credits, no more than ε 0.25")
+    someone.fact("Price of ε 0.5", "6 credits, same as ε 0.25")
     someone.fact("Objects that take part", "3")
     someone.page.get_by_role("button", name="Buy …").click()
     market.join(pool, "1")

@@ -289,12 +289,12 @@ def test_recover_says_what_is_missing(market: Here, opened: OPENER, tmp_path: Pa
     market.deliver("clinic", "quiet", release_file(tmp_path, "2.5", release="quiet"))
     market.account("newest", "buyer")
     market.credit("newest", 1000)
-    market.buy("newest", "quiet", "2.2")
+    market.buy("newest", "quiet", "2.25")
     market.buy("late", "quiet", "0.3")
     code, said = command(tmp_path)
     assert code == 1
     assert said == [
-        "not made again: quiet at epsilon 2.2 for newest (purchase 4): there is no account with this name. "
+        "not made again: quiet at epsilon 2.25 for newest (purchase 4): there is no account with this name. "
         "Nothing was done.",
         "not made again: quiet at epsilon 0.3 for late (purchase 5): an earlier sale of it was not made",
         "forgotten sales made again: 2; missing: 2",
@@ -302,7 +302,7 @@ def test_recover_says_what_is_missing(market: Here, opened: OPENER, tmp_path: Pa
     restored = opened("copy")
     restored.account("newest", "buyer")
     code, said = command(tmp_path)
-    assert "epsilon 2.2 is more than the seller has authorised, which is 2. Nothing was sold." in said[0]
+    assert "epsilon 2.25 is more than the seller has authorised, which is 2. Nothing was sold." in said[0]
     restored.deliver("clinic", "quiet", release_file(tmp_path, "2.5", release="quiet"))
     assert "newest has 0 credits" in command(tmp_path)[1][0]
     restored.credit("newest", 1000)

@@ -89,7 +89,7 @@ function nearest(steps, wanted) {
 function words(quote, listing) {
   const below = noDearer(listing, quote.epsilon);
   return facts([
-    [`Price of ε ${shown(quote.epsilon)}`, `${credits(quote.price)}${below === null ? "" : `, no more than ε ${shown(below)}`}`],
+    [`Price of ε ${shown(quote.epsilon)}`, `${credits(quote.price)}${below === null ? "" : `, same as ε ${shown(below)}`}`],
     ["What it tells", tells(listing.encoding, quote.half_width)],
     [listing.kind === "pool" ? "Objects that take part" : "Objects", whole(quote.objects)],
   ]);
