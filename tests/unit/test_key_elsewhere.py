@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -231,28 +232,29 @@ def test_frames_and_other_commands_keep_the_rule(place: Path) -> None:
     assert not Path("third.db").exists()
 
 
+POOL = Pool("salaries", "Salaries", rx.Categorical(["a", "b"]).encoding, (Decimal("0.5"),))
+
+
 def test_a_copied_or_linked_key_answers_a_pool_once(place: Path) -> None:
-    pool = Pool("salaries", "Salaries", rx.Categorical(["a", "b"]).encoding)
     Path("second/link").symlink_to("../first/key")
-    remember(pool, "a", key=KEY, beside=Path("second/link"))
+    remember(POOL, "a", key=KEY, beside=Path("second/link"))
     assert (names("first"), names("second")) == (["key", "key.pools"], ["link"])
     other = Path(copied())
     for answer in ("a", "b"):
         with pytest.raises(
             DeviceFileError, match=r"used for pools before, which .*first/key\.pools.* Nothing was sent"
         ):
-            remember(pool, answer, key=KEY, beside=other)
+            remember(POOL, answer, key=KEY, beside=other)
     assert names("second") == ["key", "link"]
     shutil.copy("first/key.pools", "second/key.pools")
-    remember(pool, "a", key=KEY, beside=other)
+    remember(POOL, "a", key=KEY, beside=other)
     Path("first/key.pools").unlink()
     with pytest.raises(DeviceFileError, match="used for pools before"):
-        remember(pool, "b", key=KEY, beside=Path("first/key"))
+        remember(POOL, "b", key=KEY, beside=Path("first/key"))
 
 
 def test_a_pool_is_joined_without_a_state_folder(place: Path, state: Path) -> None:
     state.write_text("")
-    pool = Pool("salaries", "Salaries", rx.Categorical(["a", "b"]).encoding)
     with pytest.warns(StateFolderWarning, match="cannot be used: Not a directory"):
-        remember(pool, "a", key=KEY, beside=Path("first/key"))
+        remember(POOL, "a", key=KEY, beside=Path("first/key"))
     assert Path("first/key.pools").exists()
