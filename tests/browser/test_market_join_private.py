@@ -12,6 +12,8 @@ from playwright.sync_api import ConsoleMessage, Route, expect
 from tests.browser.market_member import CLEAR, READ, Member, open_pool
 from tests.browser.market_people import Market, New
 
+pytestmark = pytest.mark.long
+
 OTHER = "this is another answer than the one that you gave in this pool before: that it changed would show."
 ELSEWHERE = "The key of your report is not in this browser."
 # Of a row of bits no label travels, so that every byte of one that did would be seen.

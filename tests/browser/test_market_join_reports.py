@@ -16,6 +16,8 @@ from relaxdp.draw.key import Key
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client_pool import Pool
 
+pytestmark = pytest.mark.long
+
 ADAPTER = Path(__file__).with_name("market_join_adapter.mjs")
 EPSILONS = ["0.01", "0.1", "0.25", "0.5", "1", "1.75", "2.50", "4", "7", "12.000000000000001"]
 TEXTS = ["no", "yes", "ja, naïve 🦉", "x" * 1500]  # longer than some implementations of HKDF allow

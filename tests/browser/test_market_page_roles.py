@@ -6,10 +6,13 @@ import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 from playwright.sync_api import Browser, expect
 from tests.browser.market_people import ROWS, Listed, Market, New, Trader
 
 from relaxdp.draw.key import Key
+
+pytestmark = pytest.mark.long
 
 
 def _sell(market: Market, listed: Listed, *levels: str) -> None:

@@ -167,7 +167,8 @@ def check_market(shown: str) -> None:
     assert tokens["ben"].me()["balance"] == 500
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_tour(tmp_path: Path, number: signal.Signals) -> None:
     """The tour shows where to look, its devices answer until it is precise enough, and it leaves nothing behind."""
     words = ["tour", "--devices", "3000", "--pace", "0", "--half-width", "0.08"]

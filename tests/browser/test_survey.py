@@ -51,6 +51,7 @@ def test_a_person_answers_and_the_page_follows_the_campaign(service: Collector, 
     assert shown == [body["report"] for body in someone.reports], "the page shows what was sent"
 
 
+@pytest.mark.long
 def test_what_leaves_the_page_follows_the_law(service: Collector, person: MakePerson) -> None:
     """Many people with one answer: each sends the report of their own keyed path, and the server has nothing else.
 
@@ -339,6 +340,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], str, Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(QUESTIONS))
 def test_every_kind_of_question(service: Collector, person: MakePerson, name: str) -> None:
     encoding, how, answer = QUESTIONS[name]

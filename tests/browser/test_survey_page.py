@@ -19,6 +19,8 @@ from tests.browser.survey_person import (
     violations,
 )
 
+pytestmark = pytest.mark.long
+
 MakePerson = Callable[..., Person]
 SCRIPT = "<script>window.harmed = true</script><img src=x onerror='window.harmed = true'>Really?\u202e"
 LOOKS = [(360, "dark"), (1280, "light")]

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from tests.contract.collector_fuzz import fuzz
-from tests.servers.collectors import STORES, running
+from tests.servers.collectors import running
 
 
 @pytest.mark.parametrize(
-    ("store", "examples"), [("sqlite", 1), *[pytest.param(store, 5, marks=pytest.mark.long) for store in STORES]]
+    ("store", "examples"),
+    [("sqlite", 1), *[pytest.param(store, 5, marks=pytest.mark.long) for store in ("sqlite", "postgres")]],
 )
 def test_no_undocumented_answer(store: str, examples: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/service.db" if store == "sqlite" else request.getfixturevalue("postgres_url")()

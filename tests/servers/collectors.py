@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import pytest
 from tests.patience import PATIENCE
 
-STORES = ["sqlite", "postgres"]
+STORES = ["sqlite", pytest.param("postgres", marks=pytest.mark.long)]
+"""What a service runs on. The short tests meet PostgreSQL as the store of the ledger."""
 
 
 class Answer(NamedTuple):

@@ -104,7 +104,7 @@ def local(place: Path) -> Any:
     return table_of(place / "local.parquet")
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 5, 50])
+@pytest.mark.parametrize("partitions", [1, 5, *[pytest.param(each, marks=pytest.mark.long) for each in (2, 50)]])
 def test_the_same_rows_at_any_number_of_partitions(spark: Any, place: Path, local: Any, partitions: int) -> None:
     outcome = released(spark, request_of(place, "out"), partitions=partitions)
     assert outcome.rows == ROWS
@@ -146,6 +146,7 @@ def test_tasks_whose_first_attempt_fails_after_it_wrote(
     assert len(list((place / "out").iterdir())) == 5
 
 
+@pytest.mark.long
 def test_a_frame_comes_back_and_describes_itself(spark: Any, place: Path, local: Any) -> None:
     request = request_of(place, "unused")
     with Ledger.open(place / "ledger") as ledger:
@@ -195,6 +196,7 @@ def test_what_the_fields_of_a_kept_column_say_does_not_go_along(spark: Any, plac
     assert pa_parquet.read_table(part)["homes"].to_pylist() == [None, {"all": [("first", [{"town": "north"}])]}]
 
 
+@pytest.mark.long
 def test_what_is_refused_is_not_charged(spark: Any, place: Path) -> None:
     ids = np.arange(ROWS)
     ids[[3, 19_000]] = 7_777  # the same id, far apart
@@ -256,6 +258,7 @@ def test_the_key_on_a_worker(spark: Any, place: Path) -> None:
         released(spark, replace(request, key=KEY))
 
 
+@pytest.mark.long
 def test_a_task_that_always_fails_shows_nothing_of_its_rows(
     spark: Any, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,6 +319,7 @@ def test_the_front_door_takes_spark_frames(spark: Any, place: Path) -> None:
         rx.estimate(other, description=frames[0])
 
 
+@pytest.mark.long
 def test_two_levels_side_by_side_are_not_mistaken_for_one_another(spark: Any, place: Path) -> None:
     key, answers = rx.Key.load(place / "key"), {"diagnosis": rx.Categorical(VALUES)}
     source = frame_of(spark, request_of(place, "unused"))
@@ -344,6 +348,7 @@ def test_what_spark_quotes_does_not_come_along(spark: Any, place: Path, capfd: p
     assert "cast" not in shown.out + shown.err  # pyspark logs what it raises, with the cell that could not be cast
 
 
+@pytest.mark.long
 def test_nothing_stays_in_the_checkpoint_folder_of_what_is_refused(spark: Any, place: Path) -> None:
     folder = place / "checkpoints"
     spark.sparkContext.setCheckpointDir(str(folder))
@@ -364,6 +369,7 @@ def test_nothing_stays_in_the_checkpoint_folder_of_what_is_refused(spark: Any, p
         getattr(context, "checkpointDir_$eq")(spark._jvm.scala.Option.empty())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["unary-optimised", "local-hash"])
 def test_packed_encodings(spark: Any, place: Path, encoding: str) -> None:
     """Reports that are bytes: the same from Spark, in folders, in frames, and in files that Spark writes."""

@@ -24,6 +24,8 @@ from relaxdp.encode.local_hash import LocalHashEncoding
 from relaxdp.encode.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
 from relaxdp.law.threshold import ONE
 
+pytestmark = pytest.mark.long
+
 CONFIDENCE = 1 - 1e-6
 BEST = 0.7
 # A delivery between sales, all sales from the top down, and one delivery from which everything is sold upwards.

@@ -632,6 +632,7 @@ def _interrupted(line: int, work: Callable[[], Any]) -> tuple[bool, Any]:
         sys.settrace(before)
 
 
+@pytest.mark.long
 def test_an_interrupt_at_any_line_never_gives_out_what_was_not_charged(ledger: Path) -> None:
     frame = made("pyarrow").slice(0, 50)
     lost, line, finished = 0, 0, False

@@ -161,6 +161,7 @@ class Watched:
                 assert rows(content)[1] == self.out[threshold]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_report_is_the_scalar_bridge(trader: Here, tmp_path: Path, kind: str, seed: int) -> None:

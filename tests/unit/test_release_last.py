@@ -295,6 +295,7 @@ def foreign_sidecar(place: Path) -> dict[str, Any]:
     return {"target": "out.csv"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("prepare", "part"),
     [
