@@ -25,6 +25,14 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(autouse=True, scope="module")
+def states_of_a_file(states: Path) -> Iterator[None]:
+    """What the fixtures of a whole file remember is its own, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(states / secrets.token_hex(8)))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def state(states: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The state folder of one test, not there before it is needed: keys of tests are the same again and again."""

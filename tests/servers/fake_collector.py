@@ -166,7 +166,10 @@ class _Handler(socketserver.StreamRequestHandler):
             first, *lines = head.decode("latin-1").rstrip().split("\r\n")
             method, path, _ = first.split(" ", 2)
             headers = {name.lower(): text.strip() for name, _, text in (line.partition(":") for line in lines)}
-            body = self.rfile.read(int(headers.get("content-length", "0")))
+            length = int(headers.get("content-length", "0"))
+            body = self.rfile.read(length)
+            if len(body) < length:  # a device that was killed in the middle of it has sent no report
+                return
             collector: FakeCollector = self.server.collector  # type: ignore[attr-defined]
             self.wfile.write(collector.reply(Request(method, path, headers, body, head + body)))
         except OSError:  # a device that was killed, or that has heard enough

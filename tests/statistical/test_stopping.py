@@ -122,11 +122,11 @@ def test_stopping_when_the_answer_is_significant_loses_coverage() -> None:
 
 
 def test_stopping_when_the_interval_looks_short_loses_coverage() -> None:
-    """An estimate that came out too low has an interval that is cut at 0: it looks precise, and misses the truth."""
+    """An estimate that came out too low has the interval of one at 0: it looks precise, and misses the truth."""
     levels = list(SCHEDULE)
     counts = relaxed_counts(UNEVEN, levels, FEW_RUNS, seed=604)
     reads = [read(count, level) for count, level in zip(counts, levels, strict=True)]
     stops = [(each.high[:, RARE] - each.low[:, RARE]) / 2 <= TARGET for each in reads]
     coverage = coverage_of_rule(reads, stops, UNEVEN, value=RARE)
-    assert coverage < 0.90
+    assert coverage < 0.93
     assert documented("the interval that came out is short enough") == pytest.approx(coverage, abs=0.015)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import UNSET
 from sqlalchemy import Connection
 
 from relaxdp.collector import counts
@@ -35,7 +36,7 @@ def estimate(campaign: Campaign, state: CampaignState, levels: Levels, options: 
     """Return all estimates of a campaign."""
     pooled = _result(campaign, levels, options) if sum(state.devices) else None
     unlisted = pooled.unlisted if isinstance(pooled, Decoded) else None
-    shown = pooled if pooled is None or options.largest is None else pooled.largest(options.largest)
+    shown = pooled if pooled is None or options.largest is UNSET else pooled.largest(options.largest)
     places = shown.places if isinstance(shown, Chosen) else None
     pooled_rows = None if pooled is None else _rows(pooled, options, places)
     only = sum(map(bool, state.devices)) == 1  # then that level is the pool

@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, select
 from starlette.requests import Request
@@ -144,7 +144,7 @@ def _options(campaign: Campaign, asked: HistoryOptions) -> EstimateOptions:
         if target is None
         else EstimateOptions(target.method, target.confidence_level, target.about, target.simultaneous)
     )
-    return found if asked.simultaneous is None else replace(found, simultaneous=asked.simultaneous)
+    return found if asked.simultaneous is UNSET else replace(found, simultaneous=asked.simultaneous)
 
 
 def _sum(one: Counted, other: Counted) -> Counted:

@@ -269,13 +269,13 @@ class EstimateOptions(Struct, frozen=True):
     confidence_level: Annotated[float, Meta(gt=0, lt=1)] = 0.95
     about: About = "objects"
     simultaneous: bool = False
-    largest: Annotated[int, Meta(ge=1)] | None = None
+    largest: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
 
 
 class HistoryOptions(Struct, frozen=True):
     """Which history is asked for."""
 
-    simultaneous: bool | None = None
+    simultaneous: bool | UnsetType = UNSET
 
 
 class ExportOptions(Struct, frozen=True):
