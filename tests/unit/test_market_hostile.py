@@ -145,7 +145,7 @@ def test_ten_credits_do_not_exhaust_a_listing(trader: Here, tmp_path: Path) -> N
     trader.credit("vandal", 10)
     trader.deliver("clinic", "one", release_file(tmp_path, "1"))
     owned = False
-    for number in range(1, 1000):
+    for number in range(10, 1000, 5):
         with suppress(Refused):
             trader.buy("vandal", "one", f"0.{number:03}", upgrade=owned)
             owned = True
