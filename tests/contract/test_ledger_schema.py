@@ -71,9 +71,13 @@ def test_amounts_are_text(place: Place) -> None:
         assert place.run(f"SELECT {shown} FROM ledger_{table} WHERE {there}") == [("text",) * len(columns.split())]
 
 
-def test_a_file_has_a_write_ahead_log(tmp_path: Path) -> None:
-    Ledger.open(tmp_path / "ledger.db").set_budget(Subject.population("x"), 1, reason="by hand")
-    assert SqlitePlace(tmp_path / "ledger.db").run("PRAGMA journal_mode") == [("wal",)]
+def test_a_file_has_a_write_ahead_log_and_every_commit_is_synced(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.db"
+    for _ in ("the commit that begins the file", "one after it"):
+        with store_of(str(place), timeout=1).writing() as connection:
+            synced = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("synchronous", "fullfsync")]
+            assert synced == [2, 1]  # FULL, and on macOS down to the disk itself
+    assert SqlitePlace(place).run("PRAGMA journal_mode") == [("wal",)]
 
 
 def test_the_tables_are_all_there_is(place: Place) -> None:

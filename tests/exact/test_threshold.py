@@ -107,6 +107,14 @@ def test_realised_epsilon_is_rounded_up() -> None:
     assert log_up(Fraction(10**30 + 1, 10**30)) > 0
 
 
+@pytest.mark.parametrize("level", [-1, ONE, ONE + 1])
+def test_neither_the_bare_truth_nor_less_than_nothing_is_a_retention(level: int) -> None:
+    with pytest.raises(ValueError, match="a threshold lies in"):
+        retention(level)
+    with pytest.raises(ValueError, match="a retention lies in"):
+        odds(Fraction(level, ONE), 2)
+
+
 def test_mutants_are_caught() -> None:
     epsilon, values = Decimal("0.5"), 3
     check_private(threshold(epsilon, values), epsilon, values)

@@ -82,6 +82,18 @@ def array_reports(
     return result
 
 
+@pytest.mark.parametrize("values", [2, 3])
+def test_a_position_that_equals_the_threshold(values: int) -> None:
+    """The thresholds are the positions of the path itself, and those beside them: at equality a draw still counts."""
+    truth = np.array([1], np.uint64)
+    for row in range(5):
+        draws = [*accepted_draws(words(bytes(32), canonical(row), index=1), values)]
+        for draw in draws[:6]:
+            for level in (draw.position - 1, draw.position, draw.position + 1):
+                alone = report_at(draws, level, truth=1)
+                assert array_reports(bytes(32), values, level, [row], truth).tolist() == [alone]
+
+
 def test_rejected_words() -> None:
     """With 2^63 + 1 values about half of the value words are rejected, also in the first block."""
     values, ids = 2**63 + 1, np.arange(2000)

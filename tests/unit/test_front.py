@@ -372,6 +372,9 @@ def test_privacy_loss() -> None:
     assert round(loss.spent, 12) == round(loss.guarantee, 12) == 1
     assert round(loss.basic_composition, 12) == Decimal("2.2")  # 0.1 + (0.1 + 0.5) + (0.5 + 1)
     assert round(rx.privacy_loss([1, 1, 2], [1, 1, 1], m=2).basic_composition, 9) == 4
+    for repeated in ([0], [2, 2], [1, 1, 1]):  # compared with a truth that nobody reported, or it would seem free
+        loss = rx.privacy_loss(["0.25", "0.5", "1"][: len(repeated)], repeated, m=3)
+        assert loss.spent == loss.guarantee > Decimal("0.24")
     with pytest.raises(LevelError, match="cannot occur together"):
         rx.privacy_loss([1, 1], [0, 1], m=2)
     with pytest.raises(LevelError, match="may only grow"):

@@ -132,7 +132,25 @@ def test_buckets_refill_and_are_bounded() -> None:
     for number in range(MOST_CLIENTS + 10):
         buckets.take(str(number), 1.0)
     assert len(buckets._known) == MOST_CLIENTS
+    assert [buckets.take(str(MOST_CLIENTS + 9), 1.0) for _ in range(5)] == [True] * 4 + [False]  # a newcomer is known
     assert all(Buckets(rate=0, burst=1).take("a", 0.0) for _ in range(100))
+
+
+def test_every_commit_is_synced_and_what_is_deleted_is_overwritten(database: Database) -> None:
+    with database.writing() as connection:
+        if database.is_sqlite:
+            asked = [f"PRAGMA {name}" for name in ("synchronous", "fullfsync", "secure_delete")]
+        else:
+            asked = ["SHOW synchronous_commit"]
+        told = [connection.exec_driver_sql(question).scalar() for question in asked]
+    assert told == ([2, 1, 1] if database.is_sqlite else ["on"])  # 2 is FULL
+
+
+def test_the_client_that_was_quiet_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relaxdp.service.buckets.MOST_CLIENTS", 2)
+    buckets = Buckets(rate=1, burst=1)
+    assert [buckets.take(client, 0.0) for client in "abac"] == [True, True, False, True]
+    assert [buckets.take(client, 0.0) for client in "acb"] == [False, False, True]
 
 
 def test_metrics_of_workers_add_up() -> None:
