@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction as F
+from itertools import islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from relaxdp.draw.bridge import keyed_bridge
+from relaxdp.draw.bridge import draw_mixture, keyed_bridge
 from relaxdp.draw.bridge_arrays import FRESH_CHUNK, KeyedBridges, _Chance, _Cut, _FreshBridge, fresh_bridges
 from relaxdp.draw.columns import id_blocks
 from relaxdp.draw.entropy import Keystream, SystemEntropy
@@ -88,6 +90,43 @@ def test_uniform_bytes(values: int) -> None:
     assert set(counts.tolist()) == {256 // values}
 
 
+def test_uniform_bytes_are_rejected_again() -> None:
+    always = Mixture(F(0), F(0), F(1))
+    feed = Feed(*(np.array(each, np.uint8) for each in ([254, 255, 0, 255], [255, 7], [254])))
+    assert _FreshBridge(255, always, always, feed)._uniform_bytes(4).tolist() == [254, 254, 0, 7]
+
+
+def test_uniform_words() -> None:
+    """The last word of a complete run is taken, the first one after it is rejected, and again."""
+    always = Mixture(F(0), F(0), F(1))
+    last = ONE - 1 - ONE % 300
+    words = [[0, 301, last, last + 1, ONE - 1], [last + 1, 7], [last]]
+    feed = Feed(*(np.array(each, "<u8").view(np.uint8) for each in words))
+    assert _FreshBridge(300, always, always, feed)._uniform_words(5).tolist() == [0, 1, 299, 299, 7]
+
+
+@pytest.mark.parametrize(("values", "kind"), [(3, "u1"), (256, "u1"), (257, "<u8")])
+def test_a_redraw_takes_bytes_up_to_256_values_and_words_beyond(values: int, kind: str) -> None:
+    always = Mixture(F(0), F(0), F(1))
+    drawn = np.array([0, 2, values - 1], kind)
+    feed = Feed(np.zeros(3, np.uint8), np.array([0, 254, 255], np.uint8), drawn.view(np.uint8))
+    ends = np.ones(3, np.uint16)
+    result = np.empty_like(ends)
+    _FreshBridge(values, always, always, feed).into(result, ends, ends)
+    assert result.tolist() == [0, 2, values - 1]
+    assert not feed.buffers
+
+
+def test_chances_of_both_kinds_are_exact_at_their_ties() -> None:
+    """One chance ends with its first byte, the other has a digit more; one object of each kind at each tie."""
+    chances = F(77, 256), F(80, 256) + F(5, 256 * ONE)
+    words = np.array([4, 0, 5, 4], "<u8")
+    feed = Feed(np.array([76, 77, 79, 80, 80, 80, 78], np.uint8), words[[1, 2, 0, 2]].view(np.uint8))
+    draw = _FreshBridge(3, Mixture(F(0), F(0), F(1)), Mixture(F(0), F(0), F(1)), feed)
+    kinds = np.array([0, 0, 1, 1, 1, 1, 0], np.uint8)
+    assert draw._chance(_Chance(*chances), kinds).tolist() == [True, False, True, False, True, False, False]
+
+
 def test_certainty() -> None:
     """Equal levels return the last report; a bridge to an end at its own level is that end."""
     rng = np.random.default_rng(5)
@@ -134,6 +173,20 @@ def test_fresh_is_fresh_and_every_system_stream_has_its_own_seed() -> None:
     assert not np.array_equal(one, two)
 
 
+def test_words_of_the_system_have_64_bits() -> None:
+    """Of 64 words the largest is below 2^60 with a probability of 2^-256."""
+    assert 2**60 < max(islice(SystemEntropy().words(), 64)) < ONE
+
+
+def test_a_long_keystream_is_one_keystream() -> None:
+    whole, pieces = np.empty(200_000, np.uint8), np.empty(200_000, np.uint8)
+    Keystream(bytes(48)).fill(whole)
+    stream = Keystream(bytes(48))
+    for start in range(0, 200_000, 7_000):
+        stream.fill(pieces[start : start + 7_000])
+    assert np.array_equal(whole, pieces)
+
+
 def test_keystream_is_aes_ctr() -> None:
     """NIST SP 800-38A, F.5.5 (CTR-AES256): the keystream is ciphertext XOR plaintext of the published vector."""
     key = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
@@ -166,6 +219,34 @@ def test_keyed_arrays_equal_one_at_a_time(values: int, symbols: int) -> None:
                 lower_report=int(below[row, symbol]), upper_report=int(upper[row, symbol]), symbol=3 + symbol,
             )  # fmt: skip
             assert alone == together[row, symbol]
+
+
+@pytest.mark.parametrize("values", [3, 2**63 + 1])
+def test_keyed_arrays_at_words_that_lie_on_a_boundary(values: int) -> None:
+    """Cuts that end with their word and cuts that do not, met exactly; the last value word that is accepted, and on."""
+    limit, again = ONE - ONE % values, [(5, 1), (0, 0), (ONE - 1, 2), (0, 0)]
+    for levels in [(F(1, 4), F(1, 2), F(1)), (F(1, 9), F(1, 3), F(1)), (NOISE, F(1, 4), F(1, 2))]:
+        bridges = KeyedBridges(bytes(32), values, *levels)
+        cuts = {int(cut * ONE) % ONE for mixture in bridges._mixtures for cut in (mixture.to_upper, 1 - mixture.redraw)}
+        firsts = {(cut + step) % ONE for cut in cuts for step in (-1, 0, 1)}
+        words = [(first, value) for first in firsts for value in (0, limit - 1, limit % ONE, ONE - 1)]
+        rows = np.array(words, np.uint64)
+        bridges._cipher = SimpleNamespace(  # type: ignore[assignment]
+            absorb=lambda blocks: blocks,
+            encrypt=lambda rows: rows,
+            words_of=lambda row: iter([tuple(row.tolist()), *again]),
+        )
+        bridges._last_blocks = lambda *_: rows  # type: ignore[method-assign] # noqa: B023
+        for low, high in [(1, 1), (0, 2)]:
+            lower, upper = (np.full((len(words), 1), report, np.uint64) for report in (low, high))
+            together = bridges.reports(rows, lower, upper)
+            mixture = bridge_mixture(values, *levels, agree=low == high)
+            for word, report in zip(words, together[:, 0].tolist(), strict=True):
+                position, value = ([pair[place] for pair in (word, *again)] for place in (0, 1))
+                assert report == draw_mixture(
+                    mixture, values, lower_report=low, upper_report=high,
+                    position_words=iter(position), value_words=iter(value),
+                )  # fmt: skip
 
 
 def test_keyed_arrays_resolve_a_tie_alone() -> None:

@@ -8,7 +8,8 @@ from fractions import Fraction as F
 
 import pytest
 
-from relaxdp.draw.bridge import below, draw_mixture, keyed_bridge, uniform
+from relaxdp.draw.bridge import below, draw_mixture, fresh_bridge, keyed_bridge, uniform
+from relaxdp.draw.entropy import SystemEntropy
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathName
 from relaxdp.law.bridge import bridge_mixture
@@ -42,6 +43,14 @@ def test_uniform_rejects_the_incomplete_run() -> None:
         assert set(draws.values()) == {8 // values}
         for word in range(8 - 8 % values, 8):
             assert uniform(values, iter([word, 1]), one=8) == 1
+    with pytest.raises(AssertionError, match="never end"):
+        uniform(3, iter([6, 7]), one=8)
+
+
+def test_fresh_bridges_know_whether_their_ends_agree() -> None:
+    level = F(1, 3)
+    assert fresh_bridge(3, level, level, level, lower_report=2, upper_report=2, entropy=SystemEntropy()) == 2
+    assert fresh_bridge(3, level, level, F(1), lower_report=2, upper_report=0, entropy=SystemEntropy()) == 2
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 1)])
@@ -84,6 +93,7 @@ def test_keyed_bridge_is_a_pure_function_that_binds_everything() -> None:
 
     first = column()
     assert first == column()
+    assert first[0] == keyed_bridge(key, name, 0, *levels, lower_report=0, upper_report=0)
     assert len(set(first)) == 5
     others = [
         column(key=Key.from_bytes(bytes(31) + b"x")),

@@ -125,6 +125,13 @@ def test_bridge_ends() -> None:
         bridge_law(3, level, level, level, lower_report=0, upper_report=2)
     with pytest.raises(ValueError, match="needs 0 <= lower"):
         bridge_law(3, other, level, other, lower_report=0, upper_report=2)
+    for outside in [(F(-1, 9), level, other), (level, other, F(10, 9))]:
+        with pytest.raises(ValueError, match="needs 0 <= lower"):
+            bridge_law(3, *outside, lower_report=0, upper_report=2)
+    with pytest.raises(ValueError, match="a blur goes down"):
+        blur_law(3, other, level, report=0)
+    with pytest.raises(ValueError, match="zip"):
+        transcript_probability(3, [level, other], [0], truth=0)
 
 
 @pytest.mark.parametrize("values", [2, 3, 4, 9])

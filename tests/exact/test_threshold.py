@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from relaxdp.errors import EpsilonError
-from relaxdp.law.epsilon import as_epsilon
+from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.threshold import (
     ONE,
     log_up,
@@ -76,6 +76,8 @@ def test_boundaries() -> None:
     top = mpmath.log1p(2 * (mpmath.mpf(2) ** 64 - 1))  # 45.05...: from here on all levels share the largest threshold
     assert threshold(Decimal(mpmath.nstr(top - mpmath.mpf("1e-30"), 45)), 2) == ONE - 2
     assert threshold(Decimal(mpmath.nstr(top + mpmath.mpf("1e-30"), 45)), 2) == ONE - 1
+    for step, level in [("-1e-56", ONE - 2), ("1e-56", ONE - 1)]:  # so close that 40 digits of e^eps cannot tell
+        assert threshold(Decimal(mpmath.nstr(top + mpmath.mpf(step), 58)), 2) == level
     for huge in ("46", "120", "1e9", "1e59"):
         assert threshold(huge, 2) == ONE - 1
     for values in (2, 2**32):
@@ -153,6 +155,49 @@ def test_too_small(written: str) -> None:
 def test_too_many_digits(written: str) -> None:
     with pytest.raises(EpsilonError, match="at most 60 digits"):
         release_threshold(written, 2)
+
+
+def test_the_longest_epsilons_and_their_one_spelling() -> None:
+    for written in ("1" * 60, "0." + "1" * 60, "9" * 30 + "." + "9" * 30, "1e59", "1e-100", "1.5e-100"):
+        assert as_epsilon(written) == Decimal(written)
+    assert [as_epsilon(whole) for whole in (1000, 10**60 - 1)] == [1000, 10**60 - 1]
+    for huge in (10**60, 11**60, 10**5000):
+        with pytest.raises(EpsilonError, match="at most 60 digits"):
+            as_epsilon(huge)
+    with pytest.raises(EpsilonError, match="too small to be realised"):
+        as_epsilon("9e-101")
+    for zero in ("0", "0.00", "-0", "0e-200", "0e9"):
+        assert repr(as_epsilon(zero, zero=True)) == "Decimal('0')"
+    for written, plain in [
+        ("100", "100"),
+        ("100.0", "100"),
+        ("1.10", "1.1"),
+        ("0.010", "0.01"),
+        ("5.", "5"),
+        (" 2 ", "2"),
+    ]:
+        assert str(as_epsilon(written)) == epsilon_text(Decimal(written.strip())) == plain
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("abcdefghijklmnopqrst", "'abcdefghijklmnopqrst'"),
+        ("abcdefghijklmnopqrstu", "'abcdefgh...'"),
+        (-(10**40) + 1, "-" + "9" * 40),
+        (-(10**40), "a huge number"),
+        (Decimal("-1." + "2" * 50), "-1." + "2" * 37),
+        (float("nan"), "nan"),
+        (2j, "2j"),
+        (bytes(32), "a bytes"),
+    ],
+)
+def test_only_the_beginning_of_what_was_written_is_shown(written: object, shown: str) -> None:
+    """It may be a key in the wrong place."""
+    with pytest.raises(EpsilonError) as found:
+        as_epsilon(written)  # type: ignore[arg-type]
+    assert found.value.fields == {"epsilon": shown}
+    assert found.value.message.endswith(f", not {shown}.")
 
 
 def test_float32_is_refused_and_float64_is_what_it_prints() -> None:

@@ -67,6 +67,57 @@ def test_array_equals_scalar(make: Callable[[], Any]) -> None:
         assert together.tolist() == alone
 
 
+TEXTS = ["", *("abcdefghijklmnopqrstuvwxyz0123456789ABCDEF"[:length] for length in range(1, 42)), "a\0b", "漢🙂ß"]
+NUMBERS = [0, 1, 127, 2**31, 2**62 + 3]
+UUIDS = [uuid.UUID(int=number * 3**70) for number in range(5)]
+RAW = [text.encode() for text in TEXTS]
+COLUMNS: dict[str, tuple[str, Any, list[Any]]] = {
+    "texts": ("text", TEXTS, TEXTS),
+    "a tuple": ("text", tuple(TEXTS), TEXTS),
+    "NumPy texts": ("text", np.array(TEXTS), TEXTS),
+    "NumPy ASCII": ("text", np.array(TEXTS[:42]), TEXTS[:42]),
+    "NumPy ASCII in steps": ("text", np.array(TEXTS[:42])[::2], TEXTS[:42:2]),
+    "NumPy empty texts": ("text", np.array(["", ""]), ["", ""]),
+    "NumPy objects": ("text", np.array(TEXTS, object), TEXTS),
+    "NumPy bytes": ("bytes", np.array(RAW), RAW),
+    "Arrow texts": ("text", pa.array(TEXTS), TEXTS),
+    "a piece of Arrow texts": ("text", pa.array(TEXTS)[3:30], TEXTS[3:30]),
+    "Arrow large texts": ("text", pa.array(TEXTS, pa.large_string())[1:], TEXTS[1:]),
+    "Arrow views": ("text", pa.array(TEXTS, pa.string_view()), TEXTS),
+    "Arrow dictionary": ("text", pa.array(TEXTS).dictionary_encode(), TEXTS),
+    "Arrow chunks": ("text", pa.chunked_array([TEXTS[:5], TEXTS[5:]]), TEXTS),
+    "no Arrow texts": ("text", pa.array([], pa.string()), []),
+    "bytes": ("bytes", RAW, RAW),
+    "a piece of Arrow bytes": ("bytes", pa.array(RAW)[7:], RAW[7:]),
+    "Arrow byte views": ("bytes", pa.array(RAW, pa.binary_view()), RAW),
+    "Arrow bytes of one width": ("bytes", pa.array(RAW[8:9] * 2, pa.binary(8)), RAW[8:9] * 2),
+    "UUIDs": ("uuid", UUIDS, UUIDS),
+    "a piece of Arrow UUIDs": ("uuid", pa.array([one.bytes for one in UUIDS], pa.uuid())[1:], UUIDS[1:]),
+    "numbers": ("integer", [-3, *NUMBERS], [-3, *NUMBERS]),
+    "large numbers": ("integer", [*NUMBERS, 2**63, 2**64 - 1], [*NUMBERS, 2**63, 2**64 - 1]),
+    "small NumPy numbers": ("integer", np.array([-128, 127], np.int8), [-128, 127]),
+    "unsigned NumPy numbers": ("integer", np.array([0, 2**63 - 1, 2**63], np.uint64), [0, 2**63 - 1, 2**63]),
+    "Arrow numbers": ("integer", pa.array([-3, *NUMBERS]), [-3, *NUMBERS]),
+    "pandas texts": ("text", pd.Series(TEXTS[:42], index=range(9, 51)), TEXTS[:42]),
+    "pandas objects": ("text", pd.Series(TEXTS, dtype=object), TEXTS),
+    "polars texts": ("text", pl.Series(TEXTS), TEXTS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_the_blocks_of_a_column_are_the_canonical_bytes(name: str) -> None:
+    kind, column, items = COLUMNS[name]
+    found, groups = id_blocks(column, 0)
+    assert found == kind
+    seen: list[bytes | None] = [None] * len(items)
+    for chosen, blocks in groups:
+        assert blocks.dtype == np.uint64
+        for place, row in enumerate(np.arange(len(items))[chosen].tolist()):
+            assert seen[row] is None
+            seen[row] = blocks[:, place].tobytes()
+    assert seen == [canonical(item) for item in items]
+
+
 def array_reports(
     derived: bytes, values: int, level: int, ids: Any, truth: Any, symbol: int = 0, chunk: int = 10_000
 ) -> NDArray[np.uint64]:
@@ -92,6 +143,58 @@ def test_a_position_that_equals_the_threshold(values: int) -> None:
             for level in (draw.position - 1, draw.position, draw.position + 1):
                 alone = report_at(draws, level, truth=1)
                 assert array_reports(bytes(32), values, level, [row], truth).tolist() == [alone]
+
+
+class Fed:
+    """Prepared words in the place of a cipher: a row is the number of its object, and of the try."""
+
+    def __init__(self, prepared: NDArray[np.uint64]) -> None:
+        self._prepared = prepared  # (objects, tries, 2)
+
+    def last_block(self, state: Any, index: Any, symbol: int) -> NDArray[np.uint64]:
+        return np.stack([state, np.zeros_like(state)], axis=1)
+
+    def last_blocks(self, state: Any, index: Any, symbols: Any) -> NDArray[np.uint64]:
+        return self.last_block((state[:, None] + symbols).reshape(-1), None, 0)
+
+    def encrypt(self, rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        found: NDArray[np.uint64] = self._prepared[rows[:, 0], rows[:, 1] >> np.uint64(32)]
+        return found
+
+    def words_of(self, row: Any) -> Any:
+        return iter(self._prepared[int(row[0])].tolist())
+
+
+@pytest.mark.parametrize("values", [2, 3, 2**63 + 1])
+@pytest.mark.parametrize("level", [1, ONE // 5, (ONE - 1) // 3, 2**62, 2**63, 2**63 + 1, ONE - 1])
+def test_words_that_lie_on_a_boundary(values: int, level: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last word that is accepted, the first that is rejected, the threshold itself; in small chunks as well."""
+    limit, tries = ONE - ONE % values, 12
+    near = [level - 1, level, min(level + 1, ONE - 1), 2 * level % ONE, 3 * level % ONE]
+    positions = np.array([0, 1, 2**63 - 1, 2**63, 2**63 + 1, ONE - 2, ONE - 1, *near], np.uint64)
+    numbers = np.array([0, 1, values, limit - 1, limit % ONE, ONE - 1], np.uint64)
+    prepared = np.stack([RNG.choice(each, (600, tries)) for each in (positions, numbers)], axis=2)
+    prepared[:, -1] = 0  # the end of every path
+    truth = np.ones(600, np.uint64)
+    alone = [report_at(accepted_draws(each.tolist(), values), level, truth=1) for each in prepared]
+    places = RNG.permutation(600)
+    for chunk, few in [(1 << 16, 1 << 13), (1 << 16, 20), (64, 8)]:
+        monkeypatch.setattr("relaxdp.draw.path_arrays.CHUNK", chunk)
+        monkeypatch.setattr("relaxdp.draw.path_arrays._FEW", few)
+        path = ArrayPath(bytes(32), values, level)
+        path.cipher = Fed(prepared)  # type: ignore[assignment]
+        result = np.zeros(600, np.uint64)
+        for start in range(0, 600, 50):
+            part = places[start : start + 50]
+            path.draw(result, part, part.astype(np.uint64), truth[:50], truth[:50])
+        path.finish()
+        assert result.tolist() == alone
+        for symbols in (1, 3, 100):  # once more symbols than go into a small chunk
+            target = np.ones((600 // symbols, symbols), np.uint64)
+            path.draw_all(target, np.arange(0, 600, symbols, dtype=np.uint64), truth)
+            path.finish()
+            assert target.reshape(-1).tolist() == alone
+        path.finish()
 
 
 def test_rejected_words() -> None:

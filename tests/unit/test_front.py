@@ -333,6 +333,7 @@ def test_declared_values(values: Any, sentence: str) -> None:
         (np.array([7, 7]), "row 2: the id stands in an earlier row already"),
         (["a", "a"], "row 2: the id stands in an earlier row"),
         (pa.array(["a", "a"]), "row 2: the id stands in an earlier row"),
+        (np.array(["a", None], object), "row 2: the id is missing"),
         (pl.Series(["a", "a"]), "row 2: the id stands in an earlier row"),
         (pd.Series(["a", "a"]), "row 2: the id stands in an earlier row"),
         ([uuid.UUID(int=1)] * 2, "row 2: the id stands in an earlier row"),
@@ -342,6 +343,12 @@ def test_declared_values(values: Any, sentence: str) -> None:
 def test_ids(ids: Any, sentence: str) -> None:
     with pytest.raises(ObjectIdError, match=sentence):
         release(ids=ids)
+
+
+@pytest.mark.parametrize("ids", [pa.array(["a", "b", "b"]), ["a", "b", "a", "b"], np.array([5, 3, 5, 3])])
+def test_the_first_repeat_is_named(ids: Any) -> None:
+    with pytest.raises(ObjectIdError, match="row 3: the id stands in an earlier row"):
+        release(["flu"] * len(ids), ids)
 
 
 def test_repeats_far_apart_and_unsorted() -> None:
@@ -381,6 +388,8 @@ def test_privacy_loss() -> None:
         rx.privacy_loss([1, "0.5"], [0, 1], m=2)
     with pytest.raises(LevelError, match="one report per level"):
         rx.privacy_loss([1], [0, 1], m=2)
+    with pytest.raises(LevelError, match="and at least one"):
+        rx.privacy_loss([], [], m=2)
     for outside in (-1, 2, "yes"):
         with pytest.raises(LevelError, match="index of one of the 2 values"):
             rx.privacy_loss([1], [outside], m=2)  # type: ignore[list-item]

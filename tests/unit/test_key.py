@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from relaxdp import Categorical, Key, release
+from relaxdp.draw.private_file import read_private
 from relaxdp.errors import KeyFileError, RelaxdpError
 
 SECRET = bytes(range(32))
@@ -22,6 +23,21 @@ def test_round_trip(tmp_path: Path) -> None:
     assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
     assert Key.load(tmp_path / "key") == key
     assert Key.generate() != key
+    assert key != SECRET
+    assert Key(bytearray(SECRET)) == Key.from_bytes(SECRET)  # type: ignore[arg-type]
+
+
+def test_where_a_key_was_loaded_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Key.generate().save(tmp_path / "key")
+    monkeypatch.chdir(tmp_path)
+    assert Key.load("key").source == tmp_path / "key"
+    assert Key.generate().source is None
+
+
+def test_of_a_large_file_only_the_beginning_is_read(tmp_path: Path) -> None:
+    (tmp_path / "large").touch(0o600)
+    (tmp_path / "large").write_bytes(bytes((1 << 20) + 1))
+    assert read_private(tmp_path / "large") == bytes(1 << 20)
 
 
 def test_the_secret_is_never_shown() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import multiprocessing
 import os
@@ -22,12 +23,14 @@ from tests.patience import PATIENCE
 import relaxdp as rx
 from relaxdp.draw.chain_file import FileStore, _checksum
 from relaxdp.draw.entropy import SystemEntropy
+from relaxdp.draw.private_file import locked_folder
 from relaxdp.errors import ChainFileError, EpsilonError, LevelError
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.threshold import retention
 
 ANSWERS = rx.Categorical(["flu", "covid", "none"])
+OPEN = Path("/proc/self/fd")
 
 
 def chain(store: Path | None, truth: str = "covid") -> rx.Relaxation:
@@ -173,12 +176,41 @@ def test_file_and_folder_are_synced_before_a_report_is_returned(
     real = os.fsync
 
     def record(descriptor: int) -> None:
-        synced.append("folder" if Path(f"/proc/self/fd/{descriptor}").is_dir() else "file")
+        is_folder = (OPEN / str(descriptor)).is_dir()
+        synced.append(
+            "folder" if is_folder else "a whole file" if os.fstat(descriptor).st_size > 100 else "a part of it"
+        )
         real(descriptor)
 
     monkeypatch.setattr("os.fsync", record)
     chain(tmp_path / "chain").relax(epsilon=1)
-    assert synced == ["file", "folder"]
+    assert synced == ["a whole file", "folder"]
+
+
+def test_a_folder_is_held_until_it_is_left_even_by_a_child_and_nothing_stays_open(tmp_path: Path) -> None:
+    """A forked child has the descriptor too, and must not keep the lock."""
+    context = multiprocessing.get_context("fork")
+    done = context.Event()
+    child = context.Process(target=done.wait)
+    before, elsewhere = len([*OPEN.iterdir()]), os.open(tmp_path, os.O_RDONLY)
+    with locked_folder(tmp_path):
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(elsewhere, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        child.start()
+    fcntl.flock(elsewhere, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(elsewhere)
+    done.set()
+    child.join()
+    child.close()
+    chain(tmp_path / "chain").relax(epsilon=1)
+    assert len([*OPEN.iterdir()]) == before
+
+
+def test_a_file_whose_fields_stand_in_another_order_is_the_same(tmp_path: Path) -> None:
+    place = tmp_path / "chain.json"
+    report = chain(place).relax(epsilon="0.1")
+    place.write_text(json.dumps(json.loads(place.read_text()), sort_keys=True))
+    assert chain(place).relax(epsilon="0.1") == report
 
 
 def test_unusable_folder(tmp_path: Path) -> None:

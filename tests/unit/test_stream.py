@@ -6,18 +6,20 @@ import struct
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from hashlib import sha256
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
 import pytest
 
 from relaxdp import Categorical, Key
-from relaxdp.draw.blocks import RowCipher
-from relaxdp.draw.canonical import canonical
+from relaxdp.draw.blocks import CHUNK, RowCipher
+from relaxdp.draw.canonical import canonical, length_prefixed
 from relaxdp.draw.path import Draw, accept, accepted_draws, report_at
-from relaxdp.draw.stream import PathName, Purpose, block, path_key, tail, words
+from relaxdp.draw.stream import PathName, Purpose, block, bridge_key, path_key, tail, words
+from relaxdp.errors import PathNameError
 from relaxdp.law.threshold import threshold
 
 KEY = Key.from_bytes(bytes(range(32)))
@@ -113,12 +115,28 @@ def test_nist_cmac(length: int, code: str) -> None:
     assert cipher.encrypt(np.ascontiguousarray(last)).tobytes().hex() == code
 
 
+def test_a_full_chunk_fits_into_the_ciphers_buffer() -> None:
+    rows = np.arange(2 * CHUNK, dtype=np.uint64).reshape(CHUNK, 2)
+    alone = RowCipher(NIST_KEY).encrypt(rows[-1:]).tolist()
+    assert RowCipher(NIST_KEY).encrypt(rows)[-1:].tolist() == alone
+
+
+def test_the_words_of_a_row_go_on() -> None:
+    for key in (NIST_KEY, bytes(32), bytes(31) + b"1", bytes(31) + b"2"):  # with either first bit of E(0)
+        cipher = RowCipher(key)
+        state = cipher.absorb(np.frombuffer(canonical(7), "<u8").reshape(-1, 1, 2))
+        (row,) = cipher.last_block(state, np.uint64(3), 5)
+        assert list(islice(cipher.words_of(row), 100)) == list(islice(words(key, canonical(7), index=3, symbol=5), 100))
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
         (0, "0100000008000000" "0000000000000000"),
         (2**63 - 1, "0100000008000000" "ffffffffffffff7f"),
+        (-(2**63), "0100000008000000" "0000000000000080"),
         (2**63, "0200000008000000" "0000000000000080"),
+        (2**64 - 1, "0200000008000000" "ffffffffffffffff"),
         (np.int8(-1), "0100000008000000" "ffffffffffffffff"),
         ("", "0300000000000000" "0000000000000000"),
         ("12345678", "0300000008000000" "3132333435363738"),
@@ -133,7 +151,21 @@ def test_canonical_bytes(value: object, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, True, np.True_, 2**64, -(2**63) - 1, float("nan"), float("inf"), "\ud800", object(), 1j]
+    "value",
+    [
+        None,
+        True,
+        np.True_,
+        np.timedelta64(1),
+        2**64,
+        -(2**63) - 1,
+        float("nan"),
+        float("inf"),
+        "\ud800",
+        "a\udfff",
+        object(),
+        1j,
+    ],
 )
 def test_no_canonical_bytes(value: object) -> None:
     with pytest.raises(ValueError, match=r"whole numbers|finite|surrogate") as caught:
@@ -179,6 +211,34 @@ def check_paths_apart(derive: Callable[[Key, PathName, Purpose], bytes]) -> None
 
 def test_everything_is_bound_into_the_key() -> None:
     check_paths_apart(path_key)
+
+
+def test_a_bridges_key_binds_its_three_retentions_in_their_shortest_bytes() -> None:
+    name = PathName("r", "a", "categorical", 3, b"p")
+    for lower, purpose in [(Fraction(0), b"blur"), (Fraction(1, 256), b"bridge")]:
+        levels = (lower, Fraction(255, 65536), Fraction(2**63 + 1, 2**64))
+        numbers = [number for level in levels for number in (level.numerator, level.denominator)]
+        packed = b"".join(length_prefixed(number.to_bytes(9, "little").rstrip(b"\0")) for number in numbers)
+        info = length_prefixed(purpose) + name.info("path")[len(length_prefixed(b"path")) :]
+        assert bridge_key(KEY, name, *levels) == KEY.derive(info + length_prefixed(packed))
+
+
+def test_words_go_on_and_are_those_of_the_first_truth_and_symbol_where_none_is_named() -> None:
+    derived = path_key(KEY, PathName("r", "a", "categorical", 3, b"p"))
+    first = list(islice(words(derived, canonical(7)), 100))
+    assert first == list(islice(words(derived, canonical(7), index=0, symbol=0), 100))
+    assert len(set(first)) == 100
+
+
+@pytest.mark.parametrize(("release", "attribute"), [(1, "a"), ("r", b"a"), (None, None)])
+def test_names_are_text(release: Any, attribute: Any) -> None:
+    with pytest.raises(PathNameError, match="must be text"):
+        PathName(release, attribute, "categorical", 3, b"p")
+
+
+def test_a_path_that_breaks_off_is_no_report() -> None:
+    with pytest.raises(RuntimeError, match="ended above the threshold"):
+        report_at([Draw(0, 5, 1)], 5, truth=0)
 
 
 def test_mutant_attributes_that_share_a_path_is_caught() -> None:
