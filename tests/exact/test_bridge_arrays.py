@@ -120,11 +120,12 @@ def test_a_redraw_takes_bytes_up_to_256_values_and_words_beyond(values: int, kin
 def test_chances_of_both_kinds_are_exact_at_their_ties() -> None:
     """One chance ends with its first byte, the other has a digit more; one object of each kind at each tie."""
     chances = F(77, 256), F(80, 256) + F(5, 256 * ONE)
-    words = np.array([4, 0, 5, 4], "<u8")
-    feed = Feed(np.array([76, 77, 79, 80, 80, 80, 78], np.uint8), words[[1, 2, 0, 2]].view(np.uint8))
-    draw = _FreshBridge(3, Mixture(F(0), F(0), F(1)), Mixture(F(0), F(0), F(1)), feed)
     kinds = np.array([0, 0, 1, 1, 1, 1, 0], np.uint8)
-    assert draw._chance(_Chance(*chances), kinds).tolist() == [True, False, True, False, True, False, False]
+    for chance, which in [(_Chance(*chances), kinds), (_Chance(*chances[::-1]), 1 - kinds)]:
+        words = np.array([0, 5, 4, 5], "<u8")
+        feed = Feed(np.array([76, 77, 79, 80, 80, 80, 78], np.uint8), words.view(np.uint8))
+        draw = _FreshBridge(3, Mixture(F(0), F(0), F(1)), Mixture(F(0), F(0), F(1)), feed)
+        assert draw._chance(chance, which).tolist() == [True, False, True, False, True, False, False]
 
 
 def test_certainty() -> None:
@@ -132,10 +133,8 @@ def test_certainty() -> None:
     rng = np.random.default_rng(5)
     upper, lower = rng.integers(0, 5, (2, 10_000)).astype(np.uint8)
     level = F(2, 3)
-    for middle, expected in [(level, lower), (TRUTH, upper)]:
-        drawn = fresh_bridges(
-            5, level, middle, TRUTH, lower_reports=lower, upper_reports=upper, entropy=SystemEntropy()
-        )
+    for low, middle, expected in [(level, level, lower), (level, TRUTH, upper), (NOISE, NOISE, lower)]:
+        drawn = fresh_bridges(5, low, middle, TRUTH, lower_reports=lower, upper_reports=upper, entropy=SystemEntropy())
         assert np.array_equal(drawn, expected)
     same = fresh_bridges(5, level, level, level, lower_reports=lower, upper_reports=lower, entropy=SystemEntropy())
     assert np.array_equal(same, lower)
@@ -160,8 +159,10 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
         bridge_once(3, level, level, level, lower=codes, upper=codes + np.uint8(1))
     bridges = KeyedBridges(bytes(32), 3, level, level, level)
     ((_, blocks),) = id_blocks(np.arange(4), 0)[1]
-    with pytest.raises(ValueError, match="no bridge between different reports"):
-        bridges.reports(blocks, codes[:, None], codes[:, None] + np.uint8(1))
+    assert bridges.reports(blocks, codes[:, None], codes[:, None]).tolist() == codes[:, None].tolist()
+    for other in ([1, 1, 1, 1], [0, 0, 1, 0]):
+        with pytest.raises(ValueError, match="no bridge between different reports"):
+            bridges.reports(blocks, codes[:, None], np.array(other, np.uint8)[:, None])
 
 
 def test_fresh_is_fresh_and_every_system_stream_has_its_own_seed() -> None:
@@ -292,6 +293,9 @@ def test_mixture_of_algorithm_1_is_what_arrays_draw() -> None:
     draw = _FreshBridge(2, agree, differ, Feed())
     flip = _Chance(agree.law(2, lower=0, upper=0)[1], differ.law(2, lower=1, upper=0)[1])
     assert vars(draw._flip) == vars(flip)
+    ends = _FreshBridge(3, agree, Mixture(F(1, 8), F(1, 4), F(5, 8)), Feed())
+    assert vars(ends._to_upper) == vars(_Chance(F(0), F(1, 3)))
+    assert vars(ends._redraw) == vars(_Chance(agree.redraw, F(5, 8)))
     sure = _Chance(F(1), F(0))
     assert int(sure.top) == 255
     assert sure.rests == (F(1), F(0))

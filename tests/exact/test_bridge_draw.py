@@ -93,7 +93,8 @@ def test_keyed_bridge_is_a_pure_function_that_binds_everything() -> None:
 
     first = column()
     assert first == column()
-    assert first[0] == keyed_bridge(key, name, 0, *levels, lower_report=0, upper_report=0)
+    unnamed = [keyed_bridge(key, name, i, *levels, lower_report=i % 5, upper_report=i % 3) for i in range(200)]
+    assert unnamed == first
     assert len(set(first)) == 5
     others = [
         column(key=Key.from_bytes(bytes(31) + b"x")),

@@ -107,6 +107,8 @@ def test_realised_epsilon_is_rounded_up() -> None:
         assert level == 0 or mpf(shown) <= guarantee(level, values) * (1 + mpmath.mpf("1e-30"))
     assert odds(retention(ONE - 1), 2) == 1 + 2 * (ONE - 1)
     assert log_up(Fraction(10**30 + 1, 10**30)) > 0
+    for shown in (realised_epsilon(threshold(1, 3), 3), log_up(Fraction(3))):
+        assert len(shown.as_tuple().digits) == 40
 
 
 @pytest.mark.parametrize("level", [-1, ONE, ONE + 1])
@@ -227,3 +229,20 @@ def test_shared_levels(parts: int) -> None:
         assert level + 1 == ONE or guarantee(level + 1, values) * parts > mpf(asked)
     longest = Decimal("0." + "7" * 60)
     assert shared_threshold(longest, 2, parts=2) == threshold(Decimal("0.3" + "8" * 40), 2)
+
+
+def test_a_part_of_epsilon_is_rounded_down_and_must_tell_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EpsilonError, match="too small to be realised in 2 parts"):
+        shared_threshold("1e-19", 2, parts=2)
+    with pytest.raises(ValueError, match="the number of values must be"):
+        shared_threshold(1, 1, parts=2)
+    asked: list[Decimal] = []
+
+    def note(exact: Decimal, values: int) -> int:
+        asked.append(exact)
+        return 1
+
+    monkeypatch.setattr("relaxdp.law.threshold._threshold", note)
+    for epsilon, parts in [("1", 3), ("2", 7), ("0." + "7" * 60, 9)]:
+        shared_threshold(epsilon, 2, parts=parts)
+        assert Fraction(asked[-1]) * parts < Fraction(epsilon) < Fraction(asked[-1]) * parts * (1 + Fraction(1, 10**90))

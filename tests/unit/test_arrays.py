@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from relaxdp import Categorical, Key
 from relaxdp.draw.canonical import canonical
-from relaxdp.draw.columns import id_blocks
+from relaxdp.draw.columns import as_column, id_blocks
 from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.path_arrays import ArrayPath
 from relaxdp.draw.stream import words
+from relaxdp.errors import ColumnError
 from relaxdp.law.threshold import ONE, threshold
 
 KEY = Key.from_bytes(bytes(range(100, 132)))
@@ -118,6 +119,29 @@ def test_the_blocks_of_a_column_are_the_canonical_bytes(name: str) -> None:
     assert seen == [canonical(item) for item in items]
 
 
+def test_columns_are_taken_as_they_are_or_made_into_what_can_be_cut() -> None:
+    for same in ([1], (1,), np.arange(3), pa.array([1]), pd.Series([1]), pl.Series([1]), pd.array([1, 2])):
+        assert as_column(same) is same
+    assert as_column(pd.Index([3, 4])).iloc[1:].tolist() == [4]
+    assert as_column(pl.Series(UUIDS, dtype=pl.Object)) == UUIDS
+    swapped = as_column(np.array([1, 2], ">i8"))
+    assert swapped.dtype.isnative
+    assert swapped.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "column", ["ab", b"ab", {1, 2}, {1: 2}, iter([1, 2]), np.zeros((2, 2)), np.array(1), pd.DataFrame({"a": [1]})]
+)
+def test_what_is_no_column(column: Any) -> None:
+    with pytest.raises(ColumnError, match="of one dimension"):
+        as_column(column)
+
+
+def test_what_a_mask_hides_is_not_released() -> None:
+    with pytest.raises(ColumnError, match="masked"):
+        as_column(np.ma.array([1, 2], mask=[True, False]))
+
+
 def array_reports(
     derived: bytes, values: int, level: int, ids: Any, truth: Any, symbol: int = 0, chunk: int = 10_000
 ) -> NDArray[np.uint64]:
@@ -148,16 +172,18 @@ def test_a_position_that_equals_the_threshold(values: int) -> None:
 class Fed:
     """Prepared words in the place of a cipher: a row is the number of its object, and of the try."""
 
-    def __init__(self, prepared: NDArray[np.uint64]) -> None:
-        self._prepared = prepared  # (objects, tries, 2)
+    def __init__(self, prepared: NDArray[np.uint64], most: int) -> None:
+        self._prepared, self._most = prepared, most  # (objects, tries, 2), and how many rows a cipher has room for
 
     def last_block(self, state: Any, index: Any, symbol: int) -> NDArray[np.uint64]:
+        assert symbol == 0
         return np.stack([state, np.zeros_like(state)], axis=1)
 
     def last_blocks(self, state: Any, index: Any, symbols: Any) -> NDArray[np.uint64]:
         return self.last_block((state[:, None] + symbols).reshape(-1), None, 0)
 
     def encrypt(self, rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        assert len(rows) <= self._most
         found: NDArray[np.uint64] = self._prepared[rows[:, 0], rows[:, 1] >> np.uint64(32)]
         return found
 
@@ -182,7 +208,7 @@ def test_words_that_lie_on_a_boundary(values: int, level: int, monkeypatch: pyte
         monkeypatch.setattr("relaxdp.draw.path_arrays.CHUNK", chunk)
         monkeypatch.setattr("relaxdp.draw.path_arrays._FEW", few)
         path = ArrayPath(bytes(32), values, level)
-        path.cipher = Fed(prepared)  # type: ignore[assignment]
+        path.cipher = Fed(prepared, chunk)  # type: ignore[assignment]
         result = np.zeros(600, np.uint64)
         for start in range(0, 600, 50):
             part = places[start : start + 50]

@@ -393,5 +393,7 @@ def test_privacy_loss() -> None:
     for outside in (-1, 2, "yes"):
         with pytest.raises(LevelError, match="index of one of the 2 values"):
             rx.privacy_loss([1], [outside], m=2)  # type: ignore[list-item]
+        with pytest.raises(LevelError, match="index of one of the 2 values"):
+            rx.privacy_loss([1, 2], [0, outside], m=2)  # type: ignore[list-item]
     assert round(rx.privacy_loss([1, 2], [5, 7], m=2**32).guarantee, 9) == 2
     assert rx.relaxation_law(m=2**32, old_epsilon=1, new_epsilon=2).p_aa < 1

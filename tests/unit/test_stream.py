@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import linecache
 import struct
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
@@ -121,6 +123,15 @@ def test_a_full_chunk_fits_into_the_ciphers_buffer() -> None:
     assert RowCipher(NIST_KEY).encrypt(rows)[-1:].tolist() == alone
 
 
+@pytest.mark.parametrize("symbols", [1, 31, 32, 40])
+def test_the_last_blocks_of_all_symbols_are_those_of_each(symbols: int) -> None:
+    cipher, numbers = RowCipher(NIST_KEY), np.arange(symbols, dtype=np.uint64)
+    state, index = cipher.encrypt(np.arange(10, dtype=np.uint64).reshape(5, 2)).copy(), np.arange(5, dtype=np.uint64)
+    together = cipher.last_blocks(state, index, numbers)
+    for symbol in range(symbols):
+        assert np.array_equal(together[symbol::symbols], cipher.last_block(state, index, symbol))
+
+
 def test_the_words_of_a_row_go_on() -> None:
     for key in (NIST_KEY, bytes(32), bytes(31) + b"1", bytes(31) + b"2"):  # with either first bit of E(0)
         cipher = RowCipher(key)
@@ -171,6 +182,7 @@ def test_no_canonical_bytes(value: object) -> None:
     with pytest.raises(ValueError, match=r"whole numbers|finite|surrogate") as caught:
         canonical(value)
     assert repr(value) not in str(caught.value)
+    assert type(caught.value) is ValueError  # one of `encode` has the text in it
 
 
 def test_text_that_is_not_composed_warns_and_keeps_its_bytes() -> None:
@@ -190,6 +202,10 @@ def test_the_warning_is_of_the_callers_line() -> None:
         with pytest.warns(UnicodeWarning, match="NFC") as seen:
             work()
         assert {each.filename for each in seen} == {__file__}
+        assert all("u0301" in linecache.getline(__file__, each.lineno) for each in seen)
+    # A thread that has nothing else to do has no caller.
+    with ThreadPoolExecutor(1) as pool, pytest.warns(UnicodeWarning, match="NFC"):
+        pool.submit(canonical, "e\u0301").result()
 
 
 def check_paths_apart(derive: Callable[[Key, PathName, Purpose], bytes]) -> None:
