@@ -19,7 +19,7 @@ from relaxdp.draw.columns import as_column, id_blocks
 from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.path_arrays import ArrayPath
 from relaxdp.draw.stream import words
-from relaxdp.errors import ColumnError
+from relaxdp.errors import ColumnError, ObjectIdError
 from relaxdp.law.threshold import ONE, threshold
 
 KEY = Key.from_bytes(bytes(range(100, 132)))
@@ -78,7 +78,15 @@ COLUMNS: dict[str, tuple[str, Any, list[Any]]] = {
     "NumPy texts": ("text", np.array(TEXTS), TEXTS),
     "NumPy ASCII": ("text", np.array(TEXTS[:42]), TEXTS[:42]),
     "NumPy ASCII in steps": ("text", np.array(TEXTS[:42])[::2], TEXTS[:42:2]),
+    "NumPy letters": ("text", np.array(["ā", "ß", "漢a"]), ["ā", "ß", "漢a"]),
+    "NumPy last ASCII": ("text", np.array(["\x7f", "b"]), ["\x7f", "b"]),
+    "NumPy first beyond ASCII": ("text", np.array(["\x80", "b"]), ["\x80", "b"]),
+    "NumPy with a NUL first": ("text", np.array(["\0ab", "cde"]), ["\0ab", "cde"]),
+    "NumPy with a NUL inside": ("text", np.array(["a\0b", "cde"]), ["a\0b", "cde"]),
     "NumPy empty texts": ("text", np.array(["", ""]), ["", ""]),
+    "no NumPy texts": ("text", np.array([], "U3"), []),
+    "texts of 7 letters": ("text", ["abcdefg", "hijklmn"], ["abcdefg", "hijklmn"]),
+    "texts of 15 letters": ("text", pa.array(["abcdefghijklmno"] * 3), ["abcdefghijklmno"] * 3),
     "NumPy objects": ("text", np.array(TEXTS, object), TEXTS),
     "NumPy bytes": ("bytes", np.array(RAW), RAW),
     "Arrow texts": ("text", pa.array(TEXTS), TEXTS),
@@ -96,6 +104,7 @@ COLUMNS: dict[str, tuple[str, Any, list[Any]]] = {
     "a piece of Arrow UUIDs": ("uuid", pa.array([one.bytes for one in UUIDS], pa.uuid())[1:], UUIDS[1:]),
     "numbers": ("integer", [-3, *NUMBERS], [-3, *NUMBERS]),
     "large numbers": ("integer", [*NUMBERS, 2**63, 2**64 - 1], [*NUMBERS, 2**63, 2**64 - 1]),
+    "the first large number": ("integer", [0, 2**63], [0, 2**63]),
     "small NumPy numbers": ("integer", np.array([-128, 127], np.int8), [-128, 127]),
     "unsigned NumPy numbers": ("integer", np.array([0, 2**63 - 1, 2**63], np.uint64), [0, 2**63 - 1, 2**63]),
     "Arrow numbers": ("integer", pa.array([-3, *NUMBERS]), [-3, *NUMBERS]),
@@ -117,6 +126,14 @@ def test_the_blocks_of_a_column_are_the_canonical_bytes(name: str) -> None:
             assert seen[row] is None
             seen[row] = blocks[:, place].tobytes()
     assert seen == [canonical(item) for item in items]
+
+
+def test_what_has_no_canonical_bytes_is_refused_as_a_column_too() -> None:
+    broken = pa.StringArray.from_buffers(1, pa.py_buffer(np.array([0, 2], np.int32)), pa.py_buffer(b"\xff\xfe"))
+    with pytest.raises(ObjectIdError, match="not valid UTF-8"):
+        [*id_blocks(broken, 0)[1]]
+    with pytest.raises(ObjectIdError, match="an id must be a whole number"):
+        id_blocks(np.array([1j, 2j]), 0)
 
 
 def test_columns_are_taken_as_they_are_or_made_into_what_can_be_cut() -> None:

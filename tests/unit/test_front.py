@@ -319,6 +319,7 @@ def test_declared_values(values: Any, sentence: str) -> None:
         (pd.Series([1, None], dtype="Int64"), "row 2: the id is missing"),
         (pl.Series([1, None]), "row 2: the id is missing"),
         ([1.0, 2.0], "must not be floating-point"),
+        ([1, 2.5], "must not be floating-point"),
         (np.array([1.0, 2.0]), "must not be floating-point"),
         (pd.Series([1, 2.5]), "must not be floating-point"),
         ([True, False], "an id must be a whole number"),
