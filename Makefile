@@ -8,7 +8,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo tour test test-long check format bench bench-table bench-collector bench-market scale coverage consistent audit faults fuzz vectors reproduce reproduce-seeds lock clean
+.PHONY: help demo tour test test-long check format bench bench-table bench-collector bench-market scale coverage consistent audit faults fuzz mutants vectors reproduce reproduce-seeds lock clean
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -83,6 +83,9 @@ faults: $(VENV)/dev.stamp ## kill and race releases, ledger, collector and marke
 
 fuzz: $(VENV)/dev.stamp ## ask the collector 10,000 questions that its description allows or forbids (3 minutes)
 	$(BIN)/python -m tests.contract.collector_fuzz
+
+mutants: $(VENV)/dev.stamp ## plant a mistake into every rule, one at a time: a test must notice; writes docs/mutants.md (20 minutes)
+	$(BIN)/python -m tests.mutation.run
 
 vectors: $(VENV)/dev.stamp ## check that the frozen test vectors are what this code makes
 	$(BIN)/python -m tests.vectors.make --check

@@ -1,0 +1,62 @@
+"""Which modules are mutated, and which tests should notice: few, and none that takes seconds for nothing."""
+
+from __future__ import annotations
+
+_ARRAYS, _BRIDGES, _STREAM = (
+    "tests/unit/test_arrays.py",
+    "tests/exact/test_bridge_arrays.py",
+    "tests/unit/test_stream.py",
+)
+_THRESHOLD, _LAWS, _FRONT = "tests/exact/test_threshold.py", "tests/exact/test_laws.py", "tests/unit/test_front.py"
+_CHAIN = (
+    "tests/unit/test_relaxation.py",
+    *("-k", "not draws_by_the_law and not killed_at_random and not that_race"),
+)
+_LEDGER = ("tests/contract/test_ledger.py", "-k", "not postgres")
+
+TARGETS: dict[str, tuple[str, ...]] = {
+    "law/bridge.py": ("src/relaxdp/law/bridge.py", _LAWS),
+    "law/epsilon.py": ("src/relaxdp/law/epsilon.py", _THRESHOLD, "-k", "not random_levels and not shared"),
+    "law/relaxation.py": ("src/relaxdp/law/relaxation.py", "tests/exact/test_paper_tables.py"),
+    "law/report.py": ("src/relaxdp/law/report.py", _LAWS),
+    "law/support.py": ("src/relaxdp/law/support.py", "tests/exact/test_estimators.py"),
+    "law/threshold.py": ("src/relaxdp/law/threshold.py", _THRESHOLD),
+    "law/transcript.py": ("src/relaxdp/law/transcript.py", f"{_FRONT}::test_privacy_loss", _LAWS),
+    "draw/blocks.py": (_STREAM,),
+    "draw/bridge.py": ("tests/exact/test_bridge_draw.py", f"{_BRIDGES}::test_keyed_arrays_equal_one_at_a_time"),
+    "draw/bridge_arrays.py": (_BRIDGES, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
+    "draw/canonical.py": ("src/relaxdp/draw/canonical.py", _STREAM, _FRONT),
+    "draw/chain_file.py": _CHAIN,
+    "draw/columns.py": (
+        *(_ARRAYS, _STREAM, _FRONT),
+        *("-k", "(column or kind or dtype or ids or one_id or lengths or callers_line) and not equals_scalar"),
+    ),
+    "draw/entropy.py": (_BRIDGES, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
+    "draw/key.py": ("src/relaxdp/draw/key.py", "tests/unit/test_key.py"),
+    "draw/path.py": (_STREAM, "tests/exact/test_path.py", "-k", "not other_words"),
+    "draw/path_arrays.py": (
+        f"{_ARRAYS}::test_a_position_that_equals_the_threshold",
+        f"{_ARRAYS}::test_words_that_lie_on_a_boundary",
+    ),
+    "draw/private_file.py": ("tests/unit/test_key.py", *_CHAIN),
+    "draw/repeats.py": (_FRONT, "-k", "ids or repeat"),
+    "draw/stream.py": (_STREAM, "tests/exact/test_bridge_draw.py"),
+    "ledger/account.py": _LEDGER,
+    "ledger/amounts.py": ("src/relaxdp/ledger/amounts.py", *_LEDGER),
+    "ledger/events.py": _LEDGER,
+    "ledger/paths.py": ("src/relaxdp/ledger/paths.py", *_LEDGER),
+    "ledger/rules.py": (*_LEDGER,),
+    "ledger/step.py": ("tests/unit/test_release_last.py",),
+    "ledger/subject.py": ("src/relaxdp/ledger/subject.py", *_LEDGER),
+    "market/deals.py": ("tests/unit/test_market_model.py",),
+    "market/goods.py": (
+        "tests/unit/test_market_goods.py",
+        "tests/unit/test_market_model.py::test_a_mistake_changes_nothing",
+    ),
+    "market/levels.py": (
+        "src/relaxdp/market/levels.py",
+        "tests/exact/test_market.py::test_every_order_is_one_path",
+        "tests/unit/test_market_model.py",
+    ),
+    "market/prices.py": ("src/relaxdp/market/prices.py", "tests/unit/test_market_prices.py"),
+}
