@@ -36,6 +36,7 @@ from relaxdp.errors import (
 from relaxdp.ledger.events import BudgetRaised, BudgetSet, LevelReleased, PathOpened
 from relaxdp.ledger.ledger import Ledger, Request
 from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.rules import Charge, differs
 from relaxdp.ledger.subject import Subject
 
 HOSPITAL = Subject.population("hospital")
@@ -76,6 +77,8 @@ def test_a_path_costs_the_largest_epsilon_read_from_it(ledger: Ledger) -> None:
     second = ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 0.5)
     assert (second.cost, second.previous, second.is_new_path) == (Decimal("0.4"), Decimal("0.1"), False)
     assert spent(ledger) == Decimal("0.5")
+    assert isinstance(first_event := ledger.history()[0], BudgetSet)
+    assert first_event.reason == "the first release"
 
 
 def test_the_same_level_again_is_free_and_recorded(ledger: Ledger) -> None:
@@ -270,6 +273,18 @@ def test_a_table_that_grows_is_declared_when_its_path_is_opened(ledger: Ledger) 
     ledger.verify()
 
 
+def test_rows_that_changed_in_a_growing_table_are_refused_unless_forced(ledger: Ledger) -> None:
+    """Only the caller can tell, by tags that the ledger does not have."""
+    growing = replace(FACTS, growing=True)
+    asked: list[Request] = [(DIAGNOSIS, growing, 1), (AGE, growing, 1)]
+    ledger.charge_all(HOSPITAL, asked, budget=9)
+    for ask in (ledger.quote_all, ledger.charge_all):
+        with pytest.raises(TableChangedError, match="its ids or their truths"):
+            ask(HOSPITAL, asked, changed=[AGE])
+    assert [charge.epoch for charge in ledger.charge_all(HOSPITAL, asked, changed=[AGE], force=True)] == [1, 2]
+    assert differs(ledger.balance(HOSPITAL).paths[0], growing) is None
+
+
 def test_a_fingerprint_that_comes_later_counts_from_then_on(ledger: Ledger) -> None:
     unseen = replace(FACTS, table_fingerprint=None)
     ledger.charge(HOSPITAL, DIAGNOSIS, unseen, 1, budget=2)
@@ -383,6 +398,54 @@ def test_a_quote_says_what_the_charge_does_and_writes_nothing(ledger: Ledger) ->
         quoted = ledger.quote(HOSPITAL, DIAGNOSIS, facts, epsilon, **options)
         assert ledger.history() == before
         assert ledger.charge(HOSPITAL, DIAGNOSIS, facts, epsilon, **options) == quoted
+
+
+# Steps of Algorithm 1, which are drawn afresh
+
+
+def step(ledger: Ledger, identity: PathIdentity, facts: PathFacts, old: Any, epsilon: Any, **options: Any) -> Charge:
+    return ledger.step(HOSPITAL, identity, facts, old, epsilon, reason="the table is lost", **options)
+
+
+def test_a_step_is_charged_once_and_from_the_highest_level(ledger: Ledger) -> None:
+    first = step(ledger, DIAGNOSIS, FACTS, "0.5", 1, budget=2)  # from reports that this ledger does not know
+    assert (first.cost, first.epoch, first.previous, first.is_new_path) == (Decimal(1), 1, None, True)
+    assert (first.spent_before, first.spent_after, first.budget) == (ZERO, Decimal(1), Decimal(2))
+    with pytest.raises(LevelError, match="was released already; a second draw at one level would break the guarantee"):
+        step(ledger, DIAGNOSIS, FACTS, "0.5", 1)
+    with pytest.raises(LevelError, match="must start at the highest level that was released: .* is at 1, and these"):
+        step(ledger, DIAGNOSIS, FACTS, "0.5", "1.5")
+    before = ledger.history()
+    quoted = step(ledger, DIAGNOSIS, FACTS, 1, "1.5", dry=True)
+    assert ledger.history() == before
+    assert step(ledger, DIAGNOSIS, FACTS, 1, "1.5") == quoted
+    assert (quoted.cost, quoted.previous, quoted.is_new_path) == (Decimal("0.5"), Decimal(1), False)
+    with pytest.raises(BudgetExceededError, match="0.5 left of 2, this release needs 0.6"):
+        step(ledger, DIAGNOSIS, FACTS, "1.5", "2.1")
+    assert step(ledger, DIAGNOSIS, FACTS, "1.5", 2).spent_after == 2
+    ledger.verify()
+
+
+def test_a_step_goes_up_and_closes_the_keyed_path(ledger: Ledger) -> None:
+    for epsilon in (1, "0.5"):
+        with pytest.raises(LevelError, match="epsilon may only grow: the last reports are at 1"):
+            step(ledger, DIAGNOSIS, FACTS, 1, epsilon, budget=3)
+    assert ledger.history() == []
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, budget=3)
+    with pytest.raises(LevelError, match="epsilon may only grow"):
+        step(ledger, DIAGNOSIS, FACTS, 1, 1)
+    with pytest.raises(WrongKeyError, match="the key is not what") as found:
+        step(ledger, DIAGNOSIS, replace(FACTS, key_fingerprint="5678"), 1, 2)
+    assert "force" not in found.value.message  # a new path cannot begin with old reports
+    assert found.value.message.endswith("Nothing was released.")
+    charge = step(ledger, DIAGNOSIS, FACTS, 1, 2)
+    assert (charge.cost, charge.epoch, charge.previous, charge.spent_after) == (Decimal(1), 1, Decimal(1), Decimal(2))
+    with pytest.raises(ValuesChangedError, match="the encoding is not what"):
+        ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 3)
+    ledger.charge(HOSPITAL, AGE, replace(FACTS, growing=True), 1)
+    with pytest.raises(PathChangedError, match="is a growing table"):
+        step(ledger, AGE, FACTS, 1, 2)
+    ledger.verify()
 
 
 # Exactness
@@ -547,13 +610,17 @@ def test_names_that_could_be_mistaken_are_refused(name: Any) -> None:
         PathIdentity(name, "a")
     with pytest.raises(PathNameError):
         replace(FACTS, id_type=name)
+    if name is not None:  # nobody has seen the whole table
+        with pytest.raises(PathNameError, match="the table fingerprint of a path"):
+            replace(FACTS, table_fingerprint=name)
     with pytest.raises(SubjectError, match="a population or an object"):
         Subject("people", "x")  # type: ignore[arg-type]
 
 
 def test_names_are_only_text(ledger: Ledger) -> None:
-    for name in ("'; DROP TABLE ledger_event; --", "%", "*", "ä", "日本", "a b"):
+    for name in ("'; DROP TABLE ledger_event; --", "%", "*", "ä", "日本", "a b", "x" * 500):
         subject, identity = Subject.population(name), PathIdentity(name, name)
+        ledger.set_budget(subject, 1, reason=name)
         ledger.charge(subject, identity, FACTS, 1, budget=1)
         assert ledger.balance(subject).paths[0].identity == identity
         assert len(ledger.history(subject)) == 3

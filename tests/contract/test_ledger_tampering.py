@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
@@ -9,6 +10,9 @@ from tests.faults.ledger_work import EVERYONE, FACTS, is_one_sentence, path
 from tests.servers.ledgers import STORES, Place, place_of
 
 from relaxdp.errors import LedgerDamagedError, LedgerVersionError
+from relaxdp.ledger.account import add_up
+from relaxdp.ledger.amounts import from_text
+from relaxdp.ledger.events import BudgetSet, Event, LevelReleased, PathOpened
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.migrate import VERSION_TABLE
 
@@ -71,6 +75,35 @@ def test_events_are_numbered_without_gaps(place: Place) -> None:
             begin_and_fail(ledger)
         ledger.charge(EVERYONE, path("b"), FACTS, "0.25")
     assert [number for (number,) in place.run("SELECT number FROM ledger_event ORDER BY number")] == [1, 2, 3, 4, 5]
+
+
+def test_events_that_cannot_have_happened() -> None:
+    """Whoever adds them up notices: nothing is spent without a budget, beyond it, at another cost, or from no path."""
+    time, identity = datetime(2026, 7, 1, tzinfo=UTC), path("a")
+    budget = BudgetSet(EVERYONE, time, Decimal(1), "by hand")
+    opened = PathOpened(EVERYONE, time, identity, 1, FACTS)
+
+    def level(epsilon: str, cost: str) -> LevelReleased:
+        return LevelReleased(EVERYONE, time, identity, 1, Decimal(epsilon), Decimal(cost), None)
+
+    good: list[Event] = [budget, opened, level("0.5", "0.5"), level("1", "0.5"), level("0.5", "0")]
+    assert add_up(good)[EVERYONE].spent == 1
+    cases: list[tuple[list[Event], str]] = [
+        ([opened], "spent more than the budget"),
+        ([budget, opened, level("1.1", "1.1")], "spent more than the budget"),
+        ([budget, level("1", "1")], "from a path that was never opened"),
+        ([budget, opened, level("0.5", "0.25")], "another cost than it had"),
+        ([budget, opened, level("0.5", "0.5"), level("0.5", "0.5")], "another cost than it had"),
+    ]
+    for wrong, sentence in cases:
+        with pytest.raises(ValueError, match=sentence):
+            add_up(wrong)
+
+
+@pytest.mark.parametrize("text", ["", "NaN", "Infinity", "-1", "1e3", "1_0", "1.", ".5", " 1", "1\n", "١"])
+def test_an_amount_that_no_ledger_wrote(text: str) -> None:
+    with pytest.raises(ValueError, match="not an amount"):
+        from_text(text)
 
 
 def test_a_newer_schema(place: Place) -> None:

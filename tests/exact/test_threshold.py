@@ -242,7 +242,7 @@ def test_a_part_of_epsilon_is_rounded_down_and_must_tell_something(monkeypatch: 
         asked.append(exact)
         return 1
 
-    monkeypatch.setattr("relaxdp.law.threshold._threshold", note)
+    monkeypatch.setitem(shared_threshold.__globals__, "_threshold", note)
     for epsilon, parts in [("1", 3), ("2", 7), ("0." + "7" * 60, 9)]:
         shared_threshold(epsilon, 2, parts=parts)
         assert Fraction(asked[-1]) * parts < Fraction(epsilon) < Fraction(asked[-1]) * parts * (1 + Fraction(1, 10**90))

@@ -222,8 +222,8 @@ def test_words_that_lie_on_a_boundary(values: int, level: int, monkeypatch: pyte
     alone = [report_at(accepted_draws(each.tolist(), values), level, truth=1) for each in prepared]
     places = RNG.permutation(600)
     for chunk, few in [(1 << 16, 1 << 13), (1 << 16, 20), (64, 8)]:
-        monkeypatch.setattr("relaxdp.draw.path_arrays.CHUNK", chunk)
-        monkeypatch.setattr("relaxdp.draw.path_arrays._FEW", few)
+        monkeypatch.setitem(ArrayPath.draw.__globals__, "CHUNK", chunk)
+        monkeypatch.setitem(ArrayPath.draw.__globals__, "_FEW", few)
         path = ArrayPath(bytes(32), values, level)
         path.cipher = Fed(prepared, chunk)  # type: ignore[assignment]
         result = np.zeros(600, np.uint64)

@@ -147,7 +147,7 @@ def test_every_commit_is_synced_and_what_is_deleted_is_overwritten(database: Dat
 
 
 def test_the_client_that_was_quiet_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("relaxdp.service.buckets.MOST_CLIENTS", 2)
+    monkeypatch.setitem(Buckets.take.__globals__, "MOST_CLIENTS", 2)
     buckets = Buckets(rate=1, burst=1)
     assert [buckets.take(client, 0.0) for client in "abac"] == [True, True, False, True]
     assert [buckets.take(client, 0.0) for client in "acb"] == [False, False, True]
