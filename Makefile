@@ -84,7 +84,7 @@ faults: $(VENV)/dev.stamp ## kill and race releases, ledger, collector and marke
 fuzz: $(VENV)/dev.stamp ## ask the collector 10,000 questions that its description allows or forbids (3 minutes)
 	$(BIN)/python -m tests.contract.collector_fuzz
 
-mutants: $(VENV)/dev.stamp ## plant a mistake into every rule, one at a time: a test must notice; writes docs/mutants.md (20 minutes)
+mutants: $(VENV)/dev.stamp ## plant a mistake into every rule, one at a time: a test must notice; writes docs/mutants.md (15 minutes)
 	$(BIN)/python -m tests.mutation.run
 
 vectors: $(VENV)/dev.stamp ## check that the frozen test vectors are what this code makes

@@ -1,4 +1,4 @@
-"""Every mutant of what decides privacy or money is killed by a test, or is named as equivalent (`make mutants`).
+"""Every mutant of what decides privacy is killed by a test, or is named as equivalent (`make mutants`).
 
 Given names of modules, only those are tried, and only their lines of docs/mutants.md change.
 """
@@ -24,7 +24,7 @@ PAGE = ROOT / "docs" / "mutants.md"
 _HEAD = """\
 # Mutants
 
-`make mutants` plants one small mistake at a time into the modules that decide privacy or money without touching the
+`make mutants` plants one small mistake at a time into the modules that decide privacy without touching the
 world: another comparison, another sign, a constant that is one off, a condition that is turned around or left out, a
 statement (above all a refusal) that is missing, a maximum for a minimum, a rounding to the wrong side. Then it runs the
 tests that should notice, until the first one does. It fails if a mutant survives that is not named below, and also if
@@ -32,7 +32,8 @@ one that is named is killed now or exists no more. [Why it is our own tool](deci
 
 A mutant is killed if a test fails, and times out if it takes more than three times as long as all of them do. What only
 tells people something is not mutated: texts, the arguments of what is raised, `__str__` and `__repr__`, annotations,
-decorators. Seconds are of one processor.
+decorators. Seconds are of one processor. All of `law/` and `draw/` is tried, and the rules of `ledger/`; those of
+`market/` are not yet.
 
 | module | mutants | killed | timed out | equivalent | seconds |
 |---|---|---|---|---|---|"""
@@ -159,15 +160,17 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def main(names: Sequence[str]) -> int:
-    """Try the modules named, or all."""
-    equivalents, results = read_equivalents(), []
+    """Try the modules named, or all. The page has only those that are without a problem."""
+    equivalents, problems = read_equivalents(), 0
     with TemporaryDirectory(prefix="mutants-") as folder:
         prepare(Path(folder))
         for module in names or TARGETS:
-            results.append(run_module(module, equivalents))
-            print(results[-1].line(), flush=True)
-    write_page([result for result in results if not result.problems], equivalents)
-    return 1 if any(result.problems for result in results) else 0
+            result = run_module(module, equivalents)
+            print(result.line(), flush=True)
+            problems += len(result.problems)
+            if not result.problems:
+                write_page([result], equivalents)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":
