@@ -48,4 +48,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "ledger/rules.py": (*_LEDGER,),
     "ledger/step.py": _LEDGER,
     "ledger/subject.py": ("src/relaxdp/ledger/subject.py", *_LEDGER),
+    "market/prices.py": (
+        *("src/relaxdp/market/prices.py", "tests/unit/test_market_prices.py"),
+        *("-k", "not every_half and not all_combinations and not pool_tells"),
+    ),
 }

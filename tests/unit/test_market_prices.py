@@ -114,6 +114,7 @@ def test_lines_between_random_points_are_exact() -> None:
         ([("NaN", 5)], "price point 1: epsilon must be finite"),
         ([("one", 5)], "price point 1: epsilon must be a number"),
         ([("1" * 61, 5)], "price point 1: epsilon must have at most"),
+        ([("1", 5), ("0." + 78 * "0" + "1", 6)], "price point 2: epsilon has at most 80 letters"),
         ([(0.1, 5)], "price point 1 is no pair"),
         ([(1, 5)], "price point 1 is no pair"),
         ([(Decimal(1), 5)], "price point 1 is no pair"),
@@ -121,7 +122,7 @@ def test_lines_between_random_points_are_exact() -> None:
         ([("1", 5, 6)], "price point 1 is no pair"),
         (["15"], "price point 1 is no pair"),
         ([("1", 5), None], "price point 2 is no pair"),
-        ([("1", 5.0)], "whole number from 0 to 1000000000000"),
+        ([("1", 5.0)], r"whole number from 0 to 1000000000000\. "),
         ([("1", True)], "whole number"),
         ([("1", "5")], "whole number"),
         ([("1", None)], "whole number"),
@@ -142,6 +143,12 @@ def test_the_limits_of_points_are_within() -> None:
     assert at(prices_of([("1", 0), ("2", MOST_POINT)], None), "2") == MOST_POINT
     thousand = prices_of([(str(number), number) for number in range(1, 1001)], None)
     assert at(thousand, "999.5") == 1000
+    smallest = "0." + 77 * "0" + "1"
+    assert prices_of([(smallest, 5)], None).to_json() == {"points": [[smallest, 5]]}
+
+
+def test_points_may_be_tuples_or_lists() -> None:
+    assert prices_of((("1", 5), ("2", 6)), None) == prices_from_json({"points": [["1", 5], ["2", 6]]})
 
 
 # Formulas.
@@ -177,13 +184,20 @@ def test_the_longest_normal_form_can_be_read_back() -> None:
     text = formula.to_json()["formula"]
     assert 400 < len(text) <= MOST_LETTERS
     assert prices_of(None, text) == formula
+    assert prices_of(None, "1" + " " * (MOST_LETTERS - 1)) == prices_of(None, "1")
+
+
+def test_a_formula_that_lacks_a_power_is_not_written_as_another_one() -> None:
+    lacking = PriceFormula((Fraction(10),), Fraction(100))  # its precision would be written as epsilon
+    with pytest.raises(ValueError, match="shorter|longer"):
+        lacking.to_json()
 
 
 @pytest.mark.parametrize(
     ("formula", "sentence"),
     [
-        ("", "is empty"),
-        ("   ", "is empty"),
+        ("", "^the price formula is empty"),
+        ("   ", "^the price formula is empty"),
         ("1" + " " * MOST_LETTERS, "at most 500 characters"),
         ("+".join(["1"] * 251), "at most 500 characters"),
         ("-1", "term 1 .* minus sign"),
@@ -228,8 +242,8 @@ def test_the_longest_normal_form_can_be_read_back() -> None:
         ("0." + "1" * 16, "term 1 .* more than 15 digits"),
         ("9" * 400, "term 1 .* more than 15 digits"),
         ("999999999999999*epsilon + 1*epsilon", "the sum of those before the same power"),
-        (7, "is empty"),
-        (b"10", "is empty"),
+        (7, "^the price formula is empty"),
+        (b"10", "^the price formula is empty"),
     ],
 )
 def test_formulas_that_are_none(formula: Any, sentence: str) -> None:
@@ -486,8 +500,11 @@ def test_arbitrage_agrees_with_all_combinations_of_purchases(levels: int, gives_
 def test_arbitrage_at_its_edges() -> None:
     assert arbitrage(lambda _: 5, []) is None
     assert arbitrage(lambda _: 5, [Decimal(1), Decimal("1.0")]) is None
+    assert arbitrage(lambda _: 0, [Decimal(1), Decimal(2)]) is None
     with pytest.raises(PriceError, match="zero or more"):
         arbitrage(lambda _: -1, [Decimal(1)])
+    with pytest.raises(PriceError, match="zero or more"):
+        arbitrage({Decimal(1): -1, Decimal(2): 5}.__getitem__, [Decimal(1), Decimal(2)])
     with pytest.raises(PriceError, match="exact decimal"):
         arbitrage(lambda _: 1, [0.5])  # type: ignore[list-item]
 
