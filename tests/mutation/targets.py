@@ -13,6 +13,7 @@ _CHAIN = (
     *("-k", "not draws_by_the_law and not killed_at_random and not that_race"),
 )
 _LEDGER = ("tests/contract/test_ledger.py", "-k", "not postgres")
+_LEVELS = "tests/unit/test_market_levels.py"
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "law/bridge.py": ("src/relaxdp/law/bridge.py", _LAWS),
@@ -48,6 +49,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "ledger/rules.py": (*_LEDGER,),
     "ledger/step.py": _LEDGER,
     "ledger/subject.py": ("src/relaxdp/ledger/subject.py", *_LEDGER),
+    "market/levels.py": ("src/relaxdp/market/levels.py", _LEVELS),
+    "market/grid.py": ("src/relaxdp/market/grid.py", _LEVELS),
+    "market/deals.py": ("tests/unit/test_market_deals.py",),
+    "market/goods.py": (
+        "tests/unit/test_market_goods.py",
+        *("-k", "level_in_memory or a_level_is_written or cannot_be or rows or unfolds or not_there or deliveries"),
+    ),
     "market/prices.py": (
         *("src/relaxdp/market/prices.py", "tests/unit/test_market_prices.py"),
         *("-k", "not every_half and not all_combinations and not pool_tells"),

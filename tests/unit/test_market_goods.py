@@ -10,28 +10,42 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from tests.servers.markets import MARKET_KEY, VALUES, Here, Refused, altered, column_of, described, here, release_file
+from tests.servers.markets import (
+    MARKET_KEY,
+    SELLER_KEY,
+    VALUES,
+    Here,
+    Refused,
+    altered,
+    column_of,
+    described,
+    here,
+    release_file,
+)
 from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.draw.bridge import keyed_bridge
 from relaxdp.draw.stream import PathName
-from relaxdp.errors import DeliveryError
+from relaxdp.errors import DeliveryError, DescriptionError
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.threshold import ONE
+from relaxdp.ledger.step import stepped
+from relaxdp.market import goods as goods_module
 from relaxdp.market.delivery_file import read_delivery
 from relaxdp.market.files import parts_of
-from relaxdp.market.goods import draw_level, read_level, write_level
+from relaxdp.market.goods import Goods, check_fits, draw_level, read_level, write_level
 from relaxdp.market.listings import find, levels_of
-from relaxdp.table.formats import Input
+from relaxdp.table.formats import Input, Output
 
 NUMBERS = list(range(3, 43))
 TEXTS = [f"patient-{number:03}" for number in range(40)]
@@ -257,6 +271,52 @@ def test_a_draw_is_a_pure_function(tmp_path: Path) -> None:
     assert read_level(tmp_path / "0.parquet").reports.to_pylist() == drawn[0].reports.to_pylist()
 
 
+@pytest.mark.parametrize("kind", ["categorical of 3", "unary-optimised", "local-hash"])
+def test_a_level_in_memory_is_the_scalar_bridge(tmp_path: Path, kind: str) -> None:
+    """Between two others, and below the lowest, without a market around it."""
+    mechanism, ids = KINDS[kind]
+    encoding = mechanism.encoding
+    lower, upper = (
+        read_delivery(release_file(tmp_path, epsilon, mechanism=mechanism, ids=ids, truths=truths_of(mechanism, 40)))
+        for epsilon in ("0.5", "2")
+    )
+    name = encoding.path_name(f"one/{SELLER_KEY.fingerprint}/survey-2026", "diagnosis")
+    above, below = ((goods.described.threshold, goods.reports.to_pylist()) for goods in (upper, lower))
+    for epsilon, low, out in (("1", lower, below), ("0.3", None, None)):
+        threshold = encoding.threshold(as_epsilon(epsilon))
+        drawn = draw_level(MARKET_KEY, "one", as_epsilon(epsilon), threshold, lower=low, upper=upper)
+        wanted = bridged(mechanism, name, threshold, out, above, ids)
+        assert [symbols_of(mechanism, report) for report in drawn.reports.to_pylist()] == wanted
+        assert drawn.described == replace(upper.described, epsilon=as_epsilon(epsilon), threshold=threshold)
+        assert (drawn.id_column, drawn.ids, drawn.level) == ("id", upper.ids, Fraction(threshold, ONE))
+
+
+@pytest.mark.parametrize("size", [7, 20, 39, 40, 41])
+def test_a_level_is_written_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Whatever the pieces: every row once, in order."""
+    monkeypatch.setattr(goods_module, "BATCH_ROWS", size)
+    goods, path = read_delivery(release_file(tmp_path, "1")), tmp_path / "written.parquet"
+    write_level(goods, path)
+    found = read_level(path)
+    assert (found.ids.to_pylist(), found.reports.to_pylist()) == (goods.ids.to_pylist(), goods.reports.to_pylist())
+    assert (found.id_column, found.described) == ("id", replace(goods.described, retention=goods.level))
+
+
+def test_a_level_that_cannot_be_written_leaves_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs: list[Output] = []
+
+    def watched(*arguments: Any) -> Output:
+        outputs.append(Output(*arguments))
+        return outputs[-1]
+
+    monkeypatch.setattr(goods_module, "Output", watched)
+    goods = read_delivery(release_file(tmp_path, "1"))
+    with pytest.raises(ValueError, match="not all the same length"):
+        write_level(replace(goods, reports=goods.reports[:-1]), tmp_path / "level.parquet")
+    with pytest.raises(ValueError, match="closed file"):
+        outputs[0].descriptor()
+
+
 def estimate(*files: Path) -> Any:
     shown = CliRunner().invoke(app, ["estimate", *map(str, files), "--json"])
     assert shown.exit_code == 0, shown.output
@@ -377,6 +437,138 @@ def test_a_file_that_lies_about_its_rows(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Input, "batches", nothing)
     with pytest.raises(DeliveryError, match="not as many rows"):
         read_delivery(path)
+
+
+class Claimed:
+    """A table that says how many rows it has, in pieces that say how many bytes their ids and reports have."""
+
+    def __init__(self, rows_said: int | None, *pieces: tuple[int, int], names: Sequence[str] = ("id", "x")) -> None:
+        self.rows, self.schema, self.left = rows_said, SimpleNamespace(names=list(names)), list(pieces)
+        self.damage: Exception | None = None
+        """What comes after the last piece."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        while self.left:
+            sizes = dict(zip(columns, self.left.pop(0), strict=True))
+            yield SimpleNamespace(column=lambda name, sizes=sizes: Piece(sizes[name]))
+        if self.damage is not None:
+            raise self.damage
+
+
+class Piece:
+    """One row of a column."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+
+    def __len__(self) -> int:
+        return 1
+
+
+def unread(table: Claimed, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The sentence with which a table is refused."""
+    monkeypatch.setattr(goods_module, "plain", lambda piece: piece)
+    with pytest.raises(DeliveryError) as refused:
+        goods_module.read_columns(cast("Input", table), "id", "x")
+    return refused.value.message
+
+
+@pytest.mark.parametrize("rows_said", [None, 0, -1, 50_000_001])
+def test_tables_of_too_few_or_too_many_rows(monkeypatch: pytest.MonkeyPatch, rows_said: int | None) -> None:
+    assert "between 1 and 50,000,000 rows" in unread(Claimed(rows_said), monkeypatch)
+
+
+@pytest.mark.parametrize("rows_said", [1, 50_000_000])
+def test_as_many_rows_as_the_market_takes(monkeypatch: pytest.MonkeyPatch, rows_said: int) -> None:
+    assert "not as many rows" in unread(Claimed(rows_said), monkeypatch)
+
+
+def test_what_unfolds_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both columns of all pieces count together, up to two gibibytes."""
+    half = 1 << 29
+    full = Claimed(9, (half, half), (half, half), (0, 0))
+    assert "not as many rows" in unread(full, monkeypatch)
+    for last in ((1, 0), (0, 1)):
+        more = Claimed(9, (half, half), (half, half), last, (0, 0), (0, 0))
+        assert "larger than the market takes" in unread(more, monkeypatch)
+        assert len(more.left) == 2
+
+
+@pytest.mark.parametrize("damage", [pa.ArrowInvalid("odd"), DescriptionError("odd")], ids=repr)
+def test_rows_that_are_damaged(monkeypatch: pytest.MonkeyPatch, damage: Exception) -> None:
+    """What was read until then may be as many rows as there should be."""
+    table = Claimed(1, (8, 8))
+    table.damage = damage
+    assert "damaged, or no Parquet file" in unread(table, monkeypatch)
+
+
+@pytest.mark.parametrize("names", [["id"], ["x"], ["id", "x", "x"], ["id", "id", "x"]])
+def test_columns_that_are_not_there_once(monkeypatch: pytest.MonkeyPatch, names: list[str]) -> None:
+    assert "other columns than it has" in unread(Claimed(1, names=names), monkeypatch)
+
+
+def other(goods: Goods, **changes: Any) -> Goods:
+    return replace(goods, described=replace(goods.described, **changes))
+
+
+def misfit(new: Goods, first: Goods) -> str:
+    """The sentence with which a delivery is refused, whichever of the two came first."""
+    sentences = set()
+    for one, two in ((new, first), (first, new)):
+        with pytest.raises(DeliveryError) as refused:
+            check_fits(one, two)
+        sentences.add(refused.value.message)
+    (sentence,) = sentences
+    return sentence
+
+
+def test_deliveries_that_are_not_of_one_path(tmp_path: Path) -> None:
+    """Each thing that makes a path, alone, is enough."""
+    first = read_delivery(release_file(tmp_path, "1"))
+    check_fits(read_delivery(release_file(tmp_path, "2")), first)
+    for field in ("release", "attribute", "key_fingerprint"):
+        assert "another release, attribute or key" in misfit(other(first, **{field: "other"}), first)
+    assert "other values" in misfit(other(first, values=("flu", "covid", "cold")), first)
+    one, two = (other(first, encoding=f"unary-{kind}") for kind in ("optimised", "symmetric"))
+    assert "in another encoding" in misfit(one, two)
+    renamed = other(first, encoding=stepped("categorical"))
+    assert "in another encoding" in misfit(renamed, first)
+    assert "other ids" in misfit(other(first, id_type="text"), first)
+    assert "other ids" in misfit(replace(first, id_column="who"), first)
+    assert "other ids" in misfit(replace(first, ids=pa.array([0, *first.ids.to_pylist()[1:]])), first)
+
+
+def test_deliveries_in_encodings_that_are_not_known(tmp_path: Path) -> None:
+    goods = read_delivery(release_file(tmp_path, "1"))
+    with pytest.raises(DeliveryError, match=r"cannot be sold here: .* Nothing was delivered."):
+        goods_module.encoding_of(other(goods, encoding="morse").described)
+
+
+def test_deliveries_of_functions(tmp_path: Path) -> None:
+    """None is the identity."""
+    numbers = rx.Numeric(0, 120)
+    first = read_delivery(release_file(tmp_path, "1", mechanism=numbers, truths=truths_of(numbers, 40)))
+    squares, identity, none = (other(first, function=name) for name in ("square", "identity", None))
+    check_fits(identity, none)
+    check_fits(none, identity)
+    check_fits(squares, squares)
+    for each in (identity, none):
+        assert "another function" in misfit(squares, each)
+
+
+@pytest.mark.parametrize("place", [0, 6, 7, 39])
+def test_deliveries_with_other_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int) -> None:
+    """One object with another public word is enough, wherever it is."""
+    monkeypatch.setattr(goods_module, "CHUNK", 7)
+    mechanism, ids = KINDS["local-hash"]
+    first, new = (
+        read_delivery(release_file(tmp_path, epsilon, mechanism=mechanism, ids=ids, truths=truths_of(mechanism, 40)))
+        for epsilon in ("1", "2")
+    )
+    check_fits(new, first)
+    reports = new.reports.to_pylist()
+    reports[place] = bytes([reports[place][0] ^ 1]) + reports[place][1:]
+    assert "other seeds" in misfit(replace(new, reports=pa.array(reports, new.reports.type)), first)
 
 
 NO_NAME = [None, 5, 1.5, True, ["a"], {"a": 1}, "a\0b", "\ud800", "x" * 1001]

@@ -1,0 +1,146 @@
+"""Deals: what is on sale at which price, and why a deal cannot be made. Each bound from both sides."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+
+import pytest
+
+import relaxdp as rx
+from relaxdp.errors import (
+    CreditsError,
+    ListingStateError,
+    NotAuthorisedError,
+    NotOwnedError,
+    OwnedAlreadyError,
+    PriceChangedError,
+    UnknownLevelError,
+)
+from relaxdp.law.threshold import ONE
+from relaxdp.market.accounts import Account
+from relaxdp.market.deals import Deal, Offer, check, level_of, release_offer
+from relaxdp.market.listings import Listing
+from relaxdp.market.prices import prices_of
+from relaxdp.market.purchases import Purchase
+from relaxdp.table.description import ColumnDescription
+
+VALUES = ("flu", "covid", "none")
+THREE = rx.Categorical(VALUES).encoding
+THRESHOLD = {level: THREE.threshold(Decimal(level)) for level in ("0.5", "1", "2")}
+DESCRIBED = ColumnDescription("survey", "diagnosis", "categorical", Decimal(1), THRESHOLD["1"], "int", "00", VALUES)
+PRICES = prices_of(None, "100*epsilon + 1000*precision")
+LISTING = Listing(
+    number=1, id="one", kind="release", seller=1, title="Diagnoses", state="open", budget=None, id_column="id",
+    objects=2000, terms=(json.dumps(PRICES.to_json()), '["0.5", "1", "2"]', json.dumps(DESCRIBED.to_json())),
+)  # fmt: skip
+BUYER = Account(2, "institute", "buyer", 100)
+OFFER = Offer(LISTING, Decimal(1), THRESHOLD["1"], 100, 2000)
+
+
+def owned(level: str) -> Purchase:
+    return Purchase(
+        number=7, listing=1, buyer=2, epsilon=Decimal(level), threshold=THRESHOLD[level], price=40, paid=40,
+        objects=2000, digest="", state="owned", previous=None, issued="", signature="", place=0, history="",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("state", ["draft", "closed"])
+def test_only_an_open_listing_sells(state: str) -> None:
+    with pytest.raises(ListingStateError, match=f"is {state} and sells nothing now. Nothing was sold."):
+        level_of(replace(LISTING, state=state), Decimal(1), Decimal(2))
+
+
+def test_a_pool_without_members_sells_nothing() -> None:
+    with pytest.raises(NotAuthorisedError, match="nobody has joined this pool yet. Nothing was sold."):
+        level_of(replace(LISTING, kind="pool"), Decimal(1), None)
+
+
+@pytest.mark.parametrize("asked", ["0.5", "1", "1.00000000000000000000001"])
+def test_what_was_authorised_is_on_sale(asked: str) -> None:
+    """Another name of the level that was delivered is no more than that."""
+    level = "0.5" if asked == "0.5" else "1"
+    assert level_of(LISTING, Decimal(asked), Decimal(1)) == (Decimal(level), THRESHOLD[level])
+
+
+@pytest.mark.parametrize("asked", ["2", "1.0000000001"])
+def test_more_than_was_authorised_is_not_on_sale(asked: str) -> None:
+    """Nor is what lies next to it, where the refusal must not be that there is no such level."""
+    with pytest.raises(NotAuthorisedError, match="which is 1. Nothing was sold.") as refused:
+        level_of(LISTING, Decimal(asked), Decimal(1))
+    assert refused.value.fields == {"epsilon": asked, "authorised": "1"}
+
+
+def test_what_tells_nothing_is_no_level_of_what_was_authorised() -> None:
+    """It has no threshold that could be compared."""
+    for asked in ("1e-30", "0.7"):
+        with pytest.raises(UnknownLevelError, match="Nothing was sold."):
+            level_of(LISTING, Decimal(asked), Decimal(1))
+
+
+@pytest.mark.parametrize("level", ["0.5", "1"])
+def test_the_offer_of_a_release(level: str) -> None:
+    """All of its objects, at the price of the precision that is realised, rounded up."""
+    offer = release_offer(LISTING, Decimal(level), Decimal(1))
+    exact = 100 * Fraction(level) + 1000 * Fraction(THRESHOLD[level], ONE) ** 2
+    assert offer == Offer(LISTING, Decimal(level), THRESHOLD[level], ceil(exact), 2000, each=0)
+    assert offer.half_width == LISTING.half_width(Decimal(level), 2000)
+
+
+def test_a_deal_that_can_be_made() -> None:
+    """Up to the last credit that the buyer has, or is ready to pay."""
+    check(Deal(OFFER, 100, None), BUYER, upgrade=False, most=None)
+    check(Deal(OFFER, 100, None), BUYER, upgrade=False, most=100)
+    check(Deal(OFFER, 60, owned("0.5")), BUYER, upgrade=True, most=60)
+    check(Deal(OFFER, 0, None), replace(BUYER, balance=0), upgrade=False, most=0)
+
+
+def test_too_few_credits() -> None:
+    for most in (None, 101, 200):
+        with pytest.raises(CreditsError, match="Nothing was sold.") as refused:
+            check(Deal(OFFER, 101, None), BUYER, upgrade=False, most=most)
+        assert refused.value.fields == {"balance": 100, "due": 101}
+
+
+def test_more_than_the_buyer_is_ready_to_pay() -> None:
+    for due, most in ((100, 99), (101, 100), (1, 0)):
+        with pytest.raises(PriceChangedError, match="Nothing was sold.") as refused:
+            check(Deal(OFFER, due, None), BUYER, upgrade=False, most=most)
+        assert refused.value.fields == {"due": due, "most": most}
+
+
+def test_an_upgrade_of_nothing() -> None:
+    with pytest.raises(NotOwnedError, match="nothing to upgrade: buy it. Nothing was sold."):
+        check(Deal(OFFER, 100, None), BUYER, upgrade=True, most=None)
+
+
+@pytest.mark.parametrize("upgrade", [False, True])
+def test_what_is_owned_is_no_deal(upgrade: bool) -> None:
+    """Whoever asks again for what is owned is not refused, whatever else is wrong."""
+    deal = Deal(OFFER, 101, owned("1"))
+    assert deal.is_owned
+    check(deal, BUYER, upgrade=upgrade, most=0)
+
+
+@pytest.mark.parametrize("upgrade", [False, True])
+def test_less_than_what_is_owned(upgrade: bool) -> None:
+    deal = Deal(OFFER, 0, owned("2"))
+    assert not deal.is_owned
+    with pytest.raises(
+        OwnedAlreadyError, match=r"at epsilon 2 .*, which tells more than 1. Nothing was sold."
+    ) as found:
+        check(deal, BUYER, upgrade=upgrade, most=None)
+    assert found.value.fields == {"owned": "2"}
+
+
+def test_more_than_what_is_owned_is_an_upgrade() -> None:
+    """Nobody pays the difference who did not ask to."""
+    deal = Deal(OFFER, 60, owned("0.5"))
+    assert not deal.is_owned
+    with pytest.raises(OwnedAlreadyError, match="costs the difference, 60 credits. Nothing was sold.") as refused:
+        check(deal, BUYER, upgrade=False, most=None)
+    assert refused.value.fields == {"owned": "0.5", "due": 60}
+    assert not Deal(OFFER, 60, None).is_owned
