@@ -12,7 +12,7 @@ from tests.servers.ledgers import STORES, Place, place_of
 from relaxdp.errors import LedgerDamagedError, LedgerVersionError
 from relaxdp.ledger.account import add_up
 from relaxdp.ledger.amounts import from_text
-from relaxdp.ledger.events import BudgetSet, Event, LevelReleased, PathOpened
+from relaxdp.ledger.events import BegunAnew, BudgetSet, Event, LevelReleased, PathOpened
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.migrate import VERSION_TABLE
 
@@ -88,6 +88,7 @@ def test_events_that_cannot_have_happened() -> None:
 
     good: list[Event] = [budget, opened, level("0.5", "0.5"), level("1", "0.5"), level("0.5", "0")]
     assert add_up(good)[EVERYONE].spent == 1
+    assert add_up([*good, BegunAnew(EVERYONE, time, "f", "a new hospital")]) == add_up(good)
     cases: list[tuple[list[Event], str]] = [
         ([opened], "spent more than the budget"),
         ([budget, opened, level("1.1", "1.1")], "spent more than the budget"),

@@ -147,7 +147,7 @@ def test_columns_are_taken_as_they_are_or_made_into_what_can_be_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    "column", ["ab", b"ab", {1, 2}, {1: 2}, iter([1, 2]), np.zeros((2, 2)), np.array(1), pd.DataFrame({"a": [1]})]
+    "column", ["ab", b"ab", {1, 2}, {1: 2}, list, iter([1, 2]), np.zeros((2, 2)), np.array(1), pd.DataFrame({"a": [1]})]
 )
 def test_what_is_no_column(column: Any) -> None:
     with pytest.raises(ColumnError, match="of one dimension"):

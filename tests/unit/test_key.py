@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from relaxdp import Categorical, Key, release
+from relaxdp.draw.key import is_key_text
 from relaxdp.draw.private_file import read_private
 from relaxdp.errors import KeyFileError, RelaxdpError
 
@@ -175,3 +176,18 @@ def test_every_door_says_that_it_needs_a_key_and_shows_only_what_kind_of_thing_i
         assert found.value.__cause__ is found.value.__context__ is None
         assert found.value.fields == {}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_key_file_looks_like() -> None:
+    """Of any version: a list of values that only begins like one is none."""
+    for text in ("relaxdp key 1\n", "\ufeff \r\nrelaxdp key 2\n", "relaxdp key "):
+        assert is_key_text(text)
+    for text in ("", "red\ngreen\n", "r", "relaxdp key", "a relaxdp key 1"):
+        assert not is_key_text(text)
+
+
+def test_a_file_may_be_called_like_a_key(tmp_path: Path) -> None:
+    place = tmp_path / ("ab" * 32)
+    Key.from_bytes(SECRET).save(tmp_path / "key")
+    (tmp_path / "key").rename(place)
+    assert Key.load(place).fingerprint == Key.from_bytes(SECRET).fingerprint

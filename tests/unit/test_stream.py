@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
 from itertools import islice, product
@@ -18,7 +19,7 @@ import pytest
 
 from relaxdp import Categorical, Key
 from relaxdp.draw.blocks import CHUNK, RowCipher
-from relaxdp.draw.canonical import canonical, length_prefixed
+from relaxdp.draw.canonical import canonical, is_missing, length_prefixed
 from relaxdp.draw.path import Draw, accept, accepted_draws, report_at
 from relaxdp.draw.stream import PathName, Purpose, block, bridge_key, path_key, tail, words
 from relaxdp.errors import PathNameError
@@ -296,3 +297,15 @@ def test_the_truth_is_part_of_the_stream_and_a_mutant_without_it_is_caught() -> 
     check_truth_is_bound(lambda truth: next(words(derived, canonical(7), index=truth)))
     with pytest.raises(AssertionError):
         check_truth_is_bound(lambda truth: next(words(derived, canonical(7))))
+
+
+def test_what_is_missing() -> None:
+    missing = (None, float("nan"), np.float32("nan"), np.float16("nan"), Decimal("nan"), Decimal("snan"))
+    assert all(is_missing(value) for value in missing)
+    assert not any(is_missing(value) for value in (0, 0.0, np.float32(0), Decimal(0), "", "nan", b"", False, object()))
+
+
+def test_half_a_letter_names_no_path() -> None:
+    for names in (("\ud800", "a"), ("r", "\ud800")):
+        with pytest.raises(PathNameError, match="half of a letter"):
+            PathName(*names, "categorical", 3, b"p")
