@@ -458,7 +458,14 @@ def test_public_values_of_lists_and_structs(place: Path, column: list[Any]) -> N
     )
 
 
-@pytest.mark.parametrize("problem", [RuntimeError("Query interrupted"), duckdb.InterruptException("Interrupted!")])
+@pytest.mark.parametrize(
+    "problem",
+    [
+        RuntimeError("Query interrupted"),
+        duckdb.InterruptException("Interrupted!"),
+        OSError("INTERRUPT Error: Interrupted!"),
+    ],
+)
 def test_what_duckdb_raises_when_somebody_stops_it(problem: Exception) -> None:
     with pytest.raises(KeyboardInterrupt), interruptible():
         raise problem

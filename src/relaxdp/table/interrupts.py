@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_INTERRUPTS = [(RuntimeError, "Query interrupted"), (OSError, "INTERRUPT Error: Interrupted!")]
+
 
 def is_interrupt(problem: Exception) -> bool:
-    """Tell whether DuckDB raised this because somebody pressed Ctrl-C while it worked."""
-    return type(problem).__name__ == "InterruptException" or (
-        type(problem) is RuntimeError and str(problem) == "Query interrupted"
-    )
+    """Tell whether DuckDB raised this because somebody pressed Ctrl-C while it worked: itself, or through Arrow."""
+    return type(problem).__name__ == "InterruptException" or (type(problem), str(problem)) in _INTERRUPTS
 
 
 @contextmanager
