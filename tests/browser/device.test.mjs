@@ -14,6 +14,8 @@ const { Amount, Client, Device, MemoryStorage, RelaxdpError, threshold } =
 
 const { Book } = await import("../../src/relaxdp/web/book.js");
 
+const LONG = process.env.RELAXDP_LONG === "1"; // make test-long
+
 const refusal =
   (code, sentence = /\.$/) =>
   (error) => {
@@ -145,7 +147,7 @@ class SlowStorage extends MemoryStorage {
 
 test("tabs that do everything at the same time: one device, one report a level, within the limit", async () => {
   let fullest = 0;
-  for (let seed = 1; seed <= 20; seed += 1) {
+  for (let seed = 1; seed <= (LONG ? 20 : 4); seed += 1) {
     const storage = new SlowStorage(generator(seed));
     const server = new FakeServer();
     const addresses = ["a", "b", "c"].map((id) => server.open(id, { levels: ["0.5", "0.7", "1.1"] }));
@@ -298,7 +300,7 @@ test("a hostile server: the limit holds and no level gets two reports", async ()
   const pick = (list) => list[Math.floor(chance() * list.length)];
   const junk = [null, true, 0, -1, 1.5, "", "x", [], {}, "9".repeat(80), { epsilon: "1" }];
   const events = new Map();
-  for (let round = 0; round < 150; round += 1) {
+  for (let round = 0; round < (LONG ? 150 : 40); round += 1) {
     const [server, storage] = [new FakeServer(), new MemoryStorage()];
     const addresses = ["a", "b"].map((id) =>
       server.open(id, { levels: ["0.1", "0.5", "1", "7"], largest_epsilon: "80" }),

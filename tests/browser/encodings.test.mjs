@@ -15,6 +15,7 @@ const { md5 } = await import("../../src/relaxdp/web/encodings/md5.js");
 const { roundsUp } = await import("../../src/relaxdp/web/encodings/numeric.js");
 const { readValue, writeValue } = await import("../../src/relaxdp/web/typed.js");
 
+const LONG = process.env.RELAXDP_LONG === "1"; // make test-long
 const ONE = 2n ** 64n;
 const KEY = Uint8Array.from({ length: 32 }, (_, i) => i);
 const WHERE = { key: KEY, release: "r", attribute: "a", object: { type: "text", value: "o" } };
@@ -63,6 +64,7 @@ test("every case of bloom-numeric-1.json", async () => {
   const cases = await vectors("bloom-numeric-1.json");
   assert.equal(cases.length, 80);
   for (const [index, { key, encoding, object, levels, truth, ...rest }] of cases.entries()) {
+    if (!LONG && index % 3 > 0) continue; // Chromium tries all of them each time
     const where = { key: unhex(key), release: rest.release, attribute: rest.attribute, object: typed(object) };
     const bloom = encoding === "bloom";
     const made = bloom ? new Bloom(rest) : new Numeric(Number(rest.low), Number(rest.high));

@@ -87,6 +87,7 @@ def test_a_campaign_is_created_with_the_keyboard_alone(operator: New, server: Ru
     assert made["target"]["half_width"] == 0.01
 
 
+@pytest.mark.long
 def test_what_to_expect_is_not_of_what_stood_there_before(operator: New, server: Running) -> None:
     page = operator().page
     page.goto(f"{server.base}/#new")
@@ -208,6 +209,7 @@ def test_the_most_frequent_of_many_have_intervals_that_hold_for_all(operator: Ne
     expect(page.locator(".answer caption")).to_contain_text("95 % intervals, each for its answer alone.")
 
 
+@pytest.mark.long
 def test_from_question_to_answer(operator: New, server: Running, browser: Browser) -> None:
     """A person answers among many devices, the operator relaxes, the person's page follows, the interval narrows."""
     name = commute(server)
@@ -250,6 +252,7 @@ def test_a_stream_that_breaks_off_comes_back(operator: New, server: Running) -> 
     expect(someone.page.locator(".live")).to_have_text("live")
 
 
+@pytest.mark.long
 def test_a_question_with_a_script_is_text(operator: New, server: Running) -> None:
     nasty = "<script>document.title='no'</script><img src=x onerror=\"document.title='no'\">"
     values = [nasty, "</textarea><svg onload=alert(1)>"]

@@ -21,6 +21,8 @@ ENCODINGS: dict[str, tuple[dict[str, Any], str]] = {
     "local-hash": ({"name": "local-hash", "values": [f"v{n}" for n in range(30)], "options": {"buckets": 4}}, "v7"),
     "numeric": (SLEEP, "7.25"),
 }
+SHORT = ("local-hash", "numeric")
+"""Plain values are what all other tests join with."""
 
 
 def test_join_raise_and_change_the_price(trader: New, market: Market) -> None:
@@ -72,7 +74,9 @@ def test_join_raise_and_change_the_price(trader: New, market: Market) -> None:
     expect(ann.card).to_contain_text("guesses right at most 93 times in 100, instead of 50")
 
 
-@pytest.mark.parametrize("name", sorted(ENCODINGS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in SHORT else pytest.mark.long) for each in sorted(ENCODINGS)]
+)
 def test_the_report_is_that_of_the_command_line(trader: New, market: Market, name: str) -> None:
     encoding, value = ENCODINGS[name]
     ann = Member(trader(), open_pool(market, encoding), market.account("seller")).arrive()
@@ -102,6 +106,7 @@ def test_what_is_left_out_is_said_at_its_field(trader: New, market: Market) -> N
     assert ann.posts == []
 
 
+@pytest.mark.long
 def test_only_levels_of_the_pool_are_offered(trader: New, market: Market) -> None:
     ann = Member(trader(), open_pool(market, prices=POINTS), market.account("seller")).arrive()
     expect(ann.card).to_contain_text("A sale brings 2 credits at ε 0.5, 8 credits at ε 2 for one report")
@@ -129,6 +134,7 @@ def test_what_was_refused_has_left_all_the_same(trader: New, market: Market) -> 
     assert ben.bodies == ben.expected("yes", ("2", 0), ("1", 0))
 
 
+@pytest.mark.long
 def test_with_the_keyboard_alone(trader: New, market: Market) -> None:
     """From the list to a higher limit, without a mouse."""
     pool = open_pool(market)
@@ -174,6 +180,7 @@ def test_with_the_keyboard_alone(trader: New, market: Market) -> None:
     assert ann.bodies == ann.expected("yes", ("0.5", 2), ("1", 2))
 
 
+@pytest.mark.long
 def test_sales_and_listings_lead_there(trader: New, market: Market) -> None:
     pool = open_pool(market)
     ann = Member(trader(), pool, market.account("seller")).arrive()
@@ -195,6 +202,7 @@ def test_sales_and_listings_lead_there(trader: New, market: Market) -> None:
     expect(visitor.page.get_by_label("Your own report", exact=True)).to_have_count(0)
 
 
+@pytest.mark.long
 def test_a_closed_pool_takes_nobody(trader: New, market: Market) -> None:
     pool = open_pool(market)
     ann = Member(trader(), pool, market.account("seller")).arrive()
@@ -213,6 +221,7 @@ def test_a_closed_pool_takes_nobody(trader: New, market: Market) -> None:
     expect(ann.card.get_by_role("button")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_costs_of_several_pools_add_up(trader: New, market: Market) -> None:
     first, second = open_pool(market), open_pool(market)
     ann = Member(trader(), first, market.account("seller")).arrive()
@@ -228,7 +237,8 @@ def test_costs_of_several_pools_add_up(trader: New, market: Market) -> None:
     expect(again.card.locator(".cost")).to_contain_text("That is close to saying your answer openly.")
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), pytest.param(1280, "light", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_readable_by_all(trader: New, market: Market, scheme: str, width: int) -> None:
     values = ["no", "yes, at least once in a week, and in most weeks of the year more than that", "now and then"]
     pool = open_pool(market, {"name": "unary-optimised", "values": values}, FORMULA)

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from playwright.sync_api import Browser, Route, expect
 from tests.browser.market_people import ROWS, VALUES, Market, New, Trader
 from tests.browser.survey_person import overflow, violations
 from tests.patience import PATIENCE
-from tests.servers.collectors import running
+from tests.servers.collectors import STORES, running
 
 from relaxdp.estimate.planning import half_width
 
@@ -52,6 +51,7 @@ def test_everybody_may_look(trader: New, market: Market) -> None:
     assert page.get_by_role("img").locator("circle.dot").count() == 2  # the chosen level on both curves
 
 
+@pytest.mark.long
 def test_only_levels_on_sale_are_offered(trader: New, market: Market) -> None:
     listed = market.listing()
     prices = {"points": [["0.1", 10], ["1", 100], ["1.5", 100], ["3", 300]]}
@@ -211,6 +211,7 @@ def _check_receipt(someone: Trader, folder: Path) -> None:
         expect(page.locator(".receipt .notice.good")).to_have_count(1 if file == "receipt.json" else 0)
 
 
+@pytest.mark.long
 def test_too_few_credits(trader: New, market: Market) -> None:
     """The page says so before it asks; where the credits go meanwhile, the service's own sentence stands there."""
     name, other = market.listing().name, market.listing().name
@@ -262,6 +263,7 @@ def test_a_page_that_was_left_does_not_come_back(trader: New, market: Market) ->
     assert waiting
 
 
+@pytest.mark.long
 def test_a_title_with_a_script_is_text(trader: New, market: Market) -> None:
     nasty = "<script>document.title='no'</script><img src=x onerror=\"document.title='no'\">"
     values = ["gas", "electricity", "wood", "</p><svg onload=alert(1)>"]
@@ -314,13 +316,14 @@ def test_readable_by_all(trader: New, market: Market, scheme: str, width: int) -
             look({"sales": "Loss against buyers", "sell": "Name in addresses", "accounts": "The books balance"}[place])
 
 
-def test_an_empty_market_and_a_closed_one(browser: Browser, tmp_path: Path, postgres_url: Callable[[], str]) -> None:
+@pytest.mark.parametrize("store", STORES)
+def test_an_empty_market_and_a_closed_one(
+    browser: Browser, tmp_path: Path, store: str, request: pytest.FixtureRequest
+) -> None:
     """Without a key for the market the service collects, and the page says why it sells nothing."""
-    for url, said in (
-        (f"sqlite:///{tmp_path / 'new.db'}", "Nothing is on sale yet"), (postgres_url(), "market"),
-    ):  # fmt: skip
-        with running(url, tmp_path / said[:3]) as started:
-            someone = Trader(browser, Market(started, tmp_path))
-            shown = someone.page.get_by_role("alert" if url.startswith("postgres") else "main")
-            expect(shown).to_contain_text(said)
-            someone.leave()
+    role, said = {"sqlite": ("main", "Nothing is on sale yet"), "postgres": ("alert", "market")}[store]
+    url = f"sqlite:///{tmp_path / 'new.db'}" if store == "sqlite" else request.getfixturevalue("postgres_url")()
+    with running(url, tmp_path / "server") as started:
+        someone = Trader(browser, Market(started, tmp_path))
+        expect(someone.page.get_by_role(role)).to_contain_text(said)
+        someone.leave()

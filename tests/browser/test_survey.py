@@ -31,11 +31,14 @@ def reports_of_path(person: Person, truth: str) -> list[str]:
 def test_a_person_answers_and_the_page_follows_the_campaign(service: Collector, person: MakePerson) -> None:
     """From the limit to the last step, without a hand being lifted after the answer."""
     someone = person()
+    someone.page.clock.install()  # the page looks every 20 seconds by its own clock, and nobody else need wait for it
+    someone.page.reload()
     someone.view("limit")
     assert "eat" not in someone.page.locator("main").inner_text(), "the question is not seen before the limit"
     someone.answer("fruit", step=2)
     assert service.devices(someone.campaign) == [1, 0, 0]
     service.act(someone.campaign, "relax")
+    someone.page.clock.fast_forward(20_000)
     someone.received(2)
     assert service.devices(someone.campaign) == [0, 1, 0]
     someone.now("When the survey opens its next step")
@@ -108,6 +111,7 @@ def test_the_limit_is_kept(service: Collector, person: MakePerson) -> None:
     assert someone.kept()["consent"] == "0.5"
 
 
+@pytest.mark.long
 def test_the_limit_stays_below_an_open_level(service: Collector, person: MakePerson) -> None:
     """Whoever comes late reports at the highest step that the limit allows."""
     campaign = service.create()
@@ -118,6 +122,7 @@ def test_the_limit_stays_below_an_open_level(service: Collector, person: MakePer
     assert [body["level"]["epsilon"] for body in someone.reports] == ["1"]
 
 
+@pytest.mark.long
 def test_limits_of_several_surveys_add_up(service: Collector, person: MakePerson) -> None:
     someone = person()
     someone.answer(step=1)
@@ -129,6 +134,7 @@ def test_limits_of_several_surveys_add_up(service: Collector, person: MakePerson
     assert someone.kept()["consent"] == "2"
 
 
+@pytest.mark.long
 def test_reload(service: Collector, person: MakePerson) -> None:
     someone = person()
     someone.limit(2)
@@ -194,6 +200,7 @@ def test_second_tab(service: Collector, person: MakePerson) -> None:
     first, second = someone.page, someone.open()
     for page in (first, second):
         expect(page.locator("#limit")).to_be_visible()
+    first.bring_to_front()  # a browser takes its time for pages that nobody looks at
     someone.answer(step=2)
     expect(second.locator(".badge.sent")).to_have_count(1)
     service.act(someone.campaign, "relax")
@@ -209,6 +216,7 @@ def test_second_tab(service: Collector, person: MakePerson) -> None:
     someone.received(3)
 
 
+@pytest.mark.long
 def test_two_tabs_two_answers(person: MakePerson) -> None:
     """The first answer counts, and the other tab says so by showing it."""
     someone = person()
@@ -227,7 +235,7 @@ def test_two_tabs_two_answers(person: MakePerson) -> None:
     assert someone.kept()["answer"] in ("fruit", "none")
 
 
-@pytest.mark.parametrize("reloaded", [False, True])
+@pytest.mark.parametrize("reloaded", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_cleared_storage(service: Collector, person: MakePerson, reloaded: bool) -> None:
     """A clear message, and no second path unless the person insists."""
     someone = person()
@@ -250,6 +258,7 @@ def test_cleared_storage(service: Collector, person: MakePerson, reloaded: bool)
     assert first["device"] != second["device"]
 
 
+@pytest.mark.long
 def test_a_browser_that_was_wiped_asks_first(person: MakePerson) -> None:
     """Nothing tells it from a new one: so every person is asked, before anything is kept or sent."""
     someone = person()
@@ -284,6 +293,7 @@ def test_withdraw(service: Collector, person: MakePerson) -> None:
     someone.now("You have withdrawn")
 
 
+@pytest.mark.long
 def test_withdraw_while_offline(service: Collector, person: MakePerson) -> None:
     someone = person()
     someone.answer()
