@@ -104,7 +104,7 @@ def local(place: Path) -> Any:
     return table_of(place / "local.parquet")
 
 
-@pytest.mark.parametrize("partitions", [1, 5, *[pytest.param(each, marks=pytest.mark.long) for each in (2, 50)]])
+@pytest.mark.parametrize("partitions", [5, *[pytest.param(each, marks=pytest.mark.long) for each in (1, 2, 50)]])
 def test_the_same_rows_at_any_number_of_partitions(spark: Any, place: Path, local: Any, partitions: int) -> None:
     outcome = released(spark, request_of(place, "out"), partitions=partitions)
     assert outcome.rows == ROWS

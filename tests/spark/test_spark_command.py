@@ -7,12 +7,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 from tests.conftest import require
 from tests.patience import PATIENCE, until
+from typer.testing import CliRunner
+
+from relaxdp import Key
+from relaxdp.cli.main import app
 
 ROWS = 1_000
 
@@ -22,7 +27,7 @@ def place(tmp_path: Path) -> Path:
     require("java")
     table = pa.table({"id": range(ROWS), "answer": [["no", "yes"][row % 2] for row in range(ROWS)]})
     pa_parquet.write_table(table, tmp_path / "in.parquet")
-    assert command(tmp_path, "keygen", "key")[0] == 0
+    Key.generate().save(tmp_path / "key")
     return tmp_path
 
 
@@ -44,6 +49,27 @@ def command(place: Path, *words: str, **environment: str) -> tuple[int, str, str
     return done.returncode, done.stdout, done.stderr
 
 
+def is_released(place: Path, output: str) -> None:
+    assert output.splitlines() == [
+        "released 'answer' of 1,000 rows at epsilon 1 to out (a new path)",
+        "cost 1; spent 1 of the budget 3, 2 left",
+    ]
+    names = ["in.parquet", "key", "key.ledger", "key.ledger.begun", "out"]
+    assert [file.name for file in sorted(place.iterdir())] == names
+    assert [file.name for file in sorted((place / "out").iterdir())] == [f"part-0000{n}.parquet" for n in range(3)]
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
+def test_a_release(spark: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the session that runs already: Java takes longer to start than all else."""
+    monkeypatch.chdir(place)
+    words = [str(place / word) if word == "in.parquet" else word for word in arguments("--partitions", "3")]
+    done = CliRunner().invoke(app, words)  # Java's own working folder is another one
+    assert (done.exit_code, done.stderr) == (0, "")
+    is_released(place, done.stdout)
+
+
+@pytest.mark.long
 def test_a_release_and_a_kill(place: Path) -> None:
     """A killed driver leaves an unfinished folder and no charge; the next run sweeps it and releases."""
     killed = subprocess.Popen(
@@ -59,13 +85,7 @@ def test_a_release_and_a_kill(place: Path) -> None:
     assert list(place.glob(".out.*-unfinished"))
     status, output, errors = command(place, *arguments("--master", "local[2,4]", "--partitions", "3"))
     assert (status, errors) == (0, "")
-    assert output.splitlines() == [
-        "released 'answer' of 1,000 rows at epsilon 1 to out (a new path)",
-        "cost 1; spent 1 of the budget 3, 2 left",
-    ]
-    names = ["in.parquet", "key", "key.ledger", "key.ledger.begun", "out"]
-    assert [file.name for file in sorted(place.iterdir())] == names
-    assert [file.name for file in sorted((place / "out").iterdir())] == [f"part-0000{n}.parquet" for n in range(3)]
+    is_released(place, output)
 
 
 @pytest.mark.parametrize(
