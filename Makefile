@@ -7,6 +7,8 @@ export PIP_ROOT_USER_ACTION := ignore
 # No numerical library may take both cores behind our back: tests run in parallel already.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+# Tests start hundreds of processes: without compiled modules each of them would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo tour test test-long check format bench bench-table bench-collector bench-market scale coverage consistent audit faults fuzz mutants vectors reproduce reproduce-seeds lock clean
 help: ## show these targets

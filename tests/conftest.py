@@ -7,10 +7,12 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+import typer.testing
 
 if TYPE_CHECKING:
     from tests.servers.postgres import Server
@@ -39,6 +41,14 @@ def state(states: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = states / secrets.token_hex(8)
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_are_made_once() -> Iterator[None]:
+    """A call in a test would make all commands anew, from their annotations, which takes longer than most of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
+        yield
 
 
 def require(program: str) -> str:
