@@ -363,6 +363,7 @@ def test_a_campaign_relaxes_and_stops_by_itself(server: Running) -> None:
     assert send(server, made, report(made, "yes", 2)) == ["campaign_closed"]
 
 
+@pytest.mark.long
 def test_dates_open_relax_and_close(server: Running) -> None:
     now = datetime.now(UTC)
     soon, later, end = ((now + timedelta(seconds=seconds)).isoformat() for seconds in (2, 4, 6))

@@ -164,6 +164,7 @@ def test_a_hundred_thousand_devices_over_five_levels(tmp_path: Path) -> None:
     assert wrong > 2 * far
 
 
+@pytest.mark.long
 def test_a_simulation_that_cannot_get_there(service: Running, operator: Operator) -> None:
     simulation = Simulation(200, (as_epsilon(1), as_epsilon(2)), 0.001, batch=100)
     outcome = simulate(simulation, operator, Client(), lambda _: None)

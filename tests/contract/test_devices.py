@@ -37,6 +37,12 @@ def server() -> Iterator[FakeCollector]:
         yield collector
 
 
+LONG_IN_BROWSERS = pytest.mark.parametrize(
+    "client", ["python", pytest.param("browser", marks=pytest.mark.long)], indirect=True
+)
+"""For tests with very many cases: the browser's own tests have a server that says anything."""
+
+
 @pytest.fixture(params=sorted(CLIENTS))
 def client(request: pytest.FixtureRequest) -> DeviceClient:
     made: DeviceClient = CLIENTS[request.param]()
@@ -287,6 +293,7 @@ def test_a_threshold_that_tells_too_much(opened: DeviceClient, server: FakeColle
         ({"levels": [{"epsilon": "0.5", "threshold": "6"}, {"epsilon": "1", "threshold": "5"}]}, "level_error"),
     ],
 )  # fmt: skip
+@LONG_IN_BROWSERS
 def test_a_campaign_that_changed(opened: DeviceClient, server: FakeCollector, changes: Any, code: str) -> None:
     address = server.open()
     answered(opened, address)
@@ -453,6 +460,7 @@ def test_no_redirect_is_followed(opened: DeviceClient, server: FakeCollector, st
         "https:///v1/campaigns/a", "https://[::1/v1/campaigns/a", "https://h/%2e/v1/campaigns/a",
     ],
 )  # fmt: skip
+@LONG_IN_BROWSERS
 def test_addresses_that_are_none(opened: DeviceClient, address: str) -> None:
     assert opened.do({"do": "join", "campaign": address})["error"] == "address_error"
 

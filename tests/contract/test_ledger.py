@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.servers.ledgers import STORES, place_of
+from tests.servers.ledgers import LONG_STORES, STORES, place_of
 
 from relaxdp.errors import (
     BudgetError,
@@ -49,6 +49,7 @@ ZERO = Decimal(0)
 NOON = datetime(2026, 7, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
 Opener = Callable[..., Ledger]
+LONG_ON_POSTGRES = pytest.mark.parametrize("opener", LONG_STORES, indirect=True)
 
 
 @pytest.fixture(params=STORES)
@@ -188,12 +189,14 @@ def test_a_budget_may_only_be_raised(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("budget", [0, -1, "nan", "inf", float("inf"), True, "much", None, 1 << 300])
+@LONG_ON_POSTGRES
 def test_no_unlimited_budget(ledger: Ledger, budget: Any) -> None:
     with pytest.raises(BudgetError, match="a budget must"):
         ledger.set_budget(HOSPITAL, budget, reason="by hand")
 
 
 @pytest.mark.parametrize("reason", ["", " ", "two\nlines", None, "x" * 501, "\ud800"])
+@LONG_ON_POSTGRES
 def test_a_reason_is_needed(ledger: Ledger, reason: Any) -> None:
     with pytest.raises(BudgetError, match="the reason must be one line"):
         ledger.set_budget(HOSPITAL, 1, reason=reason)
@@ -215,6 +218,7 @@ def test_a_reason_is_needed(ledger: Ledger, reason: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("epsilon", ["0.25", "0.5", "1"])
+@LONG_ON_POSTGRES
 def test_what_differs_is_refused(
     ledger: Ledger, change: dict[str, Any], error: type[PathChangedError], sentence: str, epsilon: str
 ) -> None:
@@ -351,6 +355,7 @@ def test_a_column_that_may_not_be_released_is_named_before_the_budget(ledger: Le
         ("unary-optimised", r"the list of values \(or their order\) is not what .*: give the same --values"),
     ],
 )
+@LONG_ON_POSTGRES
 def test_other_parameters_are_named_in_words(ledger: Ledger, encoding: str, sentence: str) -> None:
     facts = replace(FACTS, encoding=encoding)
     ledger.charge(HOSPITAL, DIAGNOSIS, facts, 1, budget=2)
@@ -483,6 +488,7 @@ def test_the_callers_decimal_context_changes_nothing(ledger: Ledger) -> None:
     assert (str(balance.spent), str(balance.left)) == ("2.46906", "0.00007")
 
 
+@LONG_ON_POSTGRES
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_history_adds_up(ledger: Ledger, data: st.DataObject) -> None:
@@ -509,6 +515,7 @@ def test_any_history_adds_up(ledger: Ledger, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, "nan", "x", None, True])
+@LONG_ON_POSTGRES
 def test_an_epsilon_that_is_none_is_refused(ledger: Ledger, epsilon: Any) -> None:
     with pytest.raises(EpsilonError):
         ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, epsilon, budget=1)

@@ -97,7 +97,14 @@ class Served(NamedTuple):
         until(lambda: Patient.looks > seen + 1 or not self.connections())
 
 
-@pytest.fixture(scope="module", params=["asyncio", "uvloop", "asyncio with TLS", "uvloop with TLS"])
+LOOPS = [
+    "asyncio",
+    "uvloop with TLS",
+    *(pytest.param(each, marks=pytest.mark.long) for each in ("uvloop", "asyncio with TLS")),
+]
+
+
+@pytest.fixture(scope="module", params=LOOPS)
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     loop, _, tls = request.param.partition(" with ")
     options: dict[str, Any] = {}

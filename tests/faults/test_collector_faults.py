@@ -76,8 +76,9 @@ def test_stopped_under_load(url: str, tmp_path: Path) -> None:
         assert "Traceback" not in server.log.read_text("utf-8")
 
 
-def test_several_workers_start_together_and_share_one_duty(url: str, tmp_path: Path) -> None:
-    with running(url, tmp_path, "--workers", "3", "--no-request-log") as server:
+@pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.long)])
+def test_several_workers_start_together_and_share_one_duty(url: str, tmp_path: Path, workers: int) -> None:
+    with running(url, tmp_path, "--workers", str(workers), "--no-request-log") as server:
         campaign = server.create()
         server.ask("POST", f"/v1/campaigns/{campaign['id']}/relax", operator=True)
         load = Load(server, campaign)

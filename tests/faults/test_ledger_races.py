@@ -28,7 +28,7 @@ from tests.faults.ledger_work import (
     spend_forever,
 )
 from tests.patience import PATIENCE, until
-from tests.servers.ledgers import STORES, Place, SqlitePlace, place_of
+from tests.servers.ledgers import LONG_STORES, STORES, Place, SqlitePlace, place_of
 
 from relaxdp.errors import LedgerAccessError, LedgerLockedError
 from relaxdp.ledger.ledger import Ledger
@@ -39,7 +39,7 @@ def place(request: pytest.FixtureRequest) -> Place:
     return place_of(request.param, request)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
 def test_processes_that_spend_the_last_of_a_budget(place: Place, tmp_path: Path, method: str) -> None:
     """16 processes (or 4 that share nothing at all) create one ledger and want 6.4 (or 1.6) of 2.05 at once."""
     context: Any = multiprocessing.get_context(method)
@@ -78,6 +78,7 @@ def test_a_ledger_that_is_open_when_a_process_forks(place: Place) -> None:
     ledger.verify()
 
 
+@pytest.mark.parametrize("place", LONG_STORES, indirect=True)
 def test_16_processes_begin_a_new_ledger_at_once(request: pytest.FixtureRequest, place: Place) -> None:
     for _ in range(3):
         start, results = FORK.Event(), FORK.Queue()
@@ -153,6 +154,7 @@ def kill_at_random_instants(place: Place, log: Path, kills: int, *, seed: int, w
     return len(log.read_text().splitlines()), silent
 
 
+@pytest.mark.parametrize("place", LONG_STORES, indirect=True)
 @pytest.mark.parametrize("kills", sizes(10, 40))
 def test_killed_at_random_instants(place: Place, tmp_path: Path, kills: int) -> None:
     """Two writers, killed together; `make faults` runs the campaign of 500."""

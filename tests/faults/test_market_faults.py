@@ -24,7 +24,7 @@ from tests.faults.market_scene import OTHER, THERE, Scene, buy, new_scene, refun
 from tests.faults.market_work import Task
 from tests.faults.market_world import OWN_CREDITS, POOL, SLOTS, open_account, open_accounts
 from tests.patience import until
-from tests.servers.ledgers import STORES
+from tests.servers.ledgers import LONG_STORES
 
 KILLS = int(os.environ.get("RELAXDP_FAULTS", "12"))
 KILLED = -signal.SIGKILL
@@ -37,7 +37,7 @@ def zygote() -> Iterator[Zygote]:
     one.close()
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=LONG_STORES)
 def scene(request: pytest.FixtureRequest, tmp_path: Path, zygote: Zygote) -> Iterator[Scene]:
     with new_scene(request.param, request, tmp_path, zygote) as made:
         yield made

@@ -7,6 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 from tests.mutation.mutants import mutants_of
 from tests.mutation.run import EQUIVALENTS, Result, read_equivalents, write_page
 from tests.mutation.targets import TARGETS
@@ -75,6 +76,7 @@ def test_what_the_import_computes_is_told_from_what_functions_do() -> None:
         assert changed is None or [old.co_name for old in changed] == ["rule"]
 
 
+@pytest.mark.long
 def test_a_mutant_is_killed_or_survives_or_never_ends(tmp_path: Path) -> None:
     """On one of our rules, with a test of one side of it only, in a process in which nothing is imported yet."""
     work = f"""

@@ -14,6 +14,8 @@ from psycopg.conninfo import conninfo_to_dict
 from tests.patience import until
 
 STORES = ["sqlite", "postgres"]
+LONG_STORES = ["sqlite", pytest.param("postgres", marks=pytest.mark.long)]
+"""For tests that take long on PostgreSQL, or try what is decided before a store is asked."""
 
 
 class Place(Protocol):
