@@ -153,7 +153,7 @@ MUTANTS: list[tuple[type[Market], int, int, int]] = [
 ]
 
 
-@pytest.mark.parametrize("values", [2, 3])
+@pytest.mark.parametrize("values", [2, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("market", "all_orders", "wrong", "exceeded"), MUTANTS)
 def test_mutants_are_caught(market: type[Market], all_orders: int, wrong: int, exceeded: int, values: int) -> None:
     """Only together are these reports wrong: nearly all of these mistakes leave every single one as it should be."""

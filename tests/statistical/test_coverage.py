@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.statistical.interval_coverage import (
     SMALL,
     WIDEST,
+    Grid,
     all_points,
     draw_counts,
     page,
@@ -18,12 +21,15 @@ from relaxdp.estimate import frequency, tails
 from relaxdp.estimate.frequency import Frequency
 
 
-def test_small_grid() -> None:
-    points = list(all_points(SMALL))
-    assert len(points) > 200
+@pytest.mark.parametrize(
+    ("grid", "least"), [(replace(SMALL, objects=(50,)), 100), pytest.param(SMALL, 200, marks=pytest.mark.long)]
+)
+def test_small_grid(grid: Grid, least: int) -> None:
+    points = list(all_points(grid))
+    assert len(points) > least
     assert [f"{point.coverage:.4f} {point.kind}: {point.where}" for point in points if not point.holds] == []
     assert max(point.width for point in points if point.width is not None) <= WIDEST
-    assert "| one value, about the objects |" in page(points, SMALL)
+    assert "| one value, about the objects |" in page(points, grid)
 
 
 def test_values_that_are_shown_because_they_are_the_largest() -> None:

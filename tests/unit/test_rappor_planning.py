@@ -30,6 +30,7 @@ def test_planned_errors_are_what_the_decoder_finds(shape: BloomShape, candidates
     assert abs(planned / found - 1) < 0.1
 
 
+@pytest.mark.long
 def test_the_promised_share_is_found_nine_times_in_ten() -> None:
     """200 runs of one word at the smallest share beside others: found in 90 %, within four standard errors."""
     shape, devices, candidates = BloomShape(128, 1, 32), 5_000, 30

@@ -133,7 +133,7 @@ def test_bad_input() -> None:
     assert crossed == "a two-way table is of categorical columns; 'answer' is encoded as 'unary-optimised'."
 
 
-@pytest.mark.parametrize("encoding", ["unary-optimised", "local-hash"])
+@pytest.mark.parametrize("encoding", ["unary-optimised", pytest.param("local-hash", marks=pytest.mark.long)])
 def test_levels_in_files_of_several_formats(encoding: str) -> None:
     """Every object counts once, at its highest level, whatever its files are; nothing is taken from a lower one."""
     words = ["--encoding", encoding, "--planned-epsilon", "1", "--keep", "ward", "--no-ledger", "--release", "in"]

@@ -20,6 +20,9 @@ VALUES = ["café", "naïve \u20ac", "\U0001f600"]
 LOST = "the output cannot be written: No space left on device. Only the words are lost; what was done stays done.\n"
 
 
+ENCODINGS = ["ascii", *(pytest.param(each, marks=pytest.mark.long) for each in ("latin-1", "utf-8"))]
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("streams")
@@ -44,7 +47,7 @@ def run(place: Path, *words: str | bytes, encoding: str = "utf-8", **more: Any) 
     return subprocess.run([sys.executable, "-m", "relaxdp", *words], cwd=place, env=environment, check=False, **options)
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+@pytest.mark.parametrize("encoding", ENCODINGS)
 def test_every_encoding_takes_every_value(place: Path, encoding: str) -> None:
     told = run(place, "estimate", "out.parquet", encoding=encoding)
     assert (told.returncode, told.stderr) == (0, b"")
@@ -66,7 +69,7 @@ def _fits(letter: str, encoding: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+@pytest.mark.parametrize("encoding", ENCODINGS)
 def test_json_is_the_same_in_every_encoding(place: Path, encoding: str) -> None:
     told = run(place, "estimate", "out.parquet", "--json", encoding=encoding)
     assert (told.returncode, told.stderr) == (0, b"")
@@ -105,11 +108,11 @@ FULL = Path("/dev/full")
     "words",
     [
         ("--version",),
-        ("--help",),
-        ("budget", "show", "--ledger", "ledger.db"),
-        ("estimate", "out.parquet", "--json"),
+        pytest.param(("--help",), marks=pytest.mark.long),
+        pytest.param(("budget", "show", "--ledger", "ledger.db"), marks=pytest.mark.long),
+        pytest.param(("estimate", "out.parquet", "--json"), marks=pytest.mark.long),
         ("estimate", "many.parquet", "--json"),  # more than a buffer holds
-        ("estimate", "many.parquet"),
+        pytest.param(("estimate", "many.parquet"), marks=pytest.mark.long),
     ],
 )
 def test_an_output_that_cannot_be_written(place: Path, words: tuple[str, ...]) -> None:
