@@ -35,7 +35,7 @@ tour: $(VENV)/demo.stamp ## start the service, let 5,000 simulated devices answe
 	@$(BIN)/relaxdp tour
 
 PYTEST = $(BIN)/pytest -n 2 --dist worksteal --durations=25
-test: $(VENV)/dev.stamp ## run the tests (two processes, 10 minutes)
+test: $(VENV)/dev.stamp ## run the tests (two processes, 6 minutes)
 	$(PYTEST) -m "not long"
 
 test-long: $(VENV)/dev.stamp ## run the long versions of tests: all combinations, more kills, more samples

@@ -143,6 +143,7 @@ def test_killed_while_a_report_is_on_its_way(pages: Pages, tmp_path: Path) -> No
     assert len({key[1] for key in pages.collector.stored}) == 1
 
 
+@pytest.mark.long
 def test_cleared_storage_is_said(pages: Pages, tmp_path: Path) -> None:
     pages.collector.open()
     with browser(tmp_path, pages.address("cleared", "snacks")):

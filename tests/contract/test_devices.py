@@ -317,6 +317,7 @@ def test_the_first_answer_is_kept(opened: DeviceClient, server: FakeCollector) -
 
 
 @pytest.mark.parametrize("name", sorted(ENCODINGS))
+@LONG_IN_BROWSERS
 def test_an_answer_that_is_none(opened: DeviceClient, server: FakeCollector, name: str) -> None:
     address = server.open("c", ENCODINGS[name][0])
     assert "error" not in opened.do({"do": "join", "campaign": address})

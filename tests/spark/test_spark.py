@@ -303,8 +303,9 @@ def test_the_front_door_takes_spark_frames(spark: Any, place: Path) -> None:
         zip(*tables[1].to_pydict().values(), strict=True)
     )
     for one, two in ((frames[0], tables[0]), (frames, tables)):
-        assert np.array_equal(rx.estimate(one).value, rx.estimate(two).value)
-        assert np.array_equal(rx.estimate(one).interval(), rx.estimate(two).interval())
+        found, wanted = rx.estimate(one), rx.estimate(two)
+        assert np.array_equal(found.value, wanted.value)
+        assert np.array_equal(found.interval(), wanted.interval())
         groups, expected = rx.estimate(one, by="ward"), rx.estimate(two, by="ward")
         assert groups.keys() == expected.keys()
         assert all(np.array_equal(groups[ward].value, expected[ward].value) for ward in groups)
