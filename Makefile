@@ -10,7 +10,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Tests start hundreds of processes: without compiled modules each of them would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo tour test test-long check format bench bench-table bench-collector bench-market scale coverage consistent audit faults fuzz mutants vectors reproduce reproduce-seeds lock clean
+.PHONY: help demo tour test test-long check format bench bench-table bench-collector bench-market scale coverage consistent audit faults fuzz mutants house vectors reproduce reproduce-seeds lock clean
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -88,6 +88,9 @@ fuzz: $(VENV)/dev.stamp ## ask the collector 10,000 questions that its descripti
 
 mutants: $(VENV)/dev.stamp ## plant a mistake into every rule, one at a time: a test must notice; writes docs/mutants.md (15 minutes)
 	$(BIN)/python -m tests.mutation.run
+
+house: $(VENV)/dev.stamp ## measure the shape of the code: files, imports, and what one release walks through; writes docs/house.md
+	$(BIN)/python -m benchmarks.house
 
 vectors: $(VENV)/dev.stamp ## check that the frozen test vectors are what this code makes
 	$(BIN)/python -m tests.vectors.make --check
