@@ -38,7 +38,7 @@ from relaxdp.ledger.subject import Subject
 from relaxdp.service.app import build_application
 from relaxdp.service.prepare import prepare
 from relaxdp.service.settings import Settings
-from relaxdp.table.charging import Account
+from relaxdp.table.payer import Payer
 from relaxdp.table.release import release_table
 from relaxdp.table.request import ColumnRequest, TableRequest
 
@@ -106,7 +106,7 @@ def release_by_function(folder: Path) -> Iterator[Deed]:
         release_table(TableRequest(source=source, target=folder / f"{name}.parquet", **options), account)
 
     with Ledger.open(folder / "ledger") as ledger:
-        account = Account(ledger, Subject.population("everybody"), budget=Decimal(9))
+        account = Payer(ledger, Subject.population("everybody"), budget=Decimal(9))
         yield deed
 
 

@@ -36,8 +36,16 @@ class RelaxdpError(Exception):
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
 
 
+class OtherEncodingError(RelaxdpError, TypeError):
+    """Levels, or reports, of two encodings were put together."""
+
+
 class EpsilonError(RelaxdpError, ValueError):
     """An epsilon is not a positive, finite, exactly written number, or cannot be realised."""
+
+
+class LevelMismatchError(RelaxdpError, ValueError):
+    """An epsilon and a threshold that do not belong together: the threshold tells more than the epsilon allows."""
 
 
 class LevelError(RelaxdpError, ValueError):
@@ -189,6 +197,10 @@ class WrongKeyError(PathChangedError):
 
 class ValuesChangedError(PathChangedError):
     """The encoding, the declared values or their order are not those that the path was opened with."""
+
+
+class SamplerChangedError(PathChangedError):
+    """The path went on with Algorithm 1, whose reports cannot be drawn again: the keyed path is closed."""
 
 
 class IdTypeError(PathChangedError):

@@ -17,6 +17,7 @@ from relaxdp.draw.columns import as_column
 from relaxdp.draw.entropy import Entropy, SystemEntropy
 from relaxdp.draw.key import Key, as_key
 from relaxdp.draw.repeats import refuse_repeats
+from relaxdp.draw.stream import PathId
 from relaxdp.encode.bridges import FreshPermanent
 from relaxdp.encode.categorical import CategoricalEncoding
 from relaxdp.encode.containers import like, like_packed
@@ -35,6 +36,7 @@ from relaxdp.estimate.mean import Mean
 from relaxdp.estimate.result import Result
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.level import Level
 from relaxdp.law.threshold import ONE, retention
 
 
@@ -44,18 +46,33 @@ class Mechanism:
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
 
-    def path(self, truth: Any, *, key: Key, object_id: object, release: str, attribute: str) -> Path:
-        """Return the path of one object: its report at any level, in any order, always the same."""
-        return Path(self.encoding, truth, key=as_key(key), object_id=object_id, release=release, attribute=attribute)
+    def path(self, truth: Any, *, key: Key, object_id: object, release: str, attribute: str, epoch: int = 1) -> Path:
+        """Return the path of one object: its report at any level, in any order, always the same.
 
-    def release(self, values: Any, object_ids: Any, *, key: Key, epsilon: Epsilon, release: str, attribute: str) -> Any:
+        An epoch above 1 is a path that was forced, as the ledger counts them.
+        """
+        path = PathId(release, attribute, epoch)
+        return Path(self.encoding, truth, key=as_key(key), object_id=object_id, path=path)
+
+    def release(
+        self,
+        values: Any,
+        object_ids: Any,
+        *,
+        key: Key,
+        epsilon: Epsilon,
+        release: str,
+        attribute: str,
+        epoch: int = 1,
+    ) -> Any:
         """Return the reports of many objects at one level, as the kind of column that `values` is.
 
         Lists, NumPy arrays, pyarrow arrays, pandas and polars series; packed reports of a NumPy array are a matrix of
         bytes. The same call again gives the same reports; a call with a larger epsilon relaxes them. Nothing is
         remembered here: budgets are kept by a ledger.
         """
-        where: Any = {"key": as_key(key), "epsilon": as_epsilon(epsilon), "release": release, "attribute": attribute}
+        path = PathId(release, attribute, epoch)
+        where: Any = {"key": as_key(key), "level": self.encoding.level(epsilon), "path": path}
         if self.encoding.symbols == 1 and self.encoding.joint == "exclusive":
             codes = release_codes(self.encoding, values, object_ids, **where)
             released = like(values, self.encoding.labels, codes[:, 0])
@@ -250,8 +267,8 @@ cannot be taken back.
 
     def relax(self, *, epsilon: Epsilon) -> Any:
         """Return the report at this level: a new one if the level is higher than the last, the last one if equal."""
-        exact = as_epsilon(epsilon)
-        level = self._encoding.threshold(exact)
+        level = self._encoding.level(epsilon)
+        exact = level.epsilon
         with self._store.locked():
             link = self._kept() or self._first()
             last = as_epsilon(link.epsilon, zero=True)
@@ -263,7 +280,7 @@ cannot be taken back.
                     epsilon=epsilon_text(exact),
                 )
             if exact > last:
-                link = self._step(link, level, epsilon_text(exact))
+                link = self._step(link, level)
                 self._store.write(link)
                 self._seen = link
         seeds = None if link.seed is None else np.array([int(link.seed)], dtype=np.uint64)
@@ -275,19 +292,19 @@ cannot be taken back.
         link = self._store.read()
         return link.epsilon if link else None
 
-    def _step(self, link: Link, level: int, epsilon: str) -> Link:
+    def _step(self, link: Link, level: Level) -> Link:
         # The old level is the stored report's own threshold, never a caller's claim.
-        old, new = retention(int(link.threshold)), retention(level)
+        old, new = retention(int(link.threshold)), level.retention
         if len(link.symbols) == 1:
             step = fresh_step(
                 self._encoding.alphabet, old, new, truth=link.symbols[0], last=link.report[0], entropy=self._entropy
             )
-            return replace(link, epsilon=epsilon, threshold=str(level), report=(step,))
+            return replace(link, epsilon=str(level), threshold=str(level.threshold), report=(step,))
         truths, last = np.array([link.symbols, link.report], dtype=code_dtype(self._encoding.alphabet))
         report = fresh_bridges(
             self._encoding.alphabet, old, new, TRUTH, lower_reports=last, upper_reports=truths, entropy=self._entropy
         )
-        return replace(link, epsilon=epsilon, threshold=str(level), report=tuple(report.tolist()))
+        return replace(link, epsilon=str(level), threshold=str(level.threshold), report=tuple(report.tolist()))
 
     def _first(self) -> Link:
         """Return the state before the first report: noise at level 0, whatever it shows."""
@@ -334,7 +351,7 @@ cannot be taken back.
             and all(isinstance(code, int) and 0 <= code < self._encoding.alphabet for code in codes)
             and isinstance(link.epsilon, str)
             and _is_seed(link.seed) == self._encoding.seeded
-            and link.threshold == str(self._encoding.threshold(as_epsilon(link.epsilon)))
+            and link.threshold == str(self._encoding.level(link.epsilon).threshold)
         )
 
     def _truth_text(self) -> str:

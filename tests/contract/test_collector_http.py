@@ -25,6 +25,8 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
+from relaxdp.draw.stream import PathId
+from relaxdp.encode.bloom import BloomEncoding
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.bloom_release import release_bloom
 from relaxdp.estimate.rappor_classic import Responses
@@ -273,7 +275,7 @@ def test_words_are_found_by_rappor(server: Running, tmp_path: Path) -> None:
     ids = [device() for _ in truths]
     shape = BloomShape(**options)
     reports = release_bloom(
-        shape, truths, ids, key=KEY, epsilon=as_epsilon("4"), release=made["id"], attribute="answer"
+        shape, truths, ids, key=KEY, level=BloomEncoding(shape).level("4"), path=PathId(made["id"], "answer")
     )
     sent = [
         {

@@ -15,6 +15,7 @@ from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_col
 
 from relaxdp import Key
 from relaxdp.collector.device_offer import encoding_of
+from relaxdp.draw.stream import PathId
 from relaxdp.encode.bloom import BloomEncoding
 from relaxdp.encode.path import Path as KeyedPath
 from relaxdp.encode.protocol import Encoding
@@ -105,7 +106,7 @@ def test_reports_are_those_of_the_keyed_path(opened: DeviceClient, server: FakeC
     encoding: Encoding = encoding_of(description)
     if isinstance(encoding, BloomEncoding):
         encoding = BloomEncoding(encoding.shape, sents[0]["cohort"])
-    path = KeyedPath(encoding, value, key=key, object_id=secrets["device"], release="c", attribute="answer")
+    path = KeyedPath(encoding, value, key=key, object_id=secrets["device"], path=PathId("c", "answer"))
     for sent in sents:
         got = b64decode(sent["report"]) if encoding.report_width else sent["report"]
         assert got == path.at(sent["epsilon"])

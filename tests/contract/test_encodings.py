@@ -16,6 +16,7 @@ import pytest
 import relaxdp as rx
 from relaxdp.draw.bridge import keyed_bridge
 from relaxdp.draw.entropy import SystemEntropy
+from relaxdp.draw.stream import PathId
 from relaxdp.encode import registry
 from relaxdp.encode.bridges import FreshPermanent, fresh_column, keyed_column, truth_column
 from relaxdp.encode.release import release_codes, release_reports
@@ -35,7 +36,8 @@ MECHANISMS: dict[str, Mechanism] = {
 ELSEWHERE = {"bloom", "test-bits", "hadamard"}
 """Encodings that have a suite of their own."""
 KEY = rx.Key.from_bytes(bytes(range(32)))
-WHERE: Any = {"key": KEY, "release": "r", "attribute": "a"}
+WHERE: Any = {"key": KEY, "path": PathId("r", "a")}
+NAMED: Any = {"key": KEY, "release": "r", "attribute": "a"}
 ROWS = 300
 
 
@@ -62,45 +64,45 @@ def test_path_arrays_and_pieces_are_one(mechanism: Mechanism) -> None:
     encoding, values = mechanism.encoding, values_of(mechanism)
     for epsilon in ("0.2", "1", "4", "80"):
         exact = Decimal(epsilon)
-        codes = release_codes(encoding, values, ids(), epsilon=exact, **WHERE)
+        codes = release_codes(encoding, values, ids(), level=encoding.level(exact), **WHERE)
         assert codes.shape == (ROWS, encoding.symbols)
-        column = release_reports(encoding, values, ids(), epsilon=exact, **WHERE)
+        column = release_reports(encoding, values, ids(), level=encoding.level(exact), **WHERE)
         assert column.type == encoding.report_type
         assert len(column) == ROWS
         read, seeds = encoding.read(column)
         assert np.array_equal(read, codes)
         assert (seeds is None) != encoding.seeded
         pieces = [
-            release_reports(encoding, values[a:b], ids()[a:b], epsilon=exact, **WHERE)
+            release_reports(encoding, values[a:b], ids()[a:b], level=encoding.level(exact), **WHERE)
             for a, b in ((0, 1), (1, 40), (40, ROWS))
         ]
         assert pa.concat_arrays([piece.cast(column.type) for piece in pieces]).equals(column)
         people = encoding.reports(codes, seeds)
         for row in range(0, ROWS, 7):
-            path = mechanism.path(values[row], object_id=ids()[row], **WHERE)
-            assert path.codes_at(exact) == codes[row].tolist()
+            path = mechanism.path(values[row], object_id=ids()[row], **NAMED)
+            assert path.codes_at(encoding.level(exact)) == codes[row].tolist()
             assert path.at(epsilon) == people[row]
 
 
 def test_integer_ids_and_no_rows(mechanism: Mechanism) -> None:
     encoding, values = mechanism.encoding, values_of(mechanism)
-    codes = release_codes(encoding, values, np.arange(ROWS), epsilon=Decimal(1), **WHERE)
+    codes = release_codes(encoding, values, np.arange(ROWS), level=encoding.level(1), **WHERE)
     for row in range(0, ROWS, 50):
-        assert mechanism.path(values[row], object_id=row, **WHERE).codes_at(Decimal(1)) == codes[row].tolist()
-    empty = release_reports(encoding, values[:0], np.arange(0), epsilon=Decimal(1), **WHERE)
+        assert mechanism.path(values[row], object_id=row, **NAMED).codes_at(encoding.level(1)) == codes[row].tolist()
+    empty = release_reports(encoding, values[:0], np.arange(0), level=encoding.level(1), **WHERE)
     assert (len(empty), empty.type) == (0, encoding.report_type)
     assert encoding.count_reports(empty)[1] == 0
     with pytest.raises(LengthError):
-        release_reports(encoding, values, [1], epsilon=Decimal(1), **WHERE)
+        release_reports(encoding, values, [1], level=encoding.level(1), **WHERE)
     with pytest.raises(ObjectIdError, match="of one kind"):
-        mechanism.release(values[:2], [1, "1"], epsilon=1, **WHERE)
+        mechanism.release(values[:2], [1, "1"], epsilon=1, **NAMED)
 
 
 def test_without_noise_a_report_is_the_truth(mechanism: Mechanism) -> None:
     encoding, values = mechanism.encoding, values_of(mechanism)
-    codes = release_codes(encoding, values, ids(), epsilon=Decimal(120), **WHERE)
+    codes = release_codes(encoding, values, ids(), level=encoding.level(120), **WHERE)
     counts = encoding.count(
-        codes, encoding.read(release_reports(encoding, values, ids(), epsilon=Decimal(120), **WHERE))[1]
+        codes, encoding.read(release_reports(encoding, values, ids(), level=encoding.level(120), **WHERE))[1]
     )
     if encoding.name in ("categorical", "unary-symmetric"):
         assert counts.tolist() == [values.count(letter) for letter in LETTERS]
@@ -114,8 +116,8 @@ def test_seeds_are_public(mechanism: Mechanism) -> None:
     encoding, values = mechanism.encoding, values_of(mechanism)
     if not encoding.seeded:
         return
-    one = encoding.read(release_reports(encoding, values, ids(), epsilon=Decimal(1), **WHERE))[1]
-    other = encoding.read(release_reports(encoding, values[::-1], ids(), epsilon=Decimal(3), **WHERE))[1]
+    one = encoding.read(release_reports(encoding, values, ids(), level=encoding.level(1), **WHERE))[1]
+    other = encoding.read(release_reports(encoding, values[::-1], ids(), level=encoding.level(Decimal(3)), **WHERE))[1]
     assert one is not None
     assert other is not None
     assert np.array_equal(one, other)
@@ -124,7 +126,7 @@ def test_seeds_are_public(mechanism: Mechanism) -> None:
 
 def test_counting(mechanism: Mechanism) -> None:
     encoding = mechanism.encoding
-    column = release_reports(encoding, values_of(mechanism), ids(), epsilon=Decimal(1), **WHERE)
+    column = release_reports(encoding, values_of(mechanism), ids(), level=encoding.level(1), **WHERE)
     codes, seeds = encoding.read(column)
     supports = encoding.supports(codes, seeds)
     assert supports.shape == (ROWS, len(encoding.labels))
@@ -140,14 +142,14 @@ def test_counting(mechanism: Mechanism) -> None:
 
 def test_every_kind_of_column(mechanism: Mechanism) -> None:
     encoding, values = mechanism.encoding, values_of(mechanism)
-    expected, _ = encoding.count_reports(release_reports(encoding, values, ids(), epsilon=Decimal(1), **WHERE))
+    expected, _ = encoding.count_reports(release_reports(encoding, values, ids(), level=encoding.level(1), **WHERE))
     columns = [values, np.array(values), pa.array(values), pd.Series(values, name="x"), pl.Series("x", values)]
     for column in columns:
-        released = mechanism.release(column, ids(), epsilon=1, **WHERE)
+        released = mechanism.release(column, ids(), epsilon=1, **NAMED)
         assert len(released) == ROWS
         assert type(released).__module__.partition(".")[0] == type(column).__module__.partition(".")[0]
         assert encoding.count_reports(released)[0].tolist() == expected.tolist()
-    again = list(mechanism.release(values, ids(), epsilon=1, **WHERE))
+    again = list(mechanism.release(values, ids(), epsilon=1, **NAMED))
     assert encoding.count_reports(again)[0].tolist() == expected.tolist()
     assert encoding.count_reports(np.array(again, dtype=object))[0].tolist() == expected.tolist()
 
@@ -155,7 +157,7 @@ def test_every_kind_of_column(mechanism: Mechanism) -> None:
 def test_estimate(mechanism: Mechanism) -> None:
     rows = 30_000
     values = values_of(mechanism, rows)
-    column = release_reports(mechanism.encoding, values, np.arange(rows), epsilon=Decimal(2), **WHERE)
+    column = release_reports(mechanism.encoding, values, np.arange(rows), level=mechanism.encoding.level(2), **WHERE)
     estimate = mechanism.estimate(column, epsilon=2)
     numeric = isinstance(mechanism, rx.Numeric)
     truth: Any = np.mean(values) if numeric else np.array([values.count(letter) for letter in LETTERS]) / rows
@@ -208,7 +210,7 @@ def test_columns_are_relaxed_blurred_and_bridged(mechanism: Mechanism) -> None:
             assert encoding.read(column)[1].tolist() == encoding.read(truth)[1].tolist()  # type: ignore[union-attr]
     same = fresh_column(encoding, low, high, high, lower=first, upper=second, entropy=entropy)
     assert same.equals(second)
-    name = encoding.path_name("r", "a")
+    name = encoding.path_name(PathId("r", "a"))
     levels: tuple[Fraction, Fraction, Fraction]
     for levels, lower in (((low, middle, high), first), ((NOISE, middle, high), None)):
         given: Any = {"object_ids": ids(), "key": KEY, "name": name}
@@ -244,7 +246,7 @@ def test_levels_are_ordered(mechanism: Mechanism) -> None:
 def test_a_truth_is_shown_nowhere(mechanism: Mechanism) -> None:
     secret: Any = 417.25 if isinstance(mechanism, rx.Numeric) else "secret"
     with pytest.raises(RelaxdpError) as caught:
-        mechanism.release([secret], [1], epsilon=1, **WHERE)
+        mechanism.release([secret], [1], epsilon=1, **NAMED)
     assert str(secret) not in str(caught.value)
     assert caught.value.__context__ is None or caught.value.__suppress_context__
     assert "Nothing was released" in str(caught.value)
@@ -255,7 +257,7 @@ def test_options_make_the_same_encoding(mechanism: Mechanism) -> None:
         return
     encoding = mechanism.encoding
     again = rx.mechanism(LETTERS, encoding=encoding.name, **encoding.options).encoding
-    assert again.path_name("r", "a") == encoding.path_name("r", "a")
+    assert again.path_name(PathId("r", "a")) == encoding.path_name(PathId("r", "a"))
     other = rx.mechanism(LETTERS[::-1], encoding=encoding.name, **encoding.options).encoding
     assert other.params != encoding.params
 

@@ -81,10 +81,10 @@ def test_events_that_cannot_have_happened() -> None:
     """Whoever adds them up notices: nothing is spent without a budget, beyond it, at another cost, or from no path."""
     time, identity = datetime(2026, 7, 1, tzinfo=UTC), path("a")
     budget = BudgetSet(EVERYONE, time, Decimal(1), "by hand")
-    opened = PathOpened(EVERYONE, time, identity, 1, FACTS)
+    opened = PathOpened(EVERYONE, time, identity, FACTS)
 
     def level(epsilon: str, cost: str) -> LevelReleased:
-        return LevelReleased(EVERYONE, time, identity, 1, Decimal(epsilon), Decimal(cost), None)
+        return LevelReleased(EVERYONE, time, identity, Decimal(epsilon), Decimal(cost), None)
 
     good: list[Event] = [budget, opened, level("0.5", "0.5"), level("1", "0.5"), level("0.5", "0")]
     assert add_up(good)[EVERYONE].spent == 1

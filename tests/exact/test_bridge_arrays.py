@@ -15,7 +15,7 @@ from relaxdp.draw.bridge_arrays import FRESH_CHUNK, KeyedBridges, _Chance, _Cut,
 from relaxdp.draw.columns import id_blocks
 from relaxdp.draw.entropy import Keystream, SystemEntropy
 from relaxdp.draw.key import Key
-from relaxdp.draw.stream import PathName, bridge_key
+from relaxdp.draw.stream import PathId, PathName, bridge_key
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.law.bridge import NOISE, TRUTH, Mixture, bridge_mixture
 from relaxdp.law.threshold import ONE
@@ -203,7 +203,7 @@ def test_keystream_is_aes_ctr() -> None:
 @pytest.mark.parametrize("values", [2, 3, 10, 300, 2**63 + 1])
 def test_keyed_arrays_equal_one_at_a_time(values: int, symbols: int) -> None:
     """At 2^63 + 1 values about half of the value words are rejected, so that branch is met too."""
-    key, name = Key.from_bytes(bytes(range(32))), PathName("r", "a", "categorical", values, b"p")
+    key, name = Key.from_bytes(bytes(range(32))), PathName(PathId("r", "a"), "categorical", values, b"p")
     rng = np.random.default_rng(values % 1000)
     lower, upper = rng.integers(0, min(values, 2**63), (2, 300, symbols)).astype(np.uint64)
     lower[::2] = upper[::2]
@@ -252,7 +252,7 @@ def test_keyed_arrays_at_words_that_lie_on_a_boundary(values: int) -> None:
 
 def test_keyed_arrays_resolve_a_tie_alone() -> None:
     """A cut exactly at an object's word, with a rest: the array must hand the object to the exact rule."""
-    key, name = Key.from_bytes(bytes(32)), PathName("r", "a", "categorical", 3, b"")
+    key, name = Key.from_bytes(bytes(32)), PathName(PathId("r", "a"), "categorical", 3, b"")
     levels = (F(1, 9), F(1, 3), F(1))
     bridges = KeyedBridges(bridge_key(key, name, *levels), 3, *levels)
     _, groups = id_blocks(np.arange(1), 0)

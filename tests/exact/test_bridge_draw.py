@@ -11,7 +11,7 @@ import pytest
 from relaxdp.draw.bridge import below, draw_mixture, fresh_bridge, keyed_bridge, uniform
 from relaxdp.draw.entropy import SystemEntropy
 from relaxdp.draw.key import Key
-from relaxdp.draw.stream import PathName
+from relaxdp.draw.stream import PathId, PathName
 from relaxdp.law.bridge import bridge_mixture
 
 
@@ -81,7 +81,7 @@ def test_draw_mixture_has_the_bridges_law(low: int, high: int) -> None:
 
 
 def test_keyed_bridge_is_a_pure_function_that_binds_everything() -> None:
-    name = PathName("r", "a", "categorical", 5, b"")
+    name = PathName(PathId("r", "a"), "categorical", 5, b"")
     levels = F(1, 10), F(1, 2), F(9, 10)
     key = Key.from_bytes(bytes(32))
 
@@ -98,7 +98,7 @@ def test_keyed_bridge_is_a_pure_function_that_binds_everything() -> None:
     assert len(set(first)) == 5
     others = [
         column(key=Key.from_bytes(bytes(31) + b"x")),
-        column(name=PathName("r", "b", "categorical", 5, b"")),
+        column(name=PathName(PathId("r", "b"), "categorical", 5, b"")),
         column(levels=(F(1, 11), F(1, 2), F(9, 10))),
         column(symbol=1),
     ]

@@ -7,10 +7,11 @@ import os
 from decimal import Decimal
 from typing import Any
 
+from relaxdp.draw.stream import PathId
 from relaxdp.errors import BudgetExceededError, LedgerError
 from relaxdp.ledger.events import BudgetSet, PathOpened
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.paths import Entry, PathFacts
 from relaxdp.ledger.subject import Subject
 
 EVERYONE = Subject.population("everyone")
@@ -19,8 +20,8 @@ FORK = multiprocessing.get_context("fork")
 STEP = Decimal("0.001")
 
 
-def path(name: object) -> PathIdentity:
-    return PathIdentity("r", str(name))
+def path(name: object) -> PathId:
+    return PathId("r", str(name))
 
 
 def is_one_sentence(problem: LedgerError, name: str) -> None:
@@ -52,8 +53,10 @@ def spend_forever(where: str, worker: int, log: str) -> None:
     ledger = Ledger.open(where)
     for _ in range(100_000):
         paths = ledger.balance(EVERYONE).paths if ledger.subjects() else ()
-        here = max((each.largest for each in paths if each.identity == path(worker)), default=Decimal(0)) + STEP
-        ledger.charge_all(EVERYONE, [(path(worker), FACTS, here), (path(f"{worker}-b"), FACTS, here)], budget=10**9)
+        here = max((each.largest for each in paths if each.path == path(worker)), default=Decimal(0)) + STEP
+        ledger.charge_all(
+            EVERYONE, [Entry(path(worker), FACTS, here), Entry(path(f"{worker}-b"), FACTS, here)], budget=10**9
+        )
         os.write(descriptor, f"{worker} {here}\n".encode())
 
 

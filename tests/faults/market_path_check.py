@@ -27,7 +27,7 @@ from tests.faults.market_world import (
 )
 
 from relaxdp.draw.bridge import keyed_bridge
-from relaxdp.draw.stream import PathName
+from relaxdp.draw.stream import PathId, PathName
 
 ONE = 1 << 64
 SAMPLE = 8
@@ -111,7 +111,7 @@ def check_release(rows: Rows, folder: Path, levels: list[Level]) -> None:
     sold = {purchase.threshold for purchase in rows.purchases.values() if rows.listings[purchase.listing] == LISTING}
     drawn = {level.threshold for level in levels if not level.delivered}
     assert drawn <= sold, "a level was drawn for nobody"
-    name = ENCODING.path_name(f"{LISTING}/{SELLER_KEY.fingerprint}/{RELEASE}", "answer")
+    name = ENCODING.path_name(PathId(f"{LISTING}/{SELLER_KEY.fingerprint}/{RELEASE}", "answer"))
     check_draws(levels, Goods(list(range(OBJECTS)), reports), name, SAMPLE)
 
 
@@ -122,7 +122,7 @@ def check_member(rows: Rows, account: int, levels: list[Level]) -> None:
         if level.delivered:
             assert VALUES[_code(level)] == member_report(name, level.epsilon)[1]
     goods = Goods([rows.members[account][0]], {level.threshold: [_code(level)] for level in levels})
-    check_draws(levels, goods, ENCODING.path_name(f"{POOL}//{POOL}", "answer"), 1)
+    check_draws(levels, goods, ENCODING.path_name(PathId(f"{POOL}//{POOL}", "answer")), 1)
 
 
 def check_sold(rows: Rows, purchase: Purchase) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
@@ -17,7 +18,7 @@ from tests.faults.market_witness import place_witness
 from tests.servers.ledgers import Place, PostgresPlace, SqlitePlace
 from tests.servers.postgres import Server
 
-from relaxdp.collector.wire import EncodingRequest, Level
+from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.draw.key import Key
 from relaxdp.front import Categorical
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
@@ -92,11 +93,12 @@ def delivery(folder: Path, epsilon: str) -> Path:
     return folder / f"delivery-{epsilon}.parquet"
 
 
-def member_report(member: str, epsilon: str) -> tuple[Level, str]:
+def member_report(member: str, epsilon: str) -> tuple[WireLevel, str]:
     """Return what a member of the pool delivers at a level: one path, whoever asks and whenever."""
-    truth, where = VALUES[MEMBERS.index(member) % len(VALUES)], {"release": POOL, "attribute": "answer"}
+    where: Any = {"release": POOL, "attribute": "answer"}
+    truth = VALUES[MEMBERS.index(member) % len(VALUES)]
     (report,) = Categorical(VALUES).release([truth], [member], key=SELLER_KEY, epsilon=epsilon, **where)
-    return Level(epsilon, str(ENCODING.threshold(as_epsilon(epsilon)))), report
+    return WireLevel(**ENCODING.level(epsilon).to_json()), report
 
 
 def set_up(place: Place, folder: Path) -> Market:

@@ -29,6 +29,7 @@ from relaxdp.errors import (
 )
 from relaxdp.ledger import sqlite
 from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.paths import Entry
 
 
 @pytest.fixture
@@ -98,7 +99,9 @@ def test_no_room_for_another_page(place: Path, monkeypatch: pytest.MonkeyPatch) 
         while problem is None:
             before, number = len(ledger.history()), number + 1
             try:
-                ledger.charge_all(EVERYONE, [(path(f"{number}-{each}"), FACTS, "0.0001") for each in range(5)])
+                ledger.charge_all(
+                    EVERYONE, [Entry(path(f"{number}-{each}"), FACTS, Decimal("0.0001")) for each in range(5)]
+                )
             except LedgerFullError as found:
                 problem = found
         assert "the disk is full" in problem.message

@@ -19,6 +19,7 @@ from tests.patience import PATIENCE, until
 from tests.servers.ledgers import Place, PostgresPlace, place_of
 from tests.servers.postgres import MissingServerError, OwnServer, Server
 
+from relaxdp.draw.stream import PathId
 from relaxdp.errors import (
     LedgerAccessError,
     LedgerDamagedError,
@@ -28,7 +29,6 @@ from relaxdp.errors import (
     LedgerUncertainError,
 )
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.paths import PathIdentity
 from relaxdp.ledger.postgres import PostgresStore
 from relaxdp.ledger.subject import Subject
 
@@ -345,9 +345,9 @@ def test_names_that_are_too_long_together(place: PostgresPlace) -> None:
     names = ["".join(chr(letters.randrange(0x4E00, 0x9000)) for _ in range(500)) for _ in range(3)]
     with Ledger.open(place.where) as ledger:
         with pytest.raises(LedgerAccessError, match="cannot hold names as long as these") as found:
-            ledger.charge(Subject.population(names[0]), PathIdentity(names[1], names[2]), FACTS, 1, budget=1)
+            ledger.charge(Subject.population(names[0]), PathId(names[1], names[2]), FACTS, 1, budget=1)
         is_one_sentence(found.value, place.name)
-        ledger.charge(Subject.population("x" * 500), PathIdentity("y" * 500, "z" * 500), FACTS, 1, budget=1)
+        ledger.charge(Subject.population("x" * 500), PathId("y" * 500, "z" * 500), FACTS, 1, budget=1)
         ledger.verify()
 
 

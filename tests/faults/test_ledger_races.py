@@ -144,7 +144,7 @@ def kill_at_random_instants(place: Place, log: Path, kills: int, *, seed: int, w
         with Ledger.open(place.where, create=False) as ledger:  # checks what can be checked
             ledger.verify()  # every account is what its events add up to, within its budget
             paths = ledger.balance(EVERYONE).paths if ledger.subjects() else ()
-        after = {each.identity.attribute: each.largest for each in paths}
+        after = {each.path.attribute: each.largest for each in paths}
         for number in map(str, range(writers)):
             told = max(acknowledged.get(number, Decimal(0)), before.get(number, Decimal(0)))
             assert told <= after.get(number, Decimal(0)) <= told + STEP

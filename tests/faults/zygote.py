@@ -12,41 +12,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.patience import PATIENCE
+from tests.faults.releases import release
 
-from relaxdp.draw.key import Key
 from relaxdp.errors import RelaxdpError
-from relaxdp.front import Categorical
-from relaxdp.law.epsilon import as_epsilon
-from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.subject import Subject
-from relaxdp.table.charging import Account
-from relaxdp.table.release import release_table
-from relaxdp.table.request import ColumnRequest, TableRequest
-
-VALUES = ["flu", "covid", "none"]
-
-
-def request_of(order: dict[str, Any]) -> TableRequest:
-    """Return the release that an order asks for."""
-    folder = Path(order["folder"])
-    return TableRequest(
-        source=folder / "in.parquet",
-        target=folder / order["target"],
-        id_column="id",
-        columns=[ColumnRequest("answer", Categorical(VALUES))],
-        epsilon=as_epsilon(order["epsilon"]),
-        key=Key.load(folder / "key"),
-        release=order.get("release", "faults"),
-    )
 
 
 def carry_out(order: dict[str, Any]) -> int:
     """Run the release; 2 where it is refused."""
     try:
-        with Ledger.open(Path(order["folder"]) / "ledger", timeout=PATIENCE) as ledger:
-            account = Account(ledger, Subject.population("everyone"), budget=order["budget"])
-            release_table(request_of(order), account, threads=1)
+        release(**{**order, "folder": Path(order["folder"])})
     except RelaxdpError as problem:
         sys.stderr.write(f"{problem.message}\n")
         return 2

@@ -24,7 +24,7 @@ from tests.servers.collectors import Answer, Running
 
 import relaxdp as rx
 from relaxdp.collector.definition import resolved
-from relaxdp.collector.wire import EncodingRequest, Level
+from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.errors import RelaxdpError
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon
@@ -249,7 +249,7 @@ class Here:
 
     def join(self, seller: str, listing: str, level: Any, report: Any, minimum: Any = 0) -> Any:
         with _refusing():
-            joined = self.market.join_pool(seller, listing, Level(**level), report, minimum)
+            joined = self.market.join_pool(seller, listing, WireLevel(**level), report, minimum)
         return self._seller_view(joined, seller)
 
     def sales(self, seller: str) -> Any:

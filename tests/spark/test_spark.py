@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,13 @@ from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
 from relaxdp.table import spark as spark_module
-from relaxdp.table.charging import Account
 from relaxdp.table.counting import count
 from relaxdp.table.formats import Input
+from relaxdp.table.payer import Payer
+from relaxdp.table.publication import publish
 from relaxdp.table.release import release_table
 from relaxdp.table.request import ColumnRequest, TableRequest
-from relaxdp.table.spark import SparkInput, SparkRelease
+from relaxdp.table.spark import SparkFolderDrawing, SparkFrameDrawing, SparkInput
 from relaxdp.table.spark_worker import file_and_summary
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
@@ -79,9 +81,9 @@ def request_of(place: Path, target: str, epsilon: str = "1") -> TableRequest:
     )
 
 
-def released(spark: Any, request: TableRequest, account: Account | None = None, **options: Any) -> Any:
+def released(spark: Any, request: TableRequest, account: Payer | None = None, **options: Any) -> Any:
     frame = SparkInput(spark, str(request.source)).frame
-    return SparkRelease(frame, request, **options).to_folder(request.target, account)
+    return publish(SparkFolderDrawing(frame, request, **options, target=request.target), account)
 
 
 def table_of(path: Path) -> Any:
@@ -139,7 +141,7 @@ def test_tasks_whose_first_attempt_fails_after_it_wrote(
 
     monkeypatch.setattr(spark_module, "_to_file", failing)
     with Ledger.open(place / "ledger") as ledger:
-        outcome = released(spark, request_of(place, "out"), Account(ledger, EVERYONE, budget=5), partitions=5)
+        outcome = released(spark, request_of(place, "out"), Payer(ledger, EVERYONE, budget=5), partitions=5)
         assert [str(charge.cost) for charge in outcome.charges] == ["1", "1"]
     assert sorted(file.name for file in attempts.iterdir()) == [f"{task}-{n}" for task in range(5) for n in (0, 1)]
     assert table_of(place / "out").equals(local)
@@ -150,9 +152,10 @@ def test_tasks_whose_first_attempt_fails_after_it_wrote(
 def test_a_frame_comes_back_and_describes_itself(spark: Any, place: Path, local: Any) -> None:
     request = request_of(place, "unused")
     with Ledger.open(place / "ledger") as ledger:
-        account = Account(ledger, EVERYONE, budget=5)
+        account = Payer(ledger, EVERYONE, budget=5)
         release_table(replace(request, target=place / "first.parquet"), account)
-        frame = SparkRelease(spark.read.parquet(str(request.source)), request, partitions=3).to_frame(account)
+        drawing = SparkFrameDrawing(spark.read.parquet(str(request.source)), request, partitions=3)
+        frame = publish(drawing, account).result
         assert ledger.balance(EVERYONE).spent == 2  # the same rows, the same fingerprint: nothing is charged again
         write(request.source, changed=3)  # the frame is kept: what changes later does not change what was released
         rows = sorted(frame.collect())
@@ -165,7 +168,7 @@ def test_a_frame_comes_back_and_describes_itself(spark: Any, place: Path, local:
         )
         assert np.array_equal(mine.groups[0][1].estimate().value, its.groups[0][1].estimate().value)
         with pytest.raises(TableChangedError):
-            SparkRelease(spark.read.parquet(str(request.source)), request).to_frame(account)
+            publish(SparkFrameDrawing(spark.read.parquet(str(request.source)), request), account)
 
 
 def test_what_the_fields_of_a_kept_column_say_does_not_go_along(spark: Any, place: Path) -> None:
@@ -183,13 +186,13 @@ def test_what_the_fields_of_a_kept_column_say_does_not_go_along(spark: Any, plac
     rows = [(2, "flu", ({"first": [("north",)]},)), (1, "flu", None)]
     frame = spark.createDataFrame(rows, types.StructType(fields))
     request = replace(request_of(place, "out"), columns=request_of(place, "out").columns[:1], keep=["homes"])
-    released_frame = SparkRelease(frame, request, partitions=1).to_frame(None)
+    released_frame = publish(SparkFrameDrawing(frame, request, partitions=1), None).result
     assert [row.asDict(recursive=True)["homes"] for row in sorted(released_frame.collect())] == [
         None,
         {"all": {"first": [{"town": "north"}]}},
     ]
     assert "a secret note" not in released_frame.schema.json()
-    SparkRelease(frame, request, partitions=1).to_folder(request.target, None)
+    publish(SparkFolderDrawing(frame, request, partitions=1, target=request.target), None)
     (part,) = request.target.glob("*.parquet")
     kept = pa_parquet.read_schema(part).field("homes")
     assert "a secret note" not in pa.schema([kept]).to_string(truncate_metadata=False)
@@ -206,14 +209,14 @@ def test_what_is_refused_is_not_charged(spark: Any, place: Path) -> None:
         ({"changed": 5, "value": "a secret illness"}, UndeclaredValueError, "not one of the 3 declared values"),
     ]
     with Ledger.open(place / "ledger") as ledger:
-        account = Account(ledger, EVERYONE, budget=5)
+        account = Payer(ledger, EVERYONE, budget=5)
         for options, kind, words in cases:
             write(place / "in.parquet", **options)
             for work in ("folder", "frame"):
                 frame = SparkInput(spark, str(place / "in.parquet")).frame
-                release = SparkRelease(frame, request_of(place, "out"), partitions=5)
+                make = partial(SparkFolderDrawing, target=place / "out") if work == "folder" else SparkFrameDrawing
                 with pytest.raises(kind, match=words) as caught:
-                    release.to_folder(place / "out", account) if work == "folder" else release.to_frame(account)
+                    publish(make(frame, request_of(place, "out"), partitions=5), account)
                 assert "secret" not in str(caught.value)
         assert EVERYONE not in ledger.subjects()
     assert sorted(file.name for file in place.iterdir() if "ledger" not in file.name) == ["in.parquet", "key"]
@@ -221,14 +224,14 @@ def test_what_is_refused_is_not_charged(spark: Any, place: Path) -> None:
 
 def test_a_changed_table_is_refused_or_forced(spark: Any, place: Path) -> None:
     with Ledger.open(place / "ledger") as ledger:
-        account = Account(ledger, EVERYONE, budget=5)
+        account = Payer(ledger, EVERYONE, budget=5)
         released(spark, request_of(place, "one"), account)
         write(place / "in.parquet", changed=3)
         with pytest.raises(TableChangedError):
             released(spark, request_of(place, "two"), account)
         forced = replace(account, force=True)
         outcome = released(spark, request_of(place, "two"), forced)
-        assert [(charge.epoch, str(charge.cost)) for charge in outcome.charges] == [(2, "1"), (1, "0")]
+        assert [(charge.path.epoch, str(charge.cost)) for charge in outcome.charges] == [(2, "1"), (1, "0")]
         release_table(request_of(place, "two.parquet"), replace(account, again=True))
     assert table_of(place / "two").equals(table_of(place / "two.parquet"))
 
@@ -238,11 +241,11 @@ def test_an_empty_table(spark: Any, place: Path) -> None:
     sentence = r"the table has no rows: there is nothing to release. Nothing was charged."
     frame = SparkInput(spark, str(place / "in.parquet")).frame
     with Ledger.open(place / "ledger") as ledger:
-        account = Account(ledger, EVERYONE, budget=5)
+        account = Payer(ledger, EVERYONE, budget=5)
         with pytest.raises(TableFileError, match=sentence):
             released(spark, request_of(place, "out"), account)
         with pytest.raises(TableFileError, match=sentence):
-            SparkRelease(frame, request_of(place, "out")).to_frame(account)
+            publish(SparkFrameDrawing(frame, request_of(place, "out")), account)
         assert ledger.history() == []
     assert not [file for file in place.iterdir() if "out" in file.name]
 
@@ -356,14 +359,14 @@ def test_nothing_stays_in_the_checkpoint_folder_of_what_is_refused(spark: Any, p
     request = request_of(place, "unused")
     try:
         with Ledger.open(place / "ledger") as ledger:
-            account = Account(ledger, EVERYONE, budget=5)
-            kept = SparkRelease(frame_of(spark, request), request).to_frame(account)
+            account = Payer(ledger, EVERYONE, budget=5)
+            kept = publish(SparkFrameDrawing(frame_of(spark, request), request), account).result
             before = sorted(folder.rglob("part-*"))
             assert before
             write(request.source, changed=3)
             assert kept.count() == ROWS
             with pytest.raises(TableChangedError):
-                SparkRelease(frame_of(spark, request), request).to_frame(account)
+                publish(SparkFrameDrawing(frame_of(spark, request), request), account)
         assert sorted(folder.rglob("part-*")) == before
     finally:
         context = spark.sparkContext._jsc.sc()
@@ -379,7 +382,7 @@ def test_packed_encodings(spark: Any, place: Path, encoding: str) -> None:
     release_table(replace(request, target=place / "local.parquet"), None)
     released(spark, request, partitions=3)
     assert table_of(place / "out").equals(table_of(place / "local.parquet"))
-    frame = SparkRelease(spark.read.parquet(str(request.source)), request).to_frame(None)
+    frame = publish(SparkFrameDrawing(spark.read.parquet(str(request.source)), request), None).result
     frame.write.parquet(str(place / "by-spark"))
     expected = count([place / "local.parquet"]).groups[0][1].estimate()
     for found in (
@@ -387,7 +390,12 @@ def test_packed_encodings(spark: Any, place: Path, encoding: str) -> None:
         count([place / "by-spark"]).groups[0][1].estimate(),
         rx.estimate(frame),
         rx.estimate(
-            [frame, SparkRelease(frame_of(spark, request), replace(request, epsilon=as_epsilon("0.5"))).to_frame(None)]
+            [
+                frame,
+                publish(
+                    SparkFrameDrawing(frame_of(spark, request), replace(request, epsilon=as_epsilon("0.5"))), None
+                ).result,
+            ]
         ),
     ):
         assert np.array_equal(found.value, expected.value)
@@ -421,9 +429,9 @@ def test_every_part_says_the_rows_of_the_whole_folder(spark: Any, place: Path) -
 def test_a_table_that_changes_while_it_is_read_is_not_released(
     spark: Any, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SparkRelease, "_count", lambda _: ROWS + 1)
+    monkeypatch.setattr(SparkFolderDrawing, "_count", lambda _: ROWS + 1)
     with Ledger.open(place / "ledger") as ledger:
         with pytest.raises(TableChangedError, match=r"changed while it was read: .* Nothing was released"):
-            released(spark, request_of(place, "out"), Account(ledger, EVERYONE, budget=5))
+            released(spark, request_of(place, "out"), Payer(ledger, EVERYONE, budget=5))
         assert ledger.subjects() == []
     assert not (place / "out").exists()

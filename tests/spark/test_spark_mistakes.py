@@ -17,12 +17,13 @@ from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError, Unkno
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
-from relaxdp.table.charging import Account
 from relaxdp.table.declare import Declaration
 from relaxdp.table.formats import Input
+from relaxdp.table.payer import Payer
+from relaxdp.table.publication import publish
 from relaxdp.table.release import release_table
 from relaxdp.table.request import TableRequest
-from relaxdp.table.spark import SparkInput, SparkRelease
+from relaxdp.table.spark import SparkFolderDrawing, SparkFrameDrawing, SparkInput
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
 
@@ -55,7 +56,7 @@ def both(spark: Any, **declared: Any) -> list[str]:
     sentences = []
     try:
         request = request_of(table, "out", **declared)
-        SparkRelease(table.frame, request, partitions=1).to_folder(request.target, None)
+        publish(SparkFolderDrawing(table.frame, request, partitions=1, target=request.target), None)
     except RelaxdpError as problem:
         sentences.append(problem.message)
     try:
@@ -116,10 +117,10 @@ def test_reports_are_no_truth_and_a_folder_is_not_written_over(spark: Any, place
     table = SparkInput(spark, str(Path("in.parquet").absolute()))
     request = request_of(table, "out", values=["true", "false"])
     with Ledger.open(place / "ledger") as ledger:
-        account = Account(ledger, Subject.population("everyone"), budget=60)
-        SparkRelease(table.frame, request).to_folder(request.target, account)
+        account = Payer(ledger, Subject.population("everyone"), budget=60)
+        publish(SparkFolderDrawing(table.frame, request, target=request.target), account)
         with pytest.raises(TableFileError) as caught:
-            SparkRelease(table.frame, request).to_folder(request.target, account)
+            publish(SparkFolderDrawing(table.frame, request, target=request.target), account)
     assert str(caught.value) == (
         "'out' exists already. Name another folder or remove it: this level again costs nothing. Nothing was written."
     )
@@ -133,7 +134,7 @@ def test_reports_are_no_truth_and_a_folder_is_not_written_over(spark: Any, place
     found = SparkPlace("out", Path("again"), None, None, None)
     found.table = SparkInput(spark, str(place / "out"))
     with pytest.raises(DescriptionError, match="'x' of 'out' was released by relaxdp"):
-        found.work(request, None)(threads=1, progress=None)
+        found.drawing(request)()
 
 
 def test_the_names_of_a_frame_may_be_data_and_those_of_a_file_may_not(spark: Any, place: Path) -> None:
@@ -153,4 +154,4 @@ def test_the_names_of_a_frame_may_be_data_and_those_of_a_file_may_not(spark: Any
     table = SparkInput(spark, str(Path("in.parquet").absolute()))
     request = replace(request_of(table, "out", values=["true", "false"]), id_column="idd")
     with pytest.raises(UnknownColumnError, match="Did you mean 'id'"):
-        SparkRelease(table.frame, request, names=table.names)
+        SparkFrameDrawing(table.frame, request, names=table.names)

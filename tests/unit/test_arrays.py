@@ -23,7 +23,7 @@ from relaxdp.errors import ColumnError, ObjectIdError
 from relaxdp.law.threshold import ONE, threshold
 
 KEY = Key.from_bytes(bytes(range(100, 132)))
-WHERE = {"release": "r", "attribute": "a"}
+WHERE: Any = {"release": "r", "attribute": "a"}
 RNG = np.random.default_rng(77)
 
 

@@ -19,7 +19,7 @@ from scipy.stats import chi2
 from relaxdp import Key, Relaxation
 from relaxdp.draw.canonical import canonical, length_prefixed
 from relaxdp.draw.path import accepted_draws, report_at
-from relaxdp.draw.stream import PathName, block, path_key, tail, words
+from relaxdp.draw.stream import PathId, PathName, block, path_key, tail, words
 from relaxdp.encode.bits import unpack_bits
 from relaxdp.encode.bloom import BloomEncoding, as_words
 from relaxdp.encode.bloom_device import Device, bit_strings
@@ -32,12 +32,18 @@ from relaxdp.errors import EncodingError, EpsilonError, LengthError, LevelError,
 from relaxdp.estimate.schedules import Linear, NoisySampling
 from relaxdp.front import Mechanism, mechanism
 from relaxdp.hazmat.seeded import SeededEntropy
+from relaxdp.law.level import Level
 
 KEY = Key.from_bytes(bytes(range(32)))
 SHAPE = BloomShape(bits=16, hashes=2, cohorts=64)
 WORDS = ["cheese", "a word of many letters, more than a block", "Käse", "", "x", "eight888", "nine99999"] * 3
 IDS = [f"device-{number}" for number in range(len(WORDS))]
 WHERE: Any = {"release": "words-2026", "attribute": "word"}
+PATH = PathId("words-2026", "word")
+
+
+def level_of(epsilon: Any, shape: BloomShape = SHAPE) -> Level:
+    return BloomEncoding(shape).level(epsilon)
 
 
 def test_bits_are_those_of_googles_client() -> None:
@@ -88,12 +94,12 @@ def test_params_and_stream_byte_by_byte() -> None:
     encoding = BloomEncoding(SHAPE, 13)
     assert encoding.params == struct.pack("<IIII", 16, 2, 64, 13) + length_prefixed(b"md5-bytes")
     assert encoding_named("bloom") is BloomEncoding
-    whole = PathName("words-2026", "word", "bloom", 2, SHAPE.params(ALL_COHORTS))
+    whole = PathName(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(ALL_COHORTS))
     first = block(path_key(KEY, whole, "cohort"), canonical("device-1") + tail(0, 0, 0))
     cohort = struct.unpack("<Q", first[:8])[0] % 64
-    assert cohorts_of(SHAPE, ["device-1"], key=KEY, **WHERE).tolist() == [cohort]
+    assert cohorts_of(SHAPE, ["device-1"], key=KEY, path=PATH).tolist() == [cohort]
     # Every bit: a key of its own for the cohort; the id, the word, no index, the symbol, the try.
-    mine = PathName("words-2026", "word", "bloom", 2, SHAPE.params(cohort))
+    mine = PathName(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(cohort))
     prefix, truth = canonical("device-1") + canonical("cheese"), SHAPE.bits_of("cheese", cohort)
     bits = []
     for symbol in range(16):
@@ -105,9 +111,9 @@ def test_params_and_stream_byte_by_byte() -> None:
 
 def test_cohorts_do_not_depend_on_words_and_are_even() -> None:
     ids = np.arange(20_000)
-    cohorts = cohorts_of(SHAPE, ids, key=KEY, **WHERE)
-    first = release_bloom(SHAPE, ["a"] * 50, ids[:50], key=KEY, epsilon=Decimal(1), **WHERE)
-    second = release_bloom(SHAPE, ["b"] * 50, ids[:50], key=KEY, epsilon=Decimal(3), **WHERE)
+    cohorts = cohorts_of(SHAPE, ids, key=KEY, path=PATH)
+    first = release_bloom(SHAPE, ["a"] * 50, ids[:50], key=KEY, level=level_of(1), path=PATH)
+    second = release_bloom(SHAPE, ["b"] * 50, ids[:50], key=KEY, level=level_of(3), path=PATH)
     assert first.cohorts.tolist() == second.cohorts.tolist() == cohorts[:50].tolist()
     counts = np.bincount(cohorts, minlength=64)
     assert ((counts - 312.5) ** 2 / 312.5).sum() < chi2.isf(1e-6, 63)
@@ -115,7 +121,7 @@ def test_cohorts_do_not_depend_on_words_and_are_even() -> None:
 
 def test_arrays_are_like_single_devices() -> None:
     for epsilon in (Decimal("0.5"), Decimal(4)):
-        reports = release_bloom(SHAPE, WORDS, IDS, key=KEY, epsilon=epsilon, **WHERE)
+        reports = release_bloom(SHAPE, WORDS, IDS, key=KEY, level=level_of(epsilon), path=PATH)
         texts = bit_strings(reports.packed, SHAPE.bits)
         for word, device_id, cohort, bits in zip(WORDS, IDS, reports.cohorts.tolist(), texts, strict=True):
             report = Device(SHAPE, word, key=KEY, device_id=device_id, **WHERE).at(epsilon)
@@ -126,7 +132,7 @@ def test_ids_of_any_length_beside_words_of_any_length() -> None:
     """Ids and words take one block of the cipher or several; arrays group them and give what devices give."""
     ids = ["x" * (number % 40) + str(number) for number in range(len(WORDS) * 4)]
     some = BloomShape(bits=19, hashes=3, cohorts=2)
-    found = release_bloom(some, WORDS * 4, ids, key=KEY, epsilon=Decimal(2), **WHERE)
+    found = release_bloom(some, WORDS * 4, ids, key=KEY, level=level_of(2, some), path=PATH)
     devices = [Device(some, word, key=KEY, device_id=one, **WHERE) for word, one in zip(WORDS * 4, ids, strict=True)]
     assert found.cohorts.tolist() == [device.cohort for device in devices]
     assert bit_strings(found.packed, 19) == [device.at(2).bits for device in devices]
@@ -136,8 +142,15 @@ def test_ids_of_any_length_beside_words_of_any_length() -> None:
 def test_every_kind_of_column(kind: str) -> None:
     makers = {"list": list, "numpy": np.array, "arrow": pa.array, "pandas": pd.Series, "polars": pl.Series}
     numbers = list(range(len(WORDS)))
-    plain = release_bloom(SHAPE, WORDS, numbers, key=KEY, epsilon=Decimal(2), **WHERE)
-    made = release_bloom(SHAPE, makers[kind](WORDS), makers[kind](numbers), key=KEY, epsilon=Decimal(2), **WHERE)
+    plain = release_bloom(SHAPE, WORDS, numbers, key=KEY, level=level_of(2), path=PATH)
+    made = release_bloom(
+        SHAPE,
+        makers[kind](WORDS),
+        makers[kind](numbers),
+        key=KEY,
+        level=level_of(2),
+        path=PATH,
+    )
     assert np.array_equal(plain.packed, made.packed)
     assert np.array_equal(plain.cohorts, made.cohorts)
 
@@ -152,7 +165,7 @@ def test_words_that_are_none_are_refused_without_showing_them() -> None:
             as_words(SHAPE, column, 10)
         assert refused.value.message == sentence
     with pytest.raises(LengthError):
-        release_bloom(SHAPE, ["a"], [1, 2], key=KEY, epsilon=Decimal(1), **WHERE)
+        release_bloom(SHAPE, ["a"], [1, 2], key=KEY, level=level_of(1), path=PATH)
     with pytest.raises(RapporError, match="different lengths are encoded with `release_bloom`"):
         BloomEncoding(SHAPE, 0).truths(["a", "a long word, longer than a block"])
 
@@ -162,7 +175,7 @@ def test_one_bit_is_a_boolean() -> None:
     assert shape.differing == 1
     truths = [True, False, True, True]
     for column in (truths, [1, 0, 1, 1], ["True", "false", "1", "true"], np.array(truths), pa.array(truths)):
-        reports = release_bloom(shape, column, [1, 2, 3, 4], key=KEY, epsilon=Decimal(60), **WHERE)
+        reports = release_bloom(shape, column, [1, 2, 3, 4], key=KEY, level=level_of(60, shape), path=PATH)
         assert reports.packed[:, 0].tolist() == [1, 0, 1, 1]
     with pytest.raises(RapporError) as refused:
         as_words(shape, ["true", "maybe"])

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import relaxdp as rx
 from relaxdp.draw.blocks import Words
+from relaxdp.draw.stream import PathId
 from relaxdp.encode import registry
 from relaxdp.encode.path import Path
 from relaxdp.encode.protocol import Codes, Encoding, Permanent, Truths
@@ -21,7 +22,7 @@ from relaxdp.encode.release import release_codes
 from relaxdp.errors import EncodingError
 from relaxdp.front import Mechanism
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold, retention
+from relaxdp.law.threshold import release_threshold
 
 
 class Bits(Encoding):
@@ -68,17 +69,17 @@ def bits(monkeypatch: pytest.MonkeyPatch) -> Bits:
 
 def test_path_arrays_and_algorithm_1(bits: Bits) -> None:
     key = rx.Key.from_bytes(bytes(32))
-    where: Any = {"release": "r", "attribute": "a"}
+    where: Any = {"path": PathId("r", "a")}
     truth = ["xyz"[row % 3] for row in range(500)]
     ids = [f"id {row * 7919}" * (1 + row % 3) for row in range(500)]
-    codes = release_codes(bits, truth, ids, key=key, epsilon=Decimal(2), **where)
+    codes = release_codes(bits, truth, ids, key=key, level=bits.level(Decimal(2)), **where)
     for row in range(500):
         path = Path(bits, truth[row], key=key, object_id=ids[row], **where)
-        assert path.codes_at(Decimal(2)) == codes[row].tolist()
+        assert path.codes_at(bits.level(Decimal(2))) == codes[row].tolist()
         assert Path(bits, truth[row], key=key, object_id=ids[row], **where).at(50)[:3] == "".join(
             "1" if letter == truth[row] else "0" for letter in "xyz"
         )
-    coins = release_codes(bits, truth, ids, key=key, epsilon=Decimal(80), **where)[:, 3]
+    coins = release_codes(bits, truth, ids, key=key, level=bits.level(Decimal(80)), **where)[:, 3]
     assert 150 < coins.sum() < 350
     chain = rx.Relaxation(Mechanism(bits), truth="y")
     assert chain.relax(epsilon=100)[:3] == "010"
@@ -87,9 +88,9 @@ def test_path_arrays_and_algorithm_1(bits: Bits) -> None:
 def test_shares(bits: Bits) -> None:
     truth = ["x"] * 60_000 + ["y"] * 40_000
     codes = release_codes(
-        bits, truth, np.arange(100_000), key=rx.Key.from_bytes(bytes(32)), epsilon=Decimal(3), release="", attribute=""
+        bits, truth, np.arange(100_000), key=rx.Key.from_bytes(bytes(32)), level=bits.level(3), path=PathId("", "")
     )
-    support = bits.support(retention(bits.threshold(Decimal(3))))
+    support = bits.support(bits.level(3).retention)
     shares = support.debias(bits.count(codes) / 100_000)
     assert np.abs(shares - [0.6, 0.4, 0.0]).max() < 0.02
 

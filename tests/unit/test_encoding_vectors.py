@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.vectors import make_epochs
 from tests.vectors.make import untyped
 from tests.vectors.make_encodings import FILE, check
 
@@ -17,6 +18,25 @@ CASES: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
 
 def test_scalar() -> None:
     assert check() == 90
+
+
+def test_epochs() -> None:
+    """An epoch's name in the stream is frozen: a later one than the first is drawn with noise of its own."""
+    assert make_epochs.check() == 48
+    seen = set()
+    for case in json.loads(make_epochs.FILE.read_text("utf-8"))["cases"]:
+        options = {"buckets": case["buckets"]} if "buckets" in case else {}
+        mechanism = rx.mechanism(make_epochs.VALUES, encoding=case["encoding"], **options)
+        where: Any = {name: case[name] for name in ("release", "attribute", "epoch")}
+        where["key"] = rx.Key.from_bytes(bytes.fromhex(case["key"]))
+        truth = make_epochs.VALUES[case["truth"]]
+        path = mechanism.path(truth, object_id=case["object"], **where)
+        for level in case["levels"]:
+            expected = bytes.fromhex(level["report"])
+            assert path.at(level["epsilon"]) == expected
+            assert mechanism.release([truth], [case["object"]], epsilon=level["epsilon"], **where) == [expected]
+        seen.add((case["encoding"], case["object"], tuple(level["report"] for level in case["levels"])))
+    assert len(seen) > 40  # epochs do not share their noise
 
 
 @pytest.mark.parametrize("encoding", ["unary-symmetric", "unary-optimised", "local-hash"])

@@ -11,6 +11,7 @@ import pytest
 
 import relaxdp as rx
 from relaxdp.draw.chain_file import _checksum
+from relaxdp.draw.stream import PathId
 from relaxdp.encode.bits import count_bits, pack_bits, unpack_bits
 from relaxdp.encode.local_hash import best_buckets
 from relaxdp.encode.protocol import BATCH
@@ -113,9 +114,23 @@ def test_more_symbols_than_a_batch() -> None:
     assert np.flatnonzero(counts).tolist() == [5, values - 1]
     mixed = rx.Unary(range(3000))
     truth = np.arange(1000) % 3000
-    whole = release_reports(mixed.encoding, truth, np.arange(1000), epsilon=as_epsilon(1), **WHERE)
+    whole = release_reports(
+        mixed.encoding,
+        truth,
+        np.arange(1000),
+        level=mixed.encoding.level(as_epsilon(1)),
+        key=KEY,
+        path=PathId("r", "a"),
+    )
     for row in (0, 349, 350, 999):
-        alone = release_reports(mixed.encoding, truth[row : row + 1], [row], epsilon=as_epsilon(1), **WHERE)
+        alone = release_reports(
+            mixed.encoding,
+            truth[row : row + 1],
+            [row],
+            level=mixed.encoding.level(as_epsilon(1)),
+            key=KEY,
+            path=PathId("r", "a"),
+        )
         assert whole[row] == alone[0]
 
 

@@ -27,7 +27,7 @@ from relaxdp.law.threshold import retention
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 ANSWERS = rx.Categorical(["flu", "covid", "none"])
-WHERE = {"release": "r", "attribute": "a"}
+WHERE: Any = {"release": "r", "attribute": "a"}
 OBJECTS = 60_000
 TRUTH = np.random.default_rng(4).choice(["flu", "covid", "none"], size=OBJECTS, p=[0.2, 0.05, 0.75])
 SHARES = np.bincount(np.searchsorted(["covid", "flu", "none"], TRUTH), minlength=3)[[1, 0, 2]] / OBJECTS

@@ -20,9 +20,11 @@ from typer.testing import CliRunner
 
 from relaxdp import Categorical, Counts, Key, Numeric, cross
 from relaxdp.cli.main import app, main
+from relaxdp.draw.stream import PathId
 from relaxdp.errors import MixedFilesError
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon
+from relaxdp.ledger.paths import Sampler
 from relaxdp.table.counting import count, count_pairs
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import Output, format_of, sidecar_of
@@ -46,8 +48,7 @@ def described(mechanism: Mechanism, epsilon: str, attribute: str, id_type: str =
     encoding, level = mechanism.encoding, as_epsilon(epsilon)
     numeric = isinstance(mechanism, Numeric)
     return ColumnDescription(
-        release="survey",
-        attribute=attribute,
+        path=PathId("survey", attribute),
         encoding=encoding.name,
         epsilon=level,
         threshold=encoding.threshold(level),
@@ -424,8 +425,10 @@ def test_too_many_groups(tmp_path: Path) -> None:
     [
         ({"values": ("flu", "covid", "other")}, "holds other values than"),
         ({"values": ("covid", "flu", "none")}, "holds other values than"),
-        ({"release": "survey (epoch 2)"}, "holds another release than"),
-        ({"attribute": "illness"}, "holds another attribute than"),
+        ({"path": PathId("other", "diagnosis")}, "holds another release than"),
+        ({"path": PathId("survey", "diagnosis", 2)}, "holds another epoch of its release than"),
+        ({"path": PathId("survey", "illness")}, "holds another attribute than"),
+        ({"sampler": Sampler.ALGORITHM_1}, "holds reports of another sampler than"),
         ({"key_fingerprint": "0" * 16}, "holds another key than"),
         ({"id_type": "text"}, "holds another kind of ids than"),
     ],

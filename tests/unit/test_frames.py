@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
+from relaxdp.draw.stream import PathId
 from relaxdp.errors import (
     BudgetExceededError,
     BudgetMissingError,
@@ -51,6 +52,7 @@ from relaxdp.table import frame_description, frame_estimate, frame_kinds, frame_
 from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.counting import count, count_pairs
 from relaxdp.table.engine import Engine
+from relaxdp.table.payer import Payer
 
 ROWS = 2000
 VALUES = ["flu", "covid", "none"]
@@ -469,7 +471,7 @@ def test_what_a_path_began_with_may_not_change(ledger: Path) -> None:
     assert spent(ledger) == Decimal("0.5")
     forced = release(changed, "1", ledger=ledger, force=True)
     assert spent(ledger) == Decimal("1.5")
-    assert rx.description(forced).columns["diagnosis"].release == "in (epoch 2)"
+    assert rx.description(forced).columns["diagnosis"].path == PathId("in", "diagnosis", 2)
     assert forced["diagnosis"].tolist() != expected("1")
     assert release(changed, "1", ledger=ledger).equals(forced)
 
@@ -594,7 +596,7 @@ def test_a_failure_while_drawing_charges_nothing(kind: str, ledger: Path, monkey
     release(made(kind), ledger=ledger, budget=2)
     places: list[tuple[Any, str]] = [
         (Engine, "run"), (frame_release, "id_order"), (frame_kinds.Frame, "released"),
-        (frame_release, "describe"), (frame_release, "charge"),
+        (frame_release, "describe"), (Payer, "charge"),
     ]  # fmt: skip
     for owner, name in places:
         with monkeypatch.context() as patch:

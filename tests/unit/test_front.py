@@ -31,7 +31,7 @@ from relaxdp.errors import (
 )
 
 KEY = rx.Key.from_bytes(bytes(32))
-WHERE = {"release": "r", "attribute": "a"}
+WHERE: Any = {"release": "r", "attribute": "a"}
 ANSWERS = rx.Categorical(["flu", "covid", "none"])
 
 
@@ -59,7 +59,7 @@ def test_repr_shows_no_truth() -> None:
     truths = ANSWERS.encoding.truths(["covid"])
     for thing in (path, chain, truths):
         assert "covid" not in repr(thing)
-    assert repr(path) == "<relaxdp.Path of 'a' in release 'r'>"
+    assert repr(path) == "<relaxdp.Path of 'a' of release 'r'>"
     assert repr(ANSWERS) == "Categorical(['flu', 'covid', 'none'])"
 
 

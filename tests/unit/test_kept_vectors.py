@@ -10,6 +10,7 @@ from tests.vectors.make import untyped
 from tests.vectors.make_kept import FILE, check
 
 from relaxdp import Key
+from relaxdp.draw.stream import PathId
 from relaxdp.encode.bloom import BloomEncoding
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.bloom_release import release_bloom
@@ -22,8 +23,7 @@ CASES: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
 def where(case: dict[str, Any]) -> dict[str, Any]:
     return {
         "key": Key.from_bytes(bytes.fromhex(case["key"])),
-        "release": case["release"],
-        "attribute": case["attribute"],
+        "path": PathId(case["release"], case["attribute"]),
     }
 
 
@@ -42,7 +42,7 @@ def test_bloom() -> None:
             encoding = BloomEncoding(shape, level["cohort"])
             assert str(encoding.threshold(epsilon)) == level["threshold"]
             assert Path(encoding, case["truth"], object_id=object_id, **where(case)).at(epsilon) == expected
-            many = release_bloom(shape, [case["truth"]], [object_id], epsilon=epsilon, **where(case))
+            many = release_bloom(shape, [case["truth"]], [object_id], level=encoding.level(epsilon), **where(case))
             assert (int(many.cohorts[0]), many.packed.tobytes()) == (level["cohort"], expected)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import BudgetMissingError, LedgerAccessError, RelaxdpError, SecondLedgerError
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.paths import Entry, PathFacts
 from relaxdp.ledger.subject import Subject
 
 
@@ -98,10 +99,12 @@ def test_what_was_made_with_last_is_charged_and_not_drawn_again(place: Path) -> 
     (place / "key.ledger.begun").unlink()
     said = rx.description("relaxed.parquet").columns["x"]
     digest = rx.Categorical(["a", "b"]).encoding.params.hex()
-    facts = PathFacts("categorical", digest, said.key_fingerprint, said.id_type, table_fingerprint=None)
+    facts = PathFacts(
+        "categorical", digest, said.key_fingerprint, said.id_type, table_fingerprint=None, sampler=said.sampler
+    )
     with Ledger.open("key.ledger") as ledger:
-        ledger.step(
-            Subject.population("everyone"), PathIdentity(said.release, "x"), facts, "0.5", said.epsilon, budget=3,
+        ledger.charge_all(
+            Subject.population("everyone"), [Entry(said.path, facts, said.epsilon, last=Decimal("0.5"))], budget=3,
             reason="relaxed.parquet, by --last",
         )  # fmt: skip
     for words in (("--again",), ("--last", "old.parquet")):

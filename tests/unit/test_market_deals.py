@@ -11,6 +11,7 @@ from math import ceil
 import pytest
 
 import relaxdp as rx
+from relaxdp.draw.stream import PathId
 from relaxdp.errors import (
     CreditsError,
     ListingStateError,
@@ -31,7 +32,9 @@ from relaxdp.table.description import ColumnDescription
 VALUES = ("flu", "covid", "none")
 THREE = rx.Categorical(VALUES).encoding
 THRESHOLD = {level: THREE.threshold(Decimal(level)) for level in ("0.5", "1", "2")}
-DESCRIBED = ColumnDescription("survey", "diagnosis", "categorical", Decimal(1), THRESHOLD["1"], "int", "00", VALUES)
+DESCRIBED = ColumnDescription(
+    PathId("survey", "diagnosis"), "categorical", Decimal(1), THRESHOLD["1"], "int", "00", VALUES
+)
 PRICES = prices_of(None, "100*epsilon + 1000*precision")
 LISTING = Listing(
     number=1, id="one", kind="release", seller=1, title="Diagnoses", state="open", budget=None, id_column="id",

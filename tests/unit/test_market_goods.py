@@ -34,12 +34,12 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.draw.bridge import keyed_bridge
-from relaxdp.draw.stream import PathName
+from relaxdp.draw.stream import PathId, PathName
 from relaxdp.errors import DeliveryError, DescriptionError
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.threshold import ONE
-from relaxdp.ledger.step import stepped
+from relaxdp.ledger.paths import Sampler
 from relaxdp.market import goods as goods_module
 from relaxdp.market.delivery_file import read_delivery
 from relaxdp.market.files import parts_of
@@ -129,7 +129,7 @@ class Watched:
         self.owned: dict[str, int] = {}
         encoding = mechanism.encoding
         path = f"watched/{rx.Key.from_bytes(bytes(range(32))).fingerprint}/survey-2026"
-        self.name = PathName(path, "diagnosis", encoding.name, encoding.alphabet, encoding.params)
+        self.name = PathName(PathId(path, "diagnosis"), encoding.name, encoding.alphabet, encoding.params)
         trader.list_release("clinic", "watched", PRICES, levels=GRID)
 
     def threshold(self, epsilon: str) -> int:
@@ -216,7 +216,9 @@ def test_the_comparison_can_fail(trader: Here, tmp_path: Path) -> None:
     upper, lower = (high, watched.out[high]), (low, watched.out[low])
     found = [symbols_of(mechanism, report) for report in watched.out[middle]]
     assert found == bridged(mechanism, watched.name, middle, lower, upper, ids)
-    elsewhere = replace(watched.name, release=watched.name.release.replace("watched", "elsewhere"))
+    elsewhere = replace(
+        watched.name, path=replace(watched.name.path, release=watched.name.path.release.replace("watched", "elsewhere"))
+    )
     assert found != bridged(mechanism, elsewhere, middle, lower, upper, ids)
     assert found != bridged(mechanism, watched.name, middle, None, upper, ids)
     assert found != bridged(mechanism, watched.name, middle, lower, upper, ids, rx.Key.from_bytes(bytes(32)))
@@ -280,7 +282,7 @@ def test_a_level_in_memory_is_the_scalar_bridge(tmp_path: Path, kind: str) -> No
         read_delivery(release_file(tmp_path, epsilon, mechanism=mechanism, ids=ids, truths=truths_of(mechanism, 40)))
         for epsilon in ("0.5", "2")
     )
-    name = encoding.path_name(f"one/{SELLER_KEY.fingerprint}/survey-2026", "diagnosis")
+    name = encoding.path_name(PathId(f"one/{SELLER_KEY.fingerprint}/survey-2026", "diagnosis"))
     above, below = ((goods.described.threshold, goods.reports.to_pylist()) for goods in (upper, lower))
     for epsilon, low, out in (("1", lower, below), ("0.3", None, None)):
         threshold = encoding.threshold(as_epsilon(epsilon))
@@ -526,12 +528,14 @@ def test_deliveries_that_are_not_of_one_path(tmp_path: Path) -> None:
     """Each thing that makes a path, alone, is enough."""
     first = read_delivery(release_file(tmp_path, "1"))
     check_fits(read_delivery(release_file(tmp_path, "2")), first)
-    for field in ("release", "attribute", "key_fingerprint"):
-        assert "another release, attribute or key" in misfit(other(first, **{field: "other"}), first)
+    path = first.described.path
+    for another in (replace(path, release="other"), replace(path, attribute="other"), replace(path, epoch=2)):
+        assert "another release, attribute or key" in misfit(other(first, path=another), first)
+    assert "another release, attribute or key" in misfit(other(first, key_fingerprint="other"), first)
     assert "other values" in misfit(other(first, values=("flu", "covid", "cold")), first)
     one, two = (other(first, encoding=f"unary-{kind}") for kind in ("optimised", "symmetric"))
     assert "in another encoding" in misfit(one, two)
-    renamed = other(first, encoding=stepped("categorical"))
+    renamed = other(first, sampler=Sampler.ALGORITHM_1)
     assert "in another encoding" in misfit(renamed, first)
     assert "other ids" in misfit(other(first, id_type="text"), first)
     assert "other ids" in misfit(replace(first, id_column="who"), first)

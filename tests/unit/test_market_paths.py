@@ -34,7 +34,7 @@ from tests.servers.markets import (
 
 import relaxdp as rx
 from relaxdp.collector.definition import resolved
-from relaxdp.collector.wire import EncodingRequest, Level
+from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.errors import ListingExistsError, RelaxdpError
 from relaxdp.market import deals, deliveries, listings, sales
 from relaxdp.market.market import Market
@@ -261,7 +261,7 @@ def test_closing_is_final(trader: Here, tmp_path: Path) -> None:
         "close_listing": lambda: market.close_listing("rival", "squat"),
         "create_pool": lambda: market.create_pool("t", pool, prices, listing_id="squat"),
         "close_any": lambda: market.close_any("squat"),
-        "join_pool": lambda: market.join_pool("rival", "squat", Level(**level_of("1")), "flu", 0),
+        "join_pool": lambda: market.join_pool("rival", "squat", WireLevel(**level_of("1")), "flu", 0),
         "quote": lambda: market.quote("squat", "0.5"),
         "buy": lambda: market.buy("institute", "squat", "0.5"),
         "upgrade": lambda: market.upgrade("institute", "squat", "0.5"),

@@ -22,7 +22,7 @@ from tests.servers.markets import MARKET_KEY, VALUES, Here, Refused, described, 
 import relaxdp as rx
 from relaxdp.draw.bridge import keyed_bridge
 from relaxdp.draw.canonical import length_prefixed
-from relaxdp.draw.stream import PathName
+from relaxdp.draw.stream import PathId, PathName
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.threshold import ONE
@@ -84,7 +84,7 @@ class Watched:
         self.owned: dict[str, tuple[int, dict[str, int]]] = {}
         trader.pool("pool", asked, {"formula": FORMULA}, levels=GRID)
         encoding = self.mechanism.encoding
-        self.name = PathName("pool//pool", "answer", encoding.name, encoding.alphabet, encoding.params)
+        self.name = PathName(PathId("pool//pool", "answer"), encoding.name, encoding.alphabet, encoding.params)
 
     def threshold(self, epsilon: str) -> int:
         return self.mechanism.encoding.threshold(as_epsilon(epsilon))

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
+from relaxdp.draw.stream import PathId
 from relaxdp.errors import RelaxdpError, TableFileError
 from relaxdp.table.formats import Input, released
 
@@ -71,11 +72,11 @@ def read(path: str) -> pa.Table:
     return pa_parquet.read_table(path)
 
 
-def expected(epsilon: str = "0.5", truth: Any = None, release: str = "in") -> list[str]:
+def expected(epsilon: str = "0.5", truth: Any = None, release: str = "in", epoch: int = 1) -> list[str]:
     answers, key = rx.Categorical(VALUES), rx.Key.from_bytes(bytes(range(32)))
     reports: list[str] = answers.release(
         TRUTH if truth is None else truth, list(range(ROWS)), key=key, epsilon=epsilon, release=release,
-        attribute="diagnosis",
+        attribute="diagnosis", epoch=epoch,
     )  # fmt: skip
     return reports
 
@@ -294,8 +295,8 @@ def test_a_changed_table_is_refused_and_forced_through_it_is_a_new_path(place: P
     assert (
         "cost 1; spent 1.5 of" in run("--force", source="in2.parquet", target="c.parquet", epsilon="1", release="in")[1]
     )
-    assert released(place / "c.parquet")[1].columns["diagnosis"].release == "in (epoch 2)"
-    assert read("c.parquet")["diagnosis"].to_pylist() == expected("1", changed, "in (epoch 2)")
+    assert released(place / "c.parquet")[1].columns["diagnosis"].path == PathId("in", "diagnosis", 2)
+    assert read("c.parquet")["diagnosis"].to_pylist() == expected("1", changed, epoch=2)
 
 
 def test_dry_run_and_no_ledger(place: Path) -> None:
@@ -438,7 +439,7 @@ def test_an_existing_output_and_a_full_disk(place: Path, monkeypatch: pytest.Mon
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("relaxdp.table.release.os.fsync", full)
+    monkeypatch.setattr("relaxdp.table.file_release.os.fsync", full)
     status, sentence = run("--no-ledger", target="other.parquet")
     assert status == 2
     assert "No space left on device. Nothing was released" in sentence

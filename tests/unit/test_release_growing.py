@@ -16,10 +16,12 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
+from relaxdp.draw.stream import PathId
 from relaxdp.errors import RelaxdpError
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.table import growing, release, tags
+from relaxdp.table import file_release, growing, tags
 from relaxdp.table.formats import released
+from relaxdp.table.release import TableDrawing
 
 ROWS = 3000
 VALUES = ["flu", "covid", "none"]
@@ -67,11 +69,11 @@ def reports(name: str) -> dict[int, str]:
     return dict(zip(out["id"].to_pylist(), out["diagnosis"].to_pylist(), strict=True))
 
 
-def expected(ids: Any, epsilon: str = "1", name: str = "in", changed: Any = ()) -> dict[int, str]:
+def expected(ids: Any, epsilon: str = "1", epoch: int = 1, changed: Any = ()) -> dict[int, str]:
     rows = list(ids)
     truth = [("none" if TRUTH[row] == "flu" else "flu") if row in changed else str(TRUTH[row]) for row in rows]
     answers = rx.Categorical(VALUES)
-    drawn = answers.release(truth, rows, key=KEY, epsilon=epsilon, release=name, attribute="diagnosis")
+    drawn = answers.release(truth, rows, key=KEY, epsilon=epsilon, release="in", attribute="diagnosis", epoch=epoch)
     return dict(zip(rows, drawn, strict=True))
 
 
@@ -112,9 +114,8 @@ def test_forcing_opens_an_epoch_with_tags_of_its_own(place: Path) -> None:
     write(range(50, ROWS), changed=[60, 70])
     assert run(epsilon="2")[0] == 2
     assert "cost 2; spent 3" in run("--force", epsilon="2")[1]
-    name = released(place / "out.parquet")[1].columns["diagnosis"].release
-    assert name == "in (epoch 2)"
-    assert reports("out.parquet") == expected(range(50, ROWS), "2", name, {60, 70})
+    assert released(place / "out.parquet")[1].columns["diagnosis"].path == PathId("in", "diagnosis", 2)
+    assert reports("out.parquet") == expected(range(50, ROWS), "2", 2, {60, 70})
     assert "cost 0; spent 3" in run(target="again.parquet", epsilon="2")[1]
     assert reports("again.parquet") == reports("out.parquet")
     write(range(50, ROWS), changed=[60])
@@ -260,12 +261,12 @@ POINTS = [
     (growing, "_tag", "after", False),
     (tags, "merge", "before", False),
     (tags.TagWriter, "close", "after", False),
-    (growing, "_merge", "after", False),
-    (release, "_write", "before", False),
-    (release, "_write", "after", False),
+    (growing._Tags, "_merge", "after", False),
+    (TableDrawing, "stage", "before", False),
+    (TableDrawing, "stage", "after", False),
     (Ledger, "charge_all", "before", False),
     (Ledger, "charge_all", "after", True),
-    (release, "put_in_place", "before", True),
+    (file_release, "put_in_place", "before", True),
 ]
 
 
@@ -289,7 +290,7 @@ def test_a_crash_anywhere_is_safe(
         target = growing if owner is tags else owner  # where it is called
         patch.setattr(target, name, crash)
         if not swept:
-            patch.setattr(growing, "_sweep", lambda *_: None)
+            patch.setattr(growing._Tags, "sweep", lambda *_: None)
             patch.setattr(tags.TagWriter, "abandon", leave)
         with pytest.raises(Killed):
             run(epsilon="2")
@@ -310,13 +311,13 @@ def test_a_crash_anywhere_is_safe(
 
 
 def test_a_table_that_is_written_to_meanwhile(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = release._epochs
+    real = TableDrawing.stage
 
     def meanwhile(*arguments: Any) -> Any:
         write(range(ROWS), changed=[3])
         return real(*arguments)
 
-    monkeypatch.setattr(release, "_epochs", meanwhile)
+    monkeypatch.setattr(TableDrawing, "stage", meanwhile)
     assert run(epsilon="2") == (2, "the table changed while it was read. Nothing was released.")
     assert spent() == "1"
 

@@ -19,22 +19,25 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
+from relaxdp.draw.stream import PathId
 from relaxdp.errors import RelaxdpError
 from relaxdp.hazmat.seeded import SeededEntropy
 from relaxdp.law.bridge import next_report_law
 from relaxdp.law.threshold import ONE
 from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.paths import Sampler
 from relaxdp.ledger.subject import Subject
-from relaxdp.table import last, pairs, release, temporary
-from relaxdp.table.charging import Account
+from relaxdp.table import algorithm1, file_release, pairs, temporary
+from relaxdp.table.algorithm1 import relax_table
 from relaxdp.table.formats import BATCH_ROWS, Input, released
-from relaxdp.table.last import relax_table
+from relaxdp.table.payer import Payer
 from relaxdp.table.request import ColumnRequest, TableRequest
 
 ROWS = 3000
 VALUES = ["flu", "covid", "none"]
 TRUTH = np.random.default_rng(7).choice(VALUES, ROWS)
 KEY = rx.Key.from_bytes(bytes(range(32)))
+PATH = PathId("in", "diagnosis")
 ONCE = "'diagnosis' of release 'in' at 2 was released already; a second draw at one level would break the guarantee."
 
 
@@ -125,7 +128,7 @@ def test_the_law_of_the_step(place: Path) -> None:
         release="many",
     )
     with Ledger.open("key.ledger") as book:
-        who = Account(book, Subject.population("everyone"), reason="test")
+        who = Payer(book, Subject.population("everyone"), reason="test")
         outcome = relax_table(request, Path("many-old.parquet"), who, entropy=SeededEntropy(11))
     assert outcome.rows == count
     old, new = (
@@ -146,16 +149,16 @@ def test_a_step_costs_the_difference_and_closes_the_keyed_path(place: Path) -> N
     assert "cost 1; spent 2 of the budget 5" in output
     assert pa_parquet.read_table("out.parquet").column_names == ["id", "diagnosis", "age"]
     described = released(place / "out.parquet")[1].columns["diagnosis"]
-    assert (described.encoding, described.release, described.epsilon) == ("categorical, algorithm 1", "in", Decimal(2))
+    assert (described.sampler, described.path, described.epsilon) == (Sampler.ALGORITHM_1, PATH, Decimal(2))
     with Ledger.open("key.ledger") as book:
         book.verify()
         (path,) = book.balance(Subject.population("everyone")).paths
-    assert (path.facts.encoding, path.epoch, path.largest) == ("categorical, algorithm 1", 1, Decimal(2))
+    assert (path.facts.sampler, path.path, path.largest) == (Sampler.ALGORITHM_1, PATH, Decimal(2))
     assert path.facts.table_fingerprint is not None
     for epsilon in ("1", "2", "3"):
         status, sentence = plain("--again", epsilon=epsilon, target="keyed.parquet")
         assert status == 2
-        assert "categorical, algorithm 1" in sentence
+        assert "what draws its reports is not what" in sentence
     assert run(epsilon="3", old="out.parquet", target="third.parquet")[0] == 0
     assert spent() == "3"
     assert sorted(file.name for file in place.iterdir()) == [
@@ -168,7 +171,7 @@ def test_the_file_can_be_estimated(place: Path) -> None:
     found = CliRunner().invoke(app, ["estimate", "out.parquet", "--json"])
     assert found.exit_code == 0
     known, given = rx.Categorical(VALUES).encoding, released(place / "out.parquet")[1].columns["diagnosis"].mechanism()
-    assert given.encoding.path_name("in", "diagnosis") != known.path_name("in", "diagnosis")
+    assert given.encoding.path_name(PathId("in", "diagnosis")) != known.path_name(PathId("in", "diagnosis"))
 
 
 def test_reports_from_elsewhere_are_opened_at_their_level(place: Path) -> None:
@@ -182,7 +185,7 @@ def test_reports_from_elsewhere_are_opened_at_their_level(place: Path) -> None:
     assert status == 0
     assert "cost 2; spent 3 of" in output
     assert rows_of("out.csv")["id"].to_pylist() == [str(row) for row in range(ROWS)]
-    assert released(place / "out.csv")[1].columns["diagnosis"].encoding == "categorical, algorithm 1"
+    assert released(place / "out.csv")[1].columns["diagnosis"].sampler is Sampler.ALGORITHM_1
     with Ledger.open("key.ledger") as book:
         book.verify()
         lines = [str(event) for event in book.history()]
@@ -351,15 +354,16 @@ def test_the_level_of_nothing(place: Path) -> None:
 
 # Every place at which a step can be killed, and whether the ledger knows of it then.
 POINTS = [
-    (last, "_write", "before", False),
-    (last, "_write", "after", False),
+    (algorithm1.Algorithm1Drawing, "stage", "before", False),
+    (algorithm1.Algorithm1Drawing, "write", "after", False),
     (pairs, "paired", "before", False),
-    (last, "kept_aside", "before", False),
-    (last, "sync_folder", "after", False),
-    (Ledger, "step", "before", False),
-    (Ledger, "step", "after", True),
-    (last, "finish", "before", True),
-    (release, "put_in_place", "before", True),
+    (algorithm1, "kept_aside", "before", False),
+    (algorithm1, "sync_folder", "after", False),
+    (algorithm1.Algorithm1Drawing, "stage", "after", False),
+    (Ledger, "charge_all", "before", False),
+    (Ledger, "charge_all", "after", True),
+    (algorithm1.Algorithm1Drawing, "publish", "before", True),
+    (file_release, "put_in_place", "before", True),
 ]
 
 
@@ -383,17 +387,15 @@ def test_a_crash_anywhere_is_safe(
     kept: list[bytes] = []
 
     def crash(*arguments: Any, **named: Any) -> Any:
-        if named.get("dry"):
-            return real(*arguments, **named)
         if when == "after":
             real(*arguments, **named)
         kept.extend(file.read_bytes() for file in place.glob(".out*released"))
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(last if owner is pairs else owner, name, crash)
+        patch.setattr(algorithm1 if owner is pairs else owner, name, crash)
         if not swept:
-            patch.setattr(last, "sweep_kept", lambda *_: None)
+            patch.setattr(algorithm1, "sweep_kept", lambda *_: None)
         with pytest.raises(Killed):
             run(target=target)
     assert spent() == ("2" if committed else "1")
@@ -407,7 +409,7 @@ def test_a_crash_anywhere_is_safe(
     assert f"cost {0 if committed else 1}; spent 2" in output
     if committed:
         assert kept == [(place / target).read_bytes()]
-    assert released(place / target)[1].columns["diagnosis"].encoding == "categorical, algorithm 1"
+    assert released(place / target)[1].columns["diagnosis"].sampler is Sampler.ALGORITHM_1
     assert not list(place.glob(".*"))
     (place / target).rename(place / "moved")
     assert run(target=target.replace("out", "new"))[1].startswith(ONCE)
@@ -423,7 +425,7 @@ def test_a_description_that_is_there_already_does_not_stop_a_rerun(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(release, "put_in_place", crash)
+        patch.setattr(file_release, "put_in_place", crash)
         with pytest.raises(Killed):
             run(target="out.csv")
     assert (place / "out.csv.relaxdp.json").exists()
@@ -436,7 +438,7 @@ def test_a_damaged_file_is_not_given_its_name(place: Path, monkeypatch: pytest.M
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(last, "finish", crash)
+        patch.setattr(algorithm1.Algorithm1Drawing, "publish", crash)
         with pytest.raises(Killed):
             run()
     (kept,) = place.glob(".out*released")
@@ -451,7 +453,7 @@ def test_a_damaged_file_is_not_given_its_name(place: Path, monkeypatch: pytest.M
 
 def test_two_at_once_draw_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process finishes the same step while this one has drawn, but not charged."""
-    real = last._digest
+    real = algorithm1._digest
     inner: list[Any] = []
 
     def meanwhile(path: Path) -> str:
@@ -460,7 +462,7 @@ def test_two_at_once_draw_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> 
             inner.append(run(target="other.parquet")[0])
         return real(path)
 
-    monkeypatch.setattr(last, "_digest", meanwhile)
+    monkeypatch.setattr(algorithm1, "_digest", meanwhile)
     assert run()[1].startswith(ONCE)
     assert inner == [None, 0]
     assert spent() == "2"

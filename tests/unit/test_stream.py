@@ -21,7 +21,7 @@ from relaxdp import Categorical, Key
 from relaxdp.draw.blocks import CHUNK, RowCipher
 from relaxdp.draw.canonical import canonical, is_missing, length_prefixed
 from relaxdp.draw.path import Draw, accept, accepted_draws, report_at
-from relaxdp.draw.stream import PathName, Purpose, block, bridge_key, path_key, tail, words
+from relaxdp.draw.stream import PathId, PathName, Purpose, block, bridge_key, path_key, tail, words
 from relaxdp.errors import PathNameError
 from relaxdp.law.threshold import threshold
 
@@ -84,7 +84,7 @@ def test_specification(
     first: str, path: list[tuple[int, int, int]], levels: list[int], reports: list[int],
 ) -> None:  # fmt: skip
     answers = Categorical(values)
-    name = answers.encoding.path_name(release, attribute)
+    name = answers.encoding.path_name(PathId(release, attribute))
     key = path_key(KEY, name)
     assert key.hex() == derived
     assert (canonical(object_id) + tail(truth, 0, 0)).hex() == message
@@ -211,14 +211,14 @@ def test_the_warning_is_of_the_callers_line() -> None:
 
 def check_paths_apart(derive: Callable[[Key, PathName, Purpose], bytes]) -> None:
     """Nothing that tells two paths apart may be left out of the key."""
-    base = PathName("r", "a", "categorical", 3, b"p")
+    base = PathName(PathId("r", "a"), "categorical", 3, b"p")
     others = [
-        PathName("s", "a", "categorical", 3, b"p"),
-        PathName("r", "b", "categorical", 3, b"p"),
-        PathName("r", "a", "unary", 3, b"p"),
-        PathName("r", "a", "categorical", 4, b"p"),
-        PathName("r", "a", "categorical", 3, b"q"),
-        PathName("ra", "", "categorical", 3, b"p"),
+        PathName(PathId("s", "a"), "categorical", 3, b"p"),
+        PathName(PathId("r", "b"), "categorical", 3, b"p"),
+        PathName(PathId("r", "a"), "unary", 3, b"p"),
+        PathName(PathId("r", "a"), "categorical", 4, b"p"),
+        PathName(PathId("r", "a"), "categorical", 3, b"q"),
+        PathName(PathId("ra", ""), "categorical", 3, b"p"),
     ]
     purposes: tuple[Purpose, ...] = ("path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge")
     keys = {derive(KEY, name, purpose) for name in (base, *others) for purpose in purposes}
@@ -231,7 +231,7 @@ def test_everything_is_bound_into_the_key() -> None:
 
 
 def test_a_bridges_key_binds_its_three_retentions_in_their_shortest_bytes() -> None:
-    name = PathName("r", "a", "categorical", 3, b"p")
+    name = PathName(PathId("r", "a"), "categorical", 3, b"p")
     for lower, purpose in [(Fraction(0), b"blur"), (Fraction(1, 256), b"bridge")]:
         levels = (lower, Fraction(255, 65536), Fraction(2**63 + 1, 2**64))
         numbers = [number for level in levels for number in (level.numerator, level.denominator)]
@@ -241,7 +241,7 @@ def test_a_bridges_key_binds_its_three_retentions_in_their_shortest_bytes() -> N
 
 
 def test_words_go_on_and_are_those_of_the_first_truth_and_symbol_where_none_is_named() -> None:
-    derived = path_key(KEY, PathName("r", "a", "categorical", 3, b"p"))
+    derived = path_key(KEY, PathName(PathId("r", "a"), "categorical", 3, b"p"))
     first = list(islice(words(derived, canonical(7)), 100))
     assert first == list(islice(words(derived, canonical(7), index=0, symbol=0), 100))
     assert len(set(first)) == 100
@@ -250,7 +250,7 @@ def test_words_go_on_and_are_those_of_the_first_truth_and_symbol_where_none_is_n
 @pytest.mark.parametrize(("release", "attribute"), [(1, "a"), ("r", b"a"), (None, None)])
 def test_names_are_text(release: Any, attribute: Any) -> None:
     with pytest.raises(PathNameError, match="must be text"):
-        PathName(release, attribute, "categorical", 3, b"p")
+        PathName(PathId(release, attribute), "categorical", 3, b"p")
 
 
 def test_a_path_that_breaks_off_is_no_report() -> None:
@@ -260,7 +260,7 @@ def test_a_path_that_breaks_off_is_no_report() -> None:
 
 def test_mutant_attributes_that_share_a_path_is_caught() -> None:
     def shared(key: Key, name: PathName, purpose: Purpose) -> bytes:
-        return path_key(key, replace(name, attribute=""), purpose)
+        return path_key(key, replace(name, path=replace(name.path, attribute="")), purpose)
 
     with pytest.raises(AssertionError):
         check_paths_apart(shared)
@@ -293,7 +293,7 @@ def check_truth_is_bound(stream: Callable[[int], tuple[int, int]]) -> None:
 
 
 def test_the_truth_is_part_of_the_stream_and_a_mutant_without_it_is_caught() -> None:
-    derived = path_key(KEY, PathName("r", "a", "categorical", 50, b""))
+    derived = path_key(KEY, PathName(PathId("r", "a"), "categorical", 50, b""))
     check_truth_is_bound(lambda truth: next(words(derived, canonical(7), index=truth)))
     with pytest.raises(AssertionError):
         check_truth_is_bound(lambda truth: next(words(derived, canonical(7))))
@@ -308,4 +308,4 @@ def test_what_is_missing() -> None:
 def test_half_a_letter_names_no_path() -> None:
     for names in (("\ud800", "a"), ("r", "\ud800")):
         with pytest.raises(PathNameError, match="half of a letter"):
-            PathName(*names, "categorical", 3, b"p")
+            PathId(*names)

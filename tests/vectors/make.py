@@ -46,8 +46,8 @@ def reports(case: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "epsilon": level["epsilon"],
-            "threshold": str(answers.encoding.threshold(Decimal(level["epsilon"]))),
-            "report": path.codes_at(Decimal(level["epsilon"]))[0],
+            "threshold": str(answers.encoding.level(level["epsilon"]).threshold),
+            "report": path.codes_at(answers.encoding.level(level["epsilon"]))[0],
         }
         for level in case["levels"]
     ]

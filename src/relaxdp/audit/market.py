@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.audit.sources import EncodedSource, Truths, batch_key, released
+from relaxdp.audit.sources import PATH, EncodedSource, Truths, batch_key, released
 from relaxdp.audit.views import Transcripts
 from relaxdp.draw.key import Key
 from relaxdp.encode.declared import DeclaredEncoding
@@ -58,7 +58,7 @@ class PooledSource(EncodedSource):
         delivered: list[int] = []
         bought: list[Goods] = []
         for kind, epsilon in self.events:
-            level = self.encoding.threshold(epsilon)
+            level = self.encoding.level(epsilon).threshold
             if kind == "deliver":
                 check_delivery(level, delivered)
                 delivered.append(level)
@@ -80,11 +80,10 @@ class PooledSource(EncodedSource):
 
     def _delivery(self, truths: Truths, seller: Key, epsilon: Decimal) -> Goods:
         described = ColumnDescription(
-            release="audit",
-            attribute="truth",
+            path=PATH,
             encoding=self.encoding.name,
             epsilon=epsilon,
-            threshold=self.encoding.threshold(epsilon),
+            threshold=self.encoding.level(epsilon).threshold,
             id_type="integer",
             key_fingerprint=seller.fingerprint,
             values=self._values,

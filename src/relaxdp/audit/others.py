@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaxdp.audit.sources import (
+    PATH,
     EncodedSource,
     FunctionSource,
     Source,
@@ -40,7 +41,7 @@ class SaleSource(EncodedSource):
         levels = self.retentions()
         columns: Any = {"lower": self.encoding.column(*lowest), "upper": self.encoding.column(*highest)}
         if self._keyed:
-            name, ids = self.encoding.path_name("audit", "truth"), np.arange(len(truths))
+            name, ids = self.encoding.path_name(PATH), np.arange(len(truths))
             sold = keyed_column(
                 self.encoding, *levels, **columns, object_ids=ids, key=batch_key(seed, batch, 1), name=name
             )

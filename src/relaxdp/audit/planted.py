@@ -13,7 +13,7 @@ from relaxdp.audit.views import Transcripts
 from relaxdp.draw.blocks import CHUNK
 from relaxdp.draw.columns import id_blocks
 from relaxdp.draw.path_arrays import ArrayPath
-from relaxdp.draw.stream import path_key
+from relaxdp.draw.stream import PathId, path_key
 from relaxdp.encode.categorical import CategoricalEncoding
 from relaxdp.encode.protocol import Codes
 from relaxdp.hazmat import SeededEntropy
@@ -74,8 +74,8 @@ class ChangedTruthSource(Source):
         history = np.array(HISTORIES, dtype=np.uint64).take(truths, axis=0)
         transcripts = np.empty((2, len(truths)), dtype=np.uint8)
         for place, epsilon in enumerate(self._epsilons):
-            name = self._encoding.path_name(f"epoch {place if self._new_epoch else 0}", "truth")
-            path = ArrayPath(path_key(batch_key(seed, batch), name), 2, self._encoding.threshold(epsilon))
+            name = self._encoding.path_name(PathId("audit", "truth", epoch=place + 1 if self._new_epoch else 1))
+            path = ArrayPath(path_key(batch_key(seed, batch), name), 2, self._encoding.level(epsilon).threshold)
             for start in range(0, len(truths), CHUNK):
                 part = slice(start, min(start + CHUNK, len(truths)))
                 truth = history[part, place]

@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 from relaxdp.audit.views import Transcripts
 from relaxdp.draw.bridge_arrays import fresh_bridges
 from relaxdp.draw.key import Key
+from relaxdp.draw.stream import PathId
 from relaxdp.encode.bridges import FreshPermanent
 from relaxdp.encode.protocol import Codes, Encoding
 from relaxdp.encode.release import release_codes, release_reports
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.epsilon import Epsilon, as_epsilon
-from relaxdp.law.threshold import retention
 
 Truths = NDArray[Any]
 Function = Callable[[Truths], Any]
+PATH = PathId("audit", "truth")
+"""What is released in an audit."""
 
 
 class Source(ABC):
@@ -64,7 +66,7 @@ class EncodedSource(Source):
 
     def retentions(self) -> list[Fraction]:
         """Return the retention of each level."""
-        return [retention(self.encoding.threshold(epsilon)) for epsilon in self.epsilons]
+        return [self.encoding.level(epsilon).retention for epsilon in self.epsilons]
 
     def empty(self, trials: int) -> Transcripts:
         """Return a matrix for the transcripts whose columns are contiguous: both sides write and read columns."""
@@ -118,7 +120,7 @@ class AlgorithmSource(EncodedSource):
 
 def released(encoding: Encoding, truths: Truths, key: Key, epsilon: Decimal) -> tuple[Codes, Any]:
     """Return codes and seeds of one level of a release, in which each truth is an object of its own."""
-    where: Any = {"key": key, "epsilon": epsilon, "release": "audit", "attribute": "truth"}
+    where: Any = {"key": key, "level": encoding.level(epsilon), "path": PATH}
     ids = np.arange(len(truths))
     if encoding.seeded:
         return encoding.read(release_reports(encoding, truths, ids, **where))

@@ -11,10 +11,10 @@ import typer
 
 from relaxdp.errors import OptionError
 from relaxdp.law.epsilon import epsilon_text
+from relaxdp.ledger.account import Account
 from relaxdp.ledger.amounts import difference, total
 from relaxdp.ledger.begun import mark_of
-from relaxdp.ledger.ledger import Charge, Ledger
-from relaxdp.ledger.subject import Subject
+from relaxdp.ledger.ledger import Charge
 from relaxdp.table.request import TableRequest
 
 NewLedger = Annotated[
@@ -43,17 +43,14 @@ def ledger_beside(key: Path) -> Path:
     return place
 
 
-def refuse_other_name(book: Ledger, subject: Subject, release: str, columns: list[str]) -> None:
+def refuse_other_name(known: Account, release: str, columns: list[str]) -> None:
     """Refuse to open a second path of a column only because its file has another name this year."""
-    if subject not in book.subjects():
-        return
-    paths = book.balance(subject).paths
     for column in columns:
-        releases = {path.identity.release for path in paths if path.identity.attribute == column}
+        releases = {state.path.release for state in known.paths if state.path.attribute == column}
         if releases and release not in releases:
-            known = sorted(releases)[0]
+            other = sorted(releases)[0]
             raise OptionError(
-                f"{column!r} was released before, as release {known!r}. Say --release {shlex.quote(known)} to "
+                f"{column!r} was released before, as release {other!r}. Say --release {shlex.quote(other)} to "
                 "relax that one, or --release NAME for a new path, whose cost is added. Nothing was released."
             )
 
@@ -64,7 +61,7 @@ def report_release(request: TableRequest, rows: int | None, charges: list[Charge
     if as_json:
         answer: dict[str, Any] = {"rows": rows, "epsilon": level, "release": request.release, "columns": {}}
         for each, charge in zip(request.columns, charges, strict=False):
-            answer["columns"][each.column] = {"cost": epsilon_text(charge.cost), "epoch": charge.epoch}
+            answer["columns"][each.column] = {"cost": epsilon_text(charge.cost), "epoch": charge.path.epoch}
         if charges:
             answer |= {"spent": epsilon_text(charges[-1].spent_after), "budget": epsilon_text(charges[-1].budget)}
         typer.echo(json.dumps(answer))

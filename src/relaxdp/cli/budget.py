@@ -59,9 +59,9 @@ def show(
             "left": epsilon_text(balance.left),
             "paths": [
                 {
-                    "release": path.identity.release,
-                    "attribute": path.identity.attribute,
-                    "epoch": path.epoch,
+                    "release": path.path.release,
+                    "attribute": path.path.attribute,
+                    "epoch": path.path.epoch,
                     "epsilon": epsilon_text(path.largest),
                 }
                 for path in balance.paths
@@ -75,8 +75,8 @@ def show(
     table.add_column("column")
     table.add_column("largest epsilon", justify="right")
     for path in balance.paths:
-        epoch = "" if path.epoch == 1 else f" (epoch {path.epoch})"
-        table.add_row(path.identity.release + epoch, path.identity.attribute, epsilon_text(path.largest))
+        epoch = "" if path.path.epoch == 1 else f", epoch {path.path.epoch}"
+        table.add_row(path.path.release + epoch, path.path.attribute, epsilon_text(path.largest))
     table.add_section()
     table.add_row("spent", "", epsilon_text(balance.spent))
     table.add_row("left", "", epsilon_text(balance.left))

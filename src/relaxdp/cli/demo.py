@@ -26,7 +26,7 @@ from relaxdp.estimate.baselines import split_budget
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
-from relaxdp.table.charging import Account
+from relaxdp.table.payer import Payer
 from relaxdp.table.release import release_table
 from relaxdp.table.request import ColumnRequest, TableRequest
 
@@ -108,8 +108,8 @@ def _request(folder: Path, target: str, key: Key, epsilon: Decimal) -> TableRequ
     )
 
 
-def _account(ledger: Ledger) -> Account:
-    return Account(ledger, Subject.population("everyone"), budget="2", reason="relaxdp demo")
+def _account(ledger: Ledger) -> Payer:
+    return Payer(ledger, Subject.population("everyone"), budget="2", reason="relaxdp demo")
 
 
 def _release_all(console: Console, folder: Path, key: Key, ledger: Ledger) -> list[Path]:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from relaxdp.cli.estimate_parts import Asked, Part, clean, label_of, name_of
+from relaxdp.draw.stream import PathId
 from relaxdp.estimate.result import IMPLAUSIBLE
 from relaxdp.table.counting import PairTally, Tally
 from relaxdp.table.released_files import Axis
@@ -67,9 +68,13 @@ def _heading(tally: Tally | PairTally, axis: Axis, parts: list[Part], asked: Ask
     if axis.description.values is None:
         rows = "the mean"
     return (
-        f"{tally.objects:,} objects {levels}: {name_of(axis, asked)} of release {clean(axis.description.release)!r}; "
+        f"{tally.objects:,} objects {levels}: {name_of(axis, asked)} of release {_release(axis.description.path)}; "
         f"{100 * asked.confidence:g} % intervals of {rows}, about {subject}."
     )
+
+
+def _release(path: PathId) -> str:
+    return repr(clean(path.release)) + ("" if path.epoch == 1 else f", epoch {path.epoch}")
 
 
 @dataclass(frozen=True, slots=True)

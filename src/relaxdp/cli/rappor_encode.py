@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from contextlib import ExitStack
 from decimal import Decimal
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,11 +22,11 @@ from relaxdp.estimate.schedules import Linear, NoisySampling
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
-from relaxdp.table.charging import Account
+from relaxdp.table.payer import Payer
+from relaxdp.table.publication import publish, quote
 from relaxdp.table.rappor_files import Parameters
-from relaxdp.table.rappor_release import RapporRequest, encode_table, quote_table, relax_table
+from relaxdp.table.rappor_release import RapporDrawing, RapporRequest
 from relaxdp.table.rappor_reports import ReportsDescription
-from relaxdp.table.release import Outcome
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="Table of clients and words: Parquet, CSV or Arrow IPC.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="File of reports; it must not exist.")]
@@ -89,7 +86,7 @@ def encode(
         release=source.stem if name is None else name,
     )  # fmt: skip
     _run(
-        request, partial(encode_table, request), key, ledger, no_ledger, population, budget, dry_run, as_json,
+        request, None, key, ledger, no_ledger, population, budget, dry_run, as_json,
         again=again, force=force, named=name is not None, new_ledger=new_ledger,
     )  # fmt: skip
     _warn_beyond(parameters, level)
@@ -137,10 +134,9 @@ def relax(
     )
     request = RapporRequest.make(
         parameters.shape, source, target, id_column=id_column, column=column, epsilon=level, key=Key.load(key),
-        release=re.sub(r" \(epoch \d+\)$", "", description.report.release),
+        release=description.report.path.release,
     )  # fmt: skip
-    work = partial(relax_table, request, last)
-    _run(request, work, key, ledger, no_ledger, population, budget, dry_run, as_json, named=True, new_ledger=new_ledger)
+    _run(request, last, key, ledger, no_ledger, population, budget, dry_run, as_json, named=True, new_ledger=new_ledger)
     _warn_beyond(parameters, level)
 
 
@@ -176,7 +172,7 @@ def _next_level(pace: PaceChoice, given: dict[str, Any], shape: BloomShape, last
 
 def _run(
     request: RapporRequest,
-    work: Callable[..., Outcome],
+    last: Path | None,
     key: Path,
     ledger: str | None,
     no_ledger: bool,
@@ -193,20 +189,24 @@ def _run(
     if no_ledger and dry_run:
         raise OptionError("--dry-run asks the ledger, so it needs one. Nothing was released.")
     with ExitStack() as stack:
-        account = None
+        payer = known = None
         if not no_ledger:
             book = stack.enter_context(Ledger.open(ledger or str(ledger_beside(key))))
             subject = Subject.population(population)
+            known = book.account(subject)
             if not named:
-                refuse_other_name(book, subject, request.table.release, [each.column for each in request.table.columns])
+                refuse_other_name(known, request.table.release, [each.column for each in request.table.columns])
             reason = f"rappor to {request.table.target.name}"
-            account = Account(book, subject, budget, reason, again, force, new_ledger=new_ledger)
-        if dry_run and account is not None:
-            report_release(request.table, None, quote_table(request, account), as_json)
+            payer = Payer(book, subject, budget, reason, again, force, new_ledger=new_ledger)
+        if dry_run and payer is not None:
+            report_release(request.table, None, quote(RapporDrawing(request), payer, known), as_json)
             return
         console = Console(stderr=True)
         columns = (TextColumn("encoding"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task("", total=None)
-            outcome = work(account, progress=lambda done, total: bar.update(task, completed=done, total=total))
+            drawing = RapporDrawing(
+                request, last=last, progress=lambda done, total: bar.update(task, completed=done, total=total)
+            )
+            outcome = publish(drawing, payer, known)
         report_release(request.table, outcome.rows, outcome.charges, as_json)

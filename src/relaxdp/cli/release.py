@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -19,17 +19,18 @@ from relaxdp.cli.release_options import WAYS_OUT, Encodings, Spoken, edges, load
 from relaxdp.cli.spark import SparkPlace
 from relaxdp.errors import OptionError
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.ledger.ledger import Charge, Ledger
+from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.subject import Subject
-from relaxdp.table.charging import Account
+from relaxdp.table.algorithm1 import Algorithm1Drawing
 from relaxdp.table.declare import Declaration
 from relaxdp.table.derive import way_out
 from relaxdp.table.formats import Input
 from relaxdp.table.growing import tags_folder
-from relaxdp.table.last import quote_step, relax_table
+from relaxdp.table.payer import Payer
+from relaxdp.table.publication import Drawing, publish, quote
 from relaxdp.table.ragged import row_named
 from relaxdp.table.refusals import check_ending
-from relaxdp.table.release import Outcome, quote_table, release_table
+from relaxdp.table.release import TableDrawing
 from relaxdp.table.request import TableRequest
 
 
@@ -140,7 +141,7 @@ def release(
         raise OptionError("--growing keeps tags of the rows beside the ledger, so it needs one. Nothing was released.")
     if spark is None:
         check_ending(target)
-    secret, level = load_key(key), as_epsilon(epsilon)
+    secret, exact = load_key(key), as_epsilon(epsilon)
     table: Any = Input(Path(source)) if spark is None else spark.table
     subject = Subject.population(population)
     with ExitStack() as stack:
@@ -149,10 +150,11 @@ def release(
         place = None if no_ledger else ledger or str(ledger_beside(key))
         book = None if place is None else stack.enter_context(Ledger.open(place))
         release_name = Path(source).stem if name is None else name
-        if book is not None and name is None:
-            refuse_other_name(book, subject, release_name, column)
+        known = None if book is None else book.account(subject)
+        if known is not None and name is None:
+            refuse_other_name(known, release_name, column)
         spoken = Spoken(column, values or [], values_file or [])
-        encodings = Encodings(book, subject, release_name, encoding, planned_epsilon or epsilon)
+        encodings = Encodings(known, release_name, encoding, planned_epsilon or epsilon)
         request = TableRequest(
             source=Path(source),
             target=target,
@@ -170,54 +172,37 @@ def release(
                 ).request(table)
                 for each in column
             ],
-            epsilon=level,
+            epsilon=exact,
             key=secret,
             release=release_name,
             keep=keep or [],
         )
-        account = None
+        payer = None
         if book is not None and place is not None:
             # A database has no folder beside it; the key has.
             beside = Path(place) if "://" not in place else ledger_of(key)
             tags = tags_folder(beside) if growing else None
-            account = Account(book, subject, budget, f"release to {target.name}", again, force, tags, new_ledger)
-        work, quote = _ways(request, account, spark, last, last_epsilon)
-        if dry_run and account is not None:
-            report_release(request, None, quote(), as_json)
+            payer = Payer(book, subject, budget, f"release to {target.name}", again, force, tags, new_ledger)
+        make: Callable[..., Drawing] = partial(TableDrawing, request)
+        if spark is not None:
+            make = spark.drawing(request)
+        elif last is not None:
+            level = None if last_epsilon is None else as_epsilon(last_epsilon)
+            make = partial(Algorithm1Drawing, request, last, last_epsilon=level)
+        if dry_run and payer is not None:
+            report_release(request, None, quote(make(), payer, known), as_json)
             return
-        rows, charges = _run(work, threads, spark is None)
-        report_release(request, rows, charges, as_json)
+        stack.enter_context(nullcontext() if spark is None else spark.logged())
+        with _progress("rows" if spark is None else "tasks") as progress:
+            options: Any = {} if spark is not None else {"threads": threads or os.cpu_count() or 1}
+            outcome = publish(make(progress=progress, **options), payer, known)
+        report_release(request, outcome.rows, outcome.charges, as_json)
 
 
-def _ways(
-    request: TableRequest,
-    account: Account | None,
-    spark: SparkPlace | None,
-    last: Path | None,
-    last_epsilon: str | None,
-) -> tuple[Callable[..., Outcome], Callable[[], list[Charge]]]:
-    """Return what does the release, and what tells its cost."""
-    if account is None:
-        return (partial(release_table, request, None) if spark is None else spark.work(request, None)), list
-    if spark is not None:
-        return spark.work(request, account), spark.quote(request, account)
-    if last is None:
-        return partial(release_table, request, account), partial(quote_table, request, account)
-    level = None if last_epsilon is None else as_epsilon(last_epsilon)
-    return (
-        partial(relax_table, request, last, account, last_epsilon=level),
-        partial(quote_step, request, last, account, last_epsilon=level),
-    )
-
-
-def _run(work: Callable[..., Outcome], threads: int | None, local: bool) -> tuple[int, list[Charge]]:
-    unit = TextColumn("rows" if local else "tasks")
-    columns = (TextColumn("releasing"), BarColumn(), MofNCompleteColumn(), unit, TimeRemainingColumn())
+@contextmanager
+def _progress(unit: str) -> Iterator[Callable[[int, int | None], None]]:
+    columns = (TextColumn("releasing"), BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
-        outcome = work(
-            threads=threads or os.cpu_count() or 1,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
-    return outcome.rows, outcome.charges
+        yield lambda done, total: bar.update(task, completed=done, total=total)

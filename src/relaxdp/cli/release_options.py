@@ -9,11 +9,9 @@ from typing import Any
 from relaxdp.draw.key import Key
 from relaxdp.errors import KeyFileError, ValuesError
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.paths import PathIdentity
-from relaxdp.ledger.subject import Subject
-from relaxdp.table.charging import path_encoding, path_states
+from relaxdp.ledger.account import Account
 from relaxdp.table.declare import values_from_file, values_from_text
+from relaxdp.table.payer import path_encoding
 
 # Encodings of numbers and of words that nobody declares.
 _NOT_OF_VALUES = ("numeric", "bloom")
@@ -47,13 +45,12 @@ def load_key(path: Path) -> Key:
 class Encodings:
     """How columns are encoded: as it is said, else as their path was opened, else as one of the declared values."""
 
-    def __init__(self, book: Ledger | None, subject: Subject, release: str, said: str | None, planned: str) -> None:
-        self._said, self._planned, self._release = said, as_epsilon(planned), release
-        self._states = {} if book is None else path_states(book, subject)
+    def __init__(self, known: Account | None, release: str, said: str | None, planned: str) -> None:
+        self._known, self._said, self._planned, self._release = known, said, as_epsilon(planned), release
 
     def of(self, column: str) -> dict[str, Any]:
         """Return name and options of a column's encoding."""
-        state = self._states.get(PathIdentity(self._release, column))
+        state = None if self._known is None else self._known.last_epoch(self._release, column)
         if state is not None and self._said in (None, "auto", state.facts.encoding):
             name, options = path_encoding(state.facts)
             if name not in _NOT_OF_VALUES:  # else the ledger will say that the encoding is another one

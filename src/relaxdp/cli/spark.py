@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from relaxdp.errors import OptionError, SparkError, TableFileError
-from relaxdp.ledger.ledger import Charge
-from relaxdp.table.charging import Account
 from relaxdp.table.formats import Input
+from relaxdp.table.publication import Drawing, Progress
 from relaxdp.table.refusals import refuse_reports
-from relaxdp.table.release import Outcome
 from relaxdp.table.request import TableRequest
 
 _ENDINGS = (".csv", ".arrow", ".feather", ".ipc")
@@ -48,21 +46,30 @@ class SparkPlace:
         from relaxdp.table.spark import SparkInput  # noqa: PLC0415
         from relaxdp.table.spark_session import start_session  # noqa: PLC0415
 
-        with self._logged():
+        with self.logged():
             return SparkInput(start_session(self._master, log=self._log), self._source)
 
-    def work(self, request: TableRequest, account: Account | None) -> Callable[..., Outcome]:
-        """Return what does the release."""
+    def drawing(self, request: TableRequest) -> Callable[..., Drawing]:
+        """Return what makes the drawing, once it is known where progress is shown."""
 
-        def run(*, threads: int, progress: Any) -> Outcome:
-            with self._logged():
-                outcome: Outcome = self._release(request).to_folder(request.target, account, progress=progress)
-            return outcome
+        def make(progress: Progress | None = None) -> Drawing:
+            from relaxdp.table.spark import SparkFolderDrawing  # noqa: PLC0415
 
-        return run
+            self._refuse_reports([each.column for each in request.columns])
+            return SparkFolderDrawing(
+                self.table.frame,
+                request,
+                request.target,
+                names=self.table.names,
+                worker_key=self._worker_key,
+                partitions=self._partitions,
+                progress=progress,
+            )
+
+        return make
 
     @contextmanager
-    def _logged(self) -> Iterator[None]:
+    def logged(self) -> Iterator[None]:
         """Say where Spark's log is, and leave it there, if Spark failed."""
         try:
             yield
@@ -74,22 +81,6 @@ class SparkPlace:
 
     def _forget(self) -> None:
         self._log.unlink(missing_ok=True)
-
-    def quote(self, request: TableRequest, account: Account) -> Callable[[], list[Charge]]:
-        """Return what tells the cost."""
-        return lambda: self._release(request).quote(account)
-
-    def _release(self, request: TableRequest) -> Any:
-        from relaxdp.table.spark import SparkRelease  # noqa: PLC0415
-
-        self._refuse_reports([each.column for each in request.columns])
-        return SparkRelease(
-            self.table.frame,
-            request,
-            names=self.table.names,
-            worker_key=self._worker_key,
-            partitions=self._partitions,
-        )
 
     def _refuse_reports(self, columns: list[str]) -> None:
         """Refuse a released file that lies here: Spark does not show what a Parquet file says about itself."""

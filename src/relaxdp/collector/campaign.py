@@ -7,13 +7,12 @@ from functools import cached_property
 from relaxdp.collector.codecs import codec_of
 from relaxdp.collector.definition import encoding_of, seconds
 from relaxdp.collector.precision import DEFAULT, Precision
-from relaxdp.collector.wire import CampaignRequest, Level, PublicEncoding
+from relaxdp.collector.wire import CampaignRequest, PublicEncoding, WireLevel
 from relaxdp.encode.bloom import BloomEncoding
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import CampaignError
 from relaxdp.estimate.rappor_map import CandidateMap
 from relaxdp.front import Mechanism, Numeric, mechanism
-from relaxdp.law.epsilon import as_epsilon
 
 ATTRIBUTE = "answer"
 """The attribute of every path in a campaign; its release is the campaign's id."""
@@ -28,9 +27,7 @@ class Campaign:
         self.id = str(definition.id)
         self.encoding: Encoding = encoding_of(definition.encoding)
         self.codec = codec_of(self.encoding)
-        self.levels = [
-            Level(each.epsilon, str(self.encoding.threshold(as_epsilon(each.epsilon)))) for each in definition.levels
-        ]
+        self.levels = [WireLevel(**self.encoding.level(each.epsilon).to_json()) for each in definition.levels]
         self.places = {(level.epsilon, level.threshold): place for place, level in enumerate(self.levels)}
         self.opens, self.closes = seconds(definition.opens), seconds(definition.closes)
         self.level_opens = [seconds(level.opens) for level in definition.levels]

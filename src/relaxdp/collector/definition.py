@@ -58,7 +58,7 @@ def complete(request: CampaignRequest) -> CampaignRequest:
     _check_times(completed)
     encoding = encoding_of(completed.encoding)
     for epsilon in epsilons:
-        encoding.threshold(epsilon)  # an epsilon that cannot be realised is refused now
+        encoding.level(epsilon)  # an epsilon that cannot be realised is refused now
     return completed
 
 

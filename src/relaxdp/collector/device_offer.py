@@ -14,9 +14,10 @@ from relaxdp.encode.bloom import BloomEncoding
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.numeric import NumericEncoding
 from relaxdp.encode.protocol import Encoding
-from relaxdp.errors import EpsilonError, LevelError, OfferError, RelaxdpError
+from relaxdp.errors import EpsilonError, LevelError, LevelMismatchError, OfferError, RelaxdpError
 from relaxdp.front import mechanism
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.law.level import Level
 from relaxdp.law.threshold import ONE
 from relaxdp.table.description import untyped
 
@@ -26,32 +27,6 @@ MOST_LEVELS = 1000
 MOST_QUESTION = 2000
 _WHOLE = re.compile(r"[1-9][0-9]{0,19}", re.ASCII)
 _NOTHING = "Nothing was sent."
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """An epsilon and the threshold that realises it."""
-
-    epsilon: Decimal
-    threshold: int
-
-    def to_json(self) -> dict[str, str]:
-        """Return the level as it travels: two texts, so that nothing is rounded."""
-        return {"epsilon": epsilon_text(self.epsilon), "threshold": str(self.threshold)}
-
-    @classmethod
-    def from_json(cls, content: Any) -> Level:
-        """Read a level in its one spelling: two spellings of one level would be two levels for the server."""
-        try:
-            written, whole = content["epsilon"], content["threshold"]
-            epsilon = as_epsilon(written) if isinstance(written, str) else None
-        except (TypeError, KeyError, EpsilonError):
-            epsilon = None
-        if epsilon is None or epsilon_text(epsilon) != written:
-            raise OfferError(f"a level of the campaign is not written as a plain epsilon. {_NOTHING}")
-        if not isinstance(whole, str) or not _WHOLE.fullmatch(whole) or int(whole) >= ONE:
-            raise OfferError(f"a level of the campaign has a threshold that is none. {_NOTHING}")
-        return cls(epsilon, int(whole))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,27 +119,34 @@ def _number(end: Any) -> float:
 def _levels(content: Any, encoding: Encoding) -> tuple[Level, ...]:
     if not isinstance(content, list) or not 0 < len(content) <= MOST_LEVELS:
         raise OfferError(f"the campaign must have from 1 to {MOST_LEVELS:,} levels. {_NOTHING}")
-    levels = tuple(Level.from_json(level) for level in content)
-    for old, new in pairwise(levels):
-        if new.epsilon <= old.epsilon or new.threshold < old.threshold:
-            raise LevelError(f"the campaign's levels do not grow. A report cannot be taken back. {_NOTHING}")
-    for level in levels:
-        check_threshold(level, encoding)
+    levels = tuple(_level(level, encoding) for level in content)
+    if any(new.epsilon <= old.epsilon or new < old for old, new in pairwise(levels)):
+        raise LevelError(f"the campaign's levels do not grow. A report cannot be taken back. {_NOTHING}")
     return levels
 
 
-def check_threshold(level: Level, encoding: Encoding) -> None:
-    """Refuse a threshold that reveals more than its epsilon. A smaller one is more private, and fine."""
+def _level(content: Any, encoding: Encoding) -> Level:
+    """Read a level in its one spelling: two spellings of one level would be two levels for the server.
+
+    A threshold that reveals more than its epsilon is refused. A smaller one is more private, and fine.
+    """
     try:
-        most = encoding.threshold(level.epsilon)
-    except EpsilonError:
-        most = 0
-    if level.threshold > most:
+        written, whole = content["epsilon"], content["threshold"]
+        epsilon = as_epsilon(written) if isinstance(written, str) else None
+    except (TypeError, KeyError, EpsilonError):
+        epsilon = None
+    if epsilon is None or epsilon_text(epsilon) != written:
+        raise OfferError(f"a level of the campaign is not written as a plain epsilon. {_NOTHING}")
+    if not isinstance(whole, str) or not _WHOLE.fullmatch(whole) or int(whole) >= ONE:
+        raise OfferError(f"a level of the campaign has a threshold that is none. {_NOTHING}")
+    try:
+        return encoding.level(epsilon, int(whole))
+    except (EpsilonError, LevelMismatchError):
         raise LevelError(
-            f"the threshold of epsilon {epsilon_text(level.epsilon)} is larger than that epsilon allows: reports would "
+            f"the threshold of epsilon {written} is larger than that epsilon allows: reports would "
             f"tell more than what was agreed to. {_NOTHING}",
-            epsilon=epsilon_text(level.epsilon),
-        )
+            epsilon=written,
+        ) from None
 
 
 def _largest(content: Any, levels: tuple[Level, ...]) -> Decimal:

@@ -10,12 +10,13 @@ from typing import Any, NoReturn
 from relaxdp.collector.client import Client
 from relaxdp.collector.client_address import CampaignAddress
 from relaxdp.collector.device_file import DeviceFile
-from relaxdp.collector.device_offer import Level, Offer
+from relaxdp.collector.device_offer import Offer
 from relaxdp.collector.device_report import draw, kept_answer
 from relaxdp.collector.device_rules import check_active, check_same, next_level, written
 from relaxdp.collector.device_state import Record, Sent, State
 from relaxdp.errors import AnswerChangedError, ParticipationError, RefusedByServerError, ServerAnswerError
 from relaxdp.law.epsilon import as_epsilon
+from relaxdp.law.level import Level
 
 
 class Participation:

@@ -8,10 +8,11 @@ from unicodedata import normalize
 
 import numpy as np
 
-from relaxdp.collector.device_offer import ATTRIBUTE, Level
+from relaxdp.collector.device_offer import ATTRIBUTE
 from relaxdp.collector.device_state import Record
 from relaxdp.draw.canonical import kind_of
 from relaxdp.draw.key import Key
+from relaxdp.draw.stream import PathId
 from relaxdp.encode.bloom import BloomEncoding, as_words
 from relaxdp.encode.bloom_release import cohorts_of
 from relaxdp.encode.declared import DeclaredEncoding
@@ -19,6 +20,7 @@ from relaxdp.encode.numeric import NumericEncoding
 from relaxdp.encode.path import Path
 from relaxdp.encode.protocol import Encoding, code_dtype
 from relaxdp.errors import RelaxdpError, UndeclaredValueError
+from relaxdp.law.level import Level
 from relaxdp.table.description import typed, untyped
 
 
@@ -51,13 +53,13 @@ def draw(encoding: Encoding, record: Record, release: str, level: Level) -> Wire
     """Return the report at a level: a pure function of what the record holds, the same at every call."""
     assert record.key is not None  # noqa: S101 (the rules refuse a record without one)
     key = Key.from_bytes(bytes.fromhex(record.key))
-    where: Any = {"key": key, "release": release, "attribute": ATTRIBUTE}
+    where: Any = {"key": key, "path": PathId(release, ATTRIBUTE)}
     cohort = None
     if isinstance(encoding, BloomEncoding):
         cohort = int(cohorts_of(encoding.shape, [record.device], **where)[0])
         encoding = BloomEncoding(encoding.shape, cohort)
     path = Path(encoding, untyped(record.answer), object_id=record.device, **where)
-    codes = np.array([path.codes_under(level.threshold)], dtype=code_dtype(encoding.alphabet))
+    codes = np.array([path.codes_at(level)], dtype=code_dtype(encoding.alphabet))
     return WireReport(written_report(encoding.reports(codes, path.seeds)[0]), cohort)
 
 

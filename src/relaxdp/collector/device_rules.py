@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from relaxdp.collector.device_offer import Level, Offer
+from relaxdp.collector.device_offer import Offer
 from relaxdp.collector.device_state import Record, Sent, State
 from relaxdp.errors import (
     AnswerMissingError,
@@ -20,6 +20,7 @@ from relaxdp.errors import (
     ValuesChangedError,
 )
 from relaxdp.law.epsilon import epsilon_text
+from relaxdp.law.level import Level
 from relaxdp.ledger.amounts import difference, from_text, total
 
 _NOTHING = "Nothing was sent."

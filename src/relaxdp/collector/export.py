@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from relaxdp.collector import reports
 from relaxdp.collector.campaign import ATTRIBUTE, Campaign
+from relaxdp.draw.stream import PathId
 from relaxdp.encode.bloom import BloomEncoding
 from relaxdp.service.downloads import nameless
 from relaxdp.table.description import METADATA_KEY, ColumnDescription, FileDescription
@@ -45,8 +46,7 @@ def export(connection: Connection, campaign: Campaign, place: int) -> IO[bytes]:
 def _schema(campaign: Campaign, place: int) -> tuple[Any, FileDescription]:
     asked, level = campaign.definition.encoding, campaign.levels[place]
     column = ColumnDescription(
-        release=campaign.id,
-        attribute=ATTRIBUTE,
+        path=PathId(campaign.id, ATTRIBUTE),
         encoding=asked.name,
         epsilon=Decimal(level.epsilon),
         threshold=int(level.threshold),

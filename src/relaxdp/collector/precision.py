@@ -19,9 +19,7 @@ from relaxdp.encode.protocol import Encoding
 from relaxdp.estimate.planning import share_variance
 from relaxdp.estimate.rappor_planning import word_error
 from relaxdp.estimate.result import About, questions_of, tail_of
-from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import retention
 
 DEFAULT = Target(half_width=0.0)
 """What is shown where a campaign has no target: 95 % intervals of each value about these devices, all alike."""
@@ -56,7 +54,7 @@ class Precision:
         if isinstance(encoding, BloomEncoding):
             self._spreads = [_bloom_spread(encoding, epsilon, candidates) for epsilon in epsilons]
         else:
-            supports = [encoding.support(retention(encoding.threshold(as_epsilon(each)))) for each in epsilons]
+            supports = [encoding.support(encoding.level(each).retention) for each in epsilons]
             self._spreads = [_spread(support, about) for support in supports]
 
     @property

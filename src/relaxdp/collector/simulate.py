@@ -11,13 +11,14 @@ from typing import Any
 from relaxdp.collector.client import Client
 from relaxdp.collector.client_address import CampaignAddress
 from relaxdp.collector.client_operator import Operator
-from relaxdp.collector.device_offer import Level, Offer
+from relaxdp.collector.device_offer import Offer
 from relaxdp.collector.device_participation import ask_offer
 from relaxdp.collector.simulate_fleet import Fleet
 from relaxdp.collector.simulate_send import Progress, Sender
 from relaxdp.errors import ScheduleError, SimulationError
 from relaxdp.estimate.schedules import Explicit, UntilPrecise
 from relaxdp.law.epsilon import epsilon_text
+from relaxdp.law.level import Level
 
 _PATIENCE, _PATIENCE_AT_THE_END = 30.0, 3.0
 _TICK = 0.05

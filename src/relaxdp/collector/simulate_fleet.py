@@ -12,12 +12,14 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.collector.device_offer import ATTRIBUTE, Level, Offer
+from relaxdp.collector.device_offer import ATTRIBUTE, Offer
 from relaxdp.collector.device_report import written_report
 from relaxdp.draw.key import Key
+from relaxdp.draw.stream import PathId
 from relaxdp.encode.declared import DeclaredEncoding
 from relaxdp.encode.release import release_reports
 from relaxdp.errors import SimulationError
+from relaxdp.law.level import Level
 
 MOST_DEVICES = 10_000_000
 
@@ -41,7 +43,7 @@ class Fleet:
     def reports(self, offer: Offer, level: Level) -> list[dict[str, Any]]:
         """Return the report of every device at a level, as it travels."""
         encoding = offer.encoding
-        if not isinstance(encoding, DeclaredEncoding) or encoding.threshold(level.epsilon) != level.threshold:
+        if not isinstance(encoding, DeclaredEncoding) or encoding.level(level.epsilon) != level:
             raise SimulationError("the server's campaign is not the one that was created. Nothing was sent.")
         labels = np.array(encoding.values, dtype=object)
         column = release_reports(
@@ -49,9 +51,8 @@ class Fleet:
             labels[self.truths],
             self.pseudonyms,
             key=self._key,
-            epsilon=level.epsilon,
-            release=offer.address.id,
-            attribute=ATTRIBUTE,
+            level=level,
+            path=PathId(offer.address.id, ATTRIBUTE),
         )
         travelling, same = level.to_json(), zip(self.pseudonyms, column.to_pylist(), strict=True)
         return [{"device": name, "level": travelling, "report": written_report(report)} for name, report in same]

@@ -22,7 +22,7 @@ _WAVES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class Reached:
     """How the campaign stood when all devices had reported at a level."""
 
     epsilon: str
@@ -53,7 +53,7 @@ def campaigns(devices: int, half_width: float) -> list[dict[str, Any]]:
     ]
 
 
-def run(operator: Operator, *, devices: int, seed: int, pace: float, moved: Callable[[int], None]) -> Iterator[Level]:
+def run(operator: Operator, *, devices: int, seed: int, pace: float, moved: Callable[[int], None]) -> Iterator[Reached]:
     """Let all devices report at every level that opens, each level in about `pace` seconds."""
     fleet = Fleet(devices, len(_VALUES), seed)
     address, client = CampaignAddress(operator.server, WATCHED), Client(attempts=3)
@@ -61,15 +61,15 @@ def run(operator: Operator, *, devices: int, seed: int, pace: float, moved: Call
     sender = Sender(address, batch=size, connections=1)
     done: set[str] = set()
     try:
-        while (offer := ask_offer(client, address)).state == "open" and offer.open[-1].to_json()["epsilon"] not in done:
+        while (offer := ask_offer(client, address)).state == "open" and str(offer.open[-1]) not in done:
             level = offer.open[-1]
             reports = fleet.reports(offer, level)
             for start in range(0, len(reports), size):
                 began = time.monotonic()
                 sender.send(reports[start : start + size], moved)
                 time.sleep(max(0.0, pace * size / devices - (time.monotonic() - began)))
-            done.add(level.to_json()["epsilon"])
+            done.add(str(level))
             status = operator.status(WATCHED)
-            yield Level(level.to_json()["epsilon"], status["devices"]["total"], status["half_width"], status["state"])
+            yield Reached(str(level), status["devices"]["total"], status["half_width"], status["state"])
     finally:
         sender.close()

@@ -31,7 +31,7 @@ Method = Literal["average", "precision"]
 State = Literal["waiting", "open", "paused", "finished"]
 
 
-class Level(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+class WireLevel(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A level: epsilon as decimal text and threshold as integer text, so that nothing is rounded on the way."""
 
     epsilon: EpsilonText
@@ -42,7 +42,7 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """One report of one device at one level."""
 
     device: DeviceText
-    level: Level
+    level: WireLevel
     report: Annotated[
         str | int | float, Meta(description="A label, a number, or packed bytes in base 64: as the encoding says.")
     ]
@@ -146,7 +146,7 @@ class PublicCampaign(Struct, frozen=True):
     encoding: PublicEncoding
     release: str
     attribute: str
-    levels: list[Level]
+    levels: list[WireLevel]
     open_level: int | None
     state: State
     opens: str | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,32 +19,66 @@ from relaxdp.errors import PathNameError
 Purpose = Literal["path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge"]
 
 
-@dataclass(frozen=True, slots=True)
-class PathName:
-    """What tells one path from another. All of it is bound into the key.
+_STREAM_NAME_OF_AN_EPOCH = re.compile(r" \(epoch [0-9]+\)\Z")
 
-    Two mechanisms that shared noise would betray the truth outright, so another release, attribute, value list,
-    encoding or parameter is another path, whose cost adds up.
+
+@dataclass(frozen=True, slots=True, order=True)
+class PathId:
+    """One path: an attribute of a release, and which time it was begun. An epoch above 1 was forced.
+
+    >>> print(PathId("survey-2026", "diagnosis"))
+    'diagnosis' of release 'survey-2026'
+    >>> print(PathId("survey-2026", "diagnosis", epoch=2))
+    'diagnosis' of release 'survey-2026', epoch 2
     """
 
     release: str
     attribute: str
-    encoding: str
-    alphabet: int
-    params: bytes
+    epoch: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.release, str) or not isinstance(self.attribute, str):
             raise PathNameError("release and attribute must be text: they name the path.")
         if not has_utf8(self.release) or not has_utf8(self.attribute):
             raise PathNameError("release and attribute must be text in Unicode, and one of them has half of a letter.")
+        if type(self.epoch) is not int or self.epoch < 1:
+            raise PathNameError("epochs of a path are counted from 1.")
+        # It would share its noise with a later epoch of another release.
+        if _STREAM_NAME_OF_AN_EPOCH.search(self.release):
+            raise PathNameError("a release's name must not end in '(epoch ...)', which marks a path that was forced.")
+
+    def stream_name(self) -> str:
+        """Return the release as the stream knows it: what was forced has noise of its own. Nothing reads it back.
+
+        >>> PathId("survey-2026", "diagnosis", epoch=2).stream_name()
+        'survey-2026 (epoch 2)'
+        """
+        return self.release if self.epoch == 1 else f"{self.release} (epoch {self.epoch})"
+
+    def __str__(self) -> str:
+        epoch = "" if self.epoch == 1 else f", epoch {self.epoch}"
+        return f"{self.attribute!r} of release {self.release!r}{epoch}"
+
+
+@dataclass(frozen=True, slots=True)
+class PathName:
+    """What is bound into the key of a path: its id, and how its reports are made.
+
+    Two mechanisms that shared noise would betray the truth outright, so another release, attribute, value list,
+    encoding or parameter is another path, whose cost adds up.
+    """
+
+    path: PathId
+    encoding: str
+    alphabet: int
+    params: bytes
 
     def info(self, purpose: Purpose) -> bytes:
         """Return what HKDF binds into the key of one purpose."""
         return (
             length_prefixed(purpose.encode("ascii"))
-            + length_prefixed(utf8(self.release))
-            + length_prefixed(utf8(self.attribute))
+            + length_prefixed(utf8(self.path.stream_name()))
+            + length_prefixed(utf8(self.path.attribute))
             + length_prefixed(utf8(self.encoding))
             + struct.pack("<Q", self.alphabet)
             + length_prefixed(self.params)

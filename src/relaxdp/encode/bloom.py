@@ -18,6 +18,7 @@ from relaxdp.encode.packed import BitEncoding
 from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths
 from relaxdp.encode.registry import register
 from relaxdp.errors import EncodingError, RapporError
+from relaxdp.law.level import Scale
 from relaxdp.law.support import Support
 
 _HEADER_BYTES = 8
@@ -67,6 +68,11 @@ class BloomEncoding(BitEncoding):
     def labels(self) -> range:
         """The numbers of the bits: what is counted. Words are found from the counts of all cohorts."""
         return range(self.shape.bits)
+
+    @property
+    def scale(self) -> Scale:
+        """That of the shape: all cohorts have the same levels."""
+        return self.name, self.shape.params(ALL_COHORTS)
 
     def threshold(self, epsilon: Decimal) -> int:
         """Return the threshold of each bit."""

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import NamedTuple, NoReturn
 
 from relaxdp.draw.key import Key
+from relaxdp.draw.stream import PathId
 from relaxdp.encode.bits import unpack_bits
 from relaxdp.encode.bloom import BloomEncoding
 from relaxdp.encode.bloom_filter import BloomShape
@@ -55,17 +56,18 @@ class Device:
     ) -> None:
         """Take a word; `limit` is the most that this device will ever spend on it, and is best set before the word."""
         ids = [device_id]
-        self.cohort = int(cohorts_of(shape, ids, key=key, release=release, attribute=attribute)[0])
+        path = PathId(release, attribute)
+        self.cohort = int(cohorts_of(shape, ids, key=key, path=path)[0])
         """Public, and drawn from the id alone."""
         self.limit = None if limit is None else as_epsilon(limit)
         self._shape = shape
-        self._path = Path(
-            BloomEncoding(shape, self.cohort), word, key=key, object_id=device_id, release=release, attribute=attribute
-        )
+        self._encoding = BloomEncoding(shape, self.cohort)
+        self._path = Path(self._encoding, word, key=key, object_id=device_id, path=path)
 
     def at(self, epsilon: Epsilon) -> DeviceReport:
         """Return the report at a level, that of the whole report: always the same one."""
-        exact = as_epsilon(epsilon)
+        level = self._encoding.level(epsilon)
+        exact = level.epsilon
         if self.limit is not None and exact > self.limit:
             raise LevelError(
                 f"this device goes up to epsilon {epsilon_text(self.limit)}, and {epsilon_text(exact)} was asked for. "
@@ -73,7 +75,7 @@ class Device:
                 limit=epsilon_text(self.limit),
                 epsilon=epsilon_text(exact),
             )
-        return DeviceReport(self.cohort, "".join(map(str, reversed(self._path.codes_at(exact)))), exact)
+        return DeviceReport(self.cohort, "".join(map(str, reversed(self._path.codes_at(level)))), exact)
 
     def along(self, schedule: Iterable[Epsilon]) -> Iterator[DeviceReport]:
         """Return a report for every level of a schedule that the limit allows, when it is asked for."""

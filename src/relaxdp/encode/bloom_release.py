@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +11,13 @@ from numpy.typing import NDArray
 from relaxdp.draw.blocks import CHUNK
 from relaxdp.draw.columns import as_column, column_slice, id_blocks
 from relaxdp.draw.key import Key
+from relaxdp.draw.stream import PathId
 from relaxdp.encode.bloom import BloomEncoding, as_words
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.packed import Packed
 from relaxdp.encode.release import KeptWords, KeyedPermanent, Watch, release_codes
 from relaxdp.errors import LengthError
+from relaxdp.law.level import Level
 
 Cohorts = NDArray[np.uint32]
 _HEADER_BYTES, _BLOCK = 8, 16
@@ -29,15 +30,13 @@ class BloomReports(NamedTuple):
     packed: Packed
 
 
-def cohorts_of(
-    shape: BloomShape, object_ids: Any, *, key: Key, release: str, attribute: str, first_row: int = 0
-) -> Cohorts:
+def cohorts_of(shape: BloomShape, object_ids: Any, *, key: Key, path: PathId, first_row: int = 0) -> Cohorts:
     """Return the cohort of each device: a keyed function of its id, the same for every word and at every level.
 
     A cohort that knew the word would give it away: it travels in the open.
     """
     object_ids = as_column(object_ids)
-    kept = KeptWords(key, BloomEncoding(shape).path_name(release, attribute))
+    kept = KeptWords(key, BloomEncoding(shape).path_name(path))
     cohorts = np.empty(len(object_ids), dtype=np.uint32)
     for start in range(0, len(object_ids), CHUNK):
         part = cohorts[start : start + CHUNK]
@@ -53,9 +52,8 @@ def release_bloom(
     object_ids: Any,
     *,
     key: Key,
-    epsilon: Decimal,
-    release: str,
-    attribute: str,
+    level: Level,
+    path: PathId,
     first_row: int = 0,
     watch: Watch | None = None,
 ) -> BloomReports:
@@ -70,7 +68,7 @@ def release_bloom(
             values=len(texts),
             object_ids=len(object_ids),
         )
-    cohorts = cohorts_of(shape, object_ids, key=key, release=release, attribute=attribute, first_row=first_row)
+    cohorts = cohorts_of(shape, object_ids, key=key, path=path, first_row=first_row)
     blocks = (pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64) + _HEADER_BYTES - 1) // _BLOCK
     packed = np.zeros((len(texts), -(-shape.bits // 8)), dtype=np.uint8)
     order = np.lexsort((blocks, cohorts))
@@ -82,9 +80,8 @@ def release_bloom(
             texts.take(chosen),
             _take(object_ids, chosen),
             key=key,
-            epsilon=epsilon,
-            release=release,
-            attribute=attribute,
+            level=level,
+            path=path,
             watch=watch,
         )
         packed[chosen] = encoding.pack(codes)

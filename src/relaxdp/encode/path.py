@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from functools import partial
 from typing import Any, NoReturn
 
@@ -11,11 +10,12 @@ import numpy as np
 from relaxdp.draw.canonical import canonical, kind_of
 from relaxdp.draw.key import Key
 from relaxdp.draw.path import accepted_draws, report_at
-from relaxdp.draw.stream import path_key, words
+from relaxdp.draw.stream import PathId, path_key, words
 from relaxdp.encode.protocol import Encoding, code_dtype
 from relaxdp.encode.release import KeptWords, KeyedPermanent
 from relaxdp.errors import ObjectIdError
-from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.law.epsilon import Epsilon
+from relaxdp.law.level import Level
 
 
 class Path:
@@ -25,18 +25,16 @@ class Path:
     epsilon read. The `repr` shows neither the truth nor the key.
     """
 
-    def __init__(
-        self, encoding: Encoding, truth: Any, *, key: Key, object_id: object, release: str, attribute: str
-    ) -> None:
+    def __init__(self, encoding: Encoding, truth: Any, *, key: Key, object_id: object, path: PathId) -> None:
         truths = encoding.truths([truth])
         own = object_bytes(object_id)
         prefix = own + (b"" if truths.suffix is None else truths.suffix.tobytes())
-        name = encoding.path_name(release, attribute)
+        name = encoding.path_name(path)
         derived = path_key(key, name)
         blocks = np.frombuffer(prefix, dtype="<u8").reshape(-1, 1, 2)
         permanent = KeyedPermanent(KeptWords(key, name), blocks[: len(own) // 16], blocks, truths.index)
         self._encoding = encoding
-        self._where = f"{attribute!r} in release {release!r}"
+        self._where = str(path)
         self._words = partial(words, derived, prefix, index=int(truths.index[0]))
         self._truths: list[int] = encoding.symbol_truths(truths, permanent)[0].tolist()
         self.seeds = encoding.seeds(permanent)
@@ -44,15 +42,12 @@ class Path:
 
     def at(self, epsilon: Epsilon) -> Any:
         """Return the report at this level: always the same one."""
-        codes = np.array([self.codes_at(as_epsilon(epsilon))], dtype=code_dtype(self._encoding.alphabet))
+        codes = np.array([self.codes_at(self._encoding.level(epsilon))], dtype=code_dtype(self._encoding.alphabet))
         return self._encoding.reports(codes, self.seeds)[0]
 
-    def codes_at(self, epsilon: Decimal) -> list[int]:
+    def codes_at(self, level: Level) -> list[int]:
         """Return the report as the codes of its symbols."""
-        return self.codes_under(self._encoding.threshold(epsilon))
-
-    def codes_under(self, threshold: int) -> list[int]:
-        """Return the codes at a threshold that somebody else named. Whether it is allowed is the caller's to check."""
+        threshold = self._encoding.checked(level).threshold
         # Every reading draws the words anew: nothing is kept that an interrupt or another thread could leave half done.
         return [
             report_at(accepted_draws(self._words(symbol=symbol), self._encoding.alphabet), threshold, truth=truth)

@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.blocks import Words
 from relaxdp.draw.columns import as_column, column_slice
-from relaxdp.draw.stream import PathName, Purpose
+from relaxdp.draw.stream import PathId, PathName, Purpose
+from relaxdp.errors import LevelMismatchError, OtherEncodingError
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.level import Level, Scale
 from relaxdp.law.support import Support
 
 Codes = NDArray[np.unsignedinteger]
@@ -98,7 +101,34 @@ class Encoding(ABC):
 
     @abstractmethod
     def threshold(self, epsilon: Decimal) -> int:
-        """Return the threshold of every symbol at which a whole report is epsilon-private, rounded down."""
+        """Return the threshold of every symbol at which a whole report is epsilon-private, rounded down.
+
+        That is what an encoding says; everybody else asks for a `level`.
+        """
+
+    @property
+    def scale(self) -> Scale:
+        """What the levels of this encoding may be compared with: those of the same scale."""
+        return self.name, self.params
+
+    def level(self, epsilon: Epsilon, threshold: int | None = None) -> Level:
+        """Return the level of an epsilon: the only place where levels are made.
+
+        `threshold` is that of reports which were drawn elsewhere; one that tells more than epsilon allows is refused.
+        """
+        exact = as_epsilon(epsilon)
+        most = self.threshold(exact)
+        if threshold is not None and not 0 < threshold <= most:
+            raise LevelMismatchError(
+                "an epsilon and a threshold do not agree.", epsilon=epsilon_text(exact), threshold=str(threshold)
+            )
+        return Level(exact, most if threshold is None else threshold, self.scale)
+
+    def checked(self, level: Level) -> Level:
+        """Return a level of this encoding; refuse one of another, whose threshold would mean something else."""
+        if level.scale != self.scale:
+            raise OtherEncodingError("a level of another encoding means another guarantee. Nothing was released.")
+        return level
 
     @abstractmethod
     def truths(self, column: Any, first_row: int = 0) -> Truths:
@@ -171,9 +201,9 @@ class Encoding(ABC):
     def support(self, keep: Fraction) -> Support:
         """Return with which probability a report supports a value, at retention `keep` of every symbol."""
 
-    def path_name(self, release: str, attribute: str) -> PathName:
-        """Return the name of the path that one attribute of one release takes."""
-        return PathName(release, attribute, self.name, self.alphabet, self.params)
+    def path_name(self, path: PathId) -> PathName:
+        """Return what binds this encoding to a path."""
+        return PathName(path, self.name, self.alphabet, self.params)
 
     def _no_seeds(self, objects: int) -> Words | None:
         return np.zeros(objects, np.uint64) if self.seeded else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,10 @@ from relaxdp.draw.blocks import CHUNK, RowCipher, Words
 from relaxdp.draw.columns import Selection, as_column, column_slice, id_blocks
 from relaxdp.draw.key import Key
 from relaxdp.draw.path_arrays import ArrayPath
-from relaxdp.draw.stream import PathName, Purpose, path_key
+from relaxdp.draw.stream import PathId, PathName, Purpose, path_key
 from relaxdp.encode.protocol import BATCH, PUBLIC, Codes, Encoding, Truths, code_dtype
 from relaxdp.errors import LengthError, ObjectIdError
+from relaxdp.law.level import Level
 
 Watch = Callable[[Words, Words], None]
 
@@ -28,9 +28,8 @@ def release_codes(
     object_ids: Any,
     *,
     key: Key,
-    epsilon: Decimal,
-    release: str,
-    attribute: str,
+    level: Level,
+    path: PathId,
     first_row: int = 0,
     watch: Watch | None = None,
 ) -> Codes:
@@ -40,7 +39,7 @@ def release_codes(
     every object the same report. That no id is repeated is the caller's to check. `first_row` is for messages about a
     part of a table; `watch` is shown what the stream is given of every chunk (ids and truths, so it must be trusted).
     """
-    draws = _Draws(encoding, key, release, attribute, epsilon, first_row, watch)
+    draws = _Draws(encoding, key, path, level, first_row, watch)
     parts = [codes for codes, _ in draws.batches(values, object_ids)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -51,9 +50,8 @@ def release_reports(
     object_ids: Any,
     *,
     key: Key,
-    epsilon: Decimal,
-    release: str,
-    attribute: str,
+    level: Level,
+    path: PathId,
     first_row: int = 0,
     watch: Watch | None = None,
 ) -> Any:
@@ -61,7 +59,7 @@ def release_reports(
 
     The arguments are those of `release_codes`. Reports of many symbols are packed a batch at a time.
     """
-    draws = _Draws(encoding, key, release, attribute, epsilon, first_row, watch)
+    draws = _Draws(encoding, key, path, level, first_row, watch)
     parts = [encoding.column(codes, seeds) for codes, seeds in draws.batches(values, object_ids)]
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
@@ -73,15 +71,14 @@ class _Draws:
         self,
         encoding: Encoding,
         key: Key,
-        release: str,
-        attribute: str,
-        epsilon: Decimal,
+        path: PathId,
+        level: Level,
         first_row: int,
         watch: Watch | None,
     ) -> None:
         self._encoding, self._first_row, self._watch = encoding, first_row, watch
-        name = encoding.path_name(release, attribute)
-        self._path = ArrayPath(path_key(key, name), encoding.alphabet, encoding.threshold(epsilon))
+        name = encoding.path_name(path)
+        self._path = ArrayPath(path_key(key, name), encoding.alphabet, encoding.checked(level).threshold)
         self._kept = KeptWords(key, name)
         self._kinds: set[str] = set()
 

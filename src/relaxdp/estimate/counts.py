@@ -18,16 +18,16 @@ from relaxdp.estimate.combined import Combined
 from relaxdp.estimate.frequency import Frequency, check_counts
 from relaxdp.estimate.result import Result
 from relaxdp.estimate.simplex import likelihood_shares
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.threshold import retention
+from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.law.level import Level
 
 _FORMAT = "relaxdp counts 1"
 Method = Literal["average", "precision"]
 
 
 @dataclass(slots=True)
-class _Level:
-    epsilon: Decimal
+class _Tally:
+    level: Level
     counts: NDArray[np.int64]
     objects: int
 
@@ -49,22 +49,22 @@ class Counts:
         """Start with nothing; `mechanism` says which values there are."""
         self._mechanism = mechanism
         self._encoding: Encoding = mechanism.encoding
-        self._levels: dict[int, _Level] = {}
+        self._levels: dict[Level, _Tally] = {}
 
     @property
     def objects(self) -> int:
         """How many objects were counted."""
-        return sum(level.objects for level in self._levels.values())
+        return sum(tally.objects for tally in self._levels.values())
 
     @property
     def levels(self) -> dict[str, int]:
         """How many objects stand at each epsilon, ascending."""
-        return {epsilon_text(level.epsilon): level.objects for _, level in sorted(self._levels.items())}
+        return {str(tally.level): tally.objects for tally in self._ascending()}
 
     def add(self, reports: Any, *, epsilon: Epsilon) -> None:
         """Count a column of reports that were released at `epsilon`."""
         counts, objects = self._encoding.count_reports(reports)
-        self._add(counts, objects, as_epsilon(epsilon))
+        self._add(counts, objects, self._encoding.level(epsilon))
 
     def add_counts(self, counts: Any, *, epsilon: Epsilon, objects: int | None = None) -> None:
         """Add counts that were made elsewhere; `objects` where a report may support several values, or none."""
@@ -74,19 +74,17 @@ class Counts:
         total = int(checked.sum())
         if objects is not None and self._encoding.joint == "exclusive" and total != objects:
             raise CountsError(f"every report is one value, but {objects:,} objects have {total:,} reports.")
-        self._add(checked, total if objects is None else int(objects), as_epsilon(epsilon))
+        self._add(checked, total if objects is None else int(objects), self._encoding.level(epsilon))
 
     def merge(self, other: Counts) -> None:
         """Add the counts of other objects."""
         if self._description() != other._description():
             raise CountsError("counts of other values or of another encoding cannot be merged.")
-        for level in other._levels.values():
-            self._add(level.counts, level.objects, level.epsilon)
+        for tally in other._levels.values():
+            self._add(tally.counts, tally.objects, tally.level)
 
-    def _add(self, counts: NDArray[np.int64], objects: int, epsilon: Decimal) -> None:
-        kept = self._levels.setdefault(
-            self._encoding.threshold(epsilon), _Level(epsilon, np.zeros(len(self._encoding.labels), np.int64), 0)
-        )
+    def _add(self, counts: NDArray[np.int64], objects: int, level: Level) -> None:
+        kept = self._levels.setdefault(level, _Tally(level, np.zeros(len(self._encoding.labels), np.int64), 0))
         kept.counts = kept.counts + counts
         kept.objects += objects
 
@@ -125,7 +123,7 @@ class Counts:
         return likelihood_shares([part.counts for part in parts], [part.support for part in parts], silent)
 
     def _parts(self) -> list[Frequency]:
-        parts = [self._frequency(level) for _, level in sorted(self._levels.items()) if level.objects]
+        parts = [self._frequency(tally) for tally in self._ascending() if tally.objects]
         if not parts:
             raise CountsError("there are no reports to estimate from.")
         return parts
@@ -134,13 +132,16 @@ class Counts:
         result: Result = self._mechanism.answer(shares)
         return result
 
-    def _frequency(self, level: _Level) -> Frequency:
+    def _ascending(self) -> list[_Tally]:
+        return [tally for _, tally in sorted(self._levels.items(), key=lambda item: item[0])]
+
+    def _frequency(self, tally: _Tally) -> Frequency:
         return Frequency(
             labels=self._encoding.labels,
-            counts=level.counts,
-            objects=level.objects,
-            support=self._encoding.support(retention(self._encoding.threshold(level.epsilon))),
-            epsilon=level.epsilon,
+            counts=tally.counts,
+            objects=tally.objects,
+            support=self._encoding.support(tally.level.retention),
+            epsilon=tally.level.epsilon,
             joint=self._encoding.joint,
         )
 
@@ -150,8 +151,8 @@ class Counts:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts as JSON. They are as public as the reports."""
         levels = [
-            {"epsilon": epsilon_text(level.epsilon), "objects": level.objects, "counts": level.counts.tolist()}
-            for _, level in sorted(self._levels.items())
+            {"epsilon": str(tally.level), "objects": tally.objects, "counts": tally.counts.tolist()}
+            for tally in self._ascending()
         ]
         Path(path).write_text(json.dumps({"format": _FORMAT, **self._description(), "levels": levels}), "utf-8")
 

@@ -16,9 +16,8 @@ from relaxdp.errors import CountsError, LengthError
 from relaxdp.estimate.products import ProductLaw
 from relaxdp.estimate.result import About, Result, check_about
 from relaxdp.estimate.shrinkage import expected_shares
-from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.law.epsilon import Epsilon
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import retention
 
 Floats = NDArray[np.float64]
 
@@ -140,6 +139,5 @@ def _joint_counts(
 
 
 def _support(mechanism: Any, epsilon: Epsilon) -> Support:
-    level = mechanism.encoding.threshold(as_epsilon(epsilon))
-    support: Support = mechanism.encoding.support(retention(level))
+    support: Support = mechanism.encoding.support(mechanism.encoding.level(epsilon).retention)
     return support

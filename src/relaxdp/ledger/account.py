@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from relaxdp.draw.stream import PathId
 from relaxdp.errors import UnknownSubjectError
 from relaxdp.ledger.amounts import ZERO, difference, total
 from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event, LevelReleased, PathOpened
-from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.paths import PathFacts
 from relaxdp.ledger.subject import Subject
 
 
@@ -17,10 +18,11 @@ from relaxdp.ledger.subject import Subject
 class PathState:
     """One path: what it was opened with, and the largest epsilon that was read from it, which is its cost."""
 
-    identity: PathIdentity
-    epoch: int
+    path: PathId
     facts: PathFacts
     largest: Decimal = ZERO
+    digest: str | None = None
+    """Of the file that holds the reports at the largest level, where those cannot be drawn again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,14 @@ class Account:
             raise UnknownSubjectError(f"{self.subject} is not in this ledger.", subject=str(self.subject))
         return Balance(self.subject, self.budget, self.spent, self.left, self.paths)
 
-    def path(self, identity: PathIdentity, epoch: int | None = None) -> PathState | None:
-        """Return a path, by default its last epoch: earlier ones were given up and stay as they are."""
-        epochs = [path for path in self.paths if path.identity == identity and epoch in (None, path.epoch)]
-        return max(epochs, key=lambda path: path.epoch, default=None)
+    def last_epoch(self, release: str, attribute: str) -> PathState | None:
+        """Return what goes on under these names: earlier epochs were given up and stay as they are."""
+        known = [state for state in self.paths if (state.path.release, state.path.attribute) == (release, attribute)]
+        return max(known, key=lambda state: state.path.epoch, default=None)
+
+    def at(self, path: PathId) -> PathState | None:
+        """Return the state of one path; None where nothing was read from it."""
+        return next((state for state in self.paths if state.path == path), None)
 
     def after(self, event: Event) -> Account:
         """Return the account after one more event.
@@ -78,19 +84,19 @@ class Account:
         if isinstance(event, BudgetSet | BudgetRaised):
             return replace(self, budget=event.budget)
         if isinstance(event, PathOpened):
-            known = self.path(event.identity, event.epoch)
-            largest = ZERO if known is None else known.largest
-            return self._with(PathState(event.identity, event.epoch, event.facts, largest))
-        old = self.path(event.identity, event.epoch)
+            known = self.at(event.path)
+            return self._with(PathState(event.path, event.facts, ZERO if known is None else known.largest))
+        old = self.at(event.path)
         if old is None:
             raise ValueError("a level was released from a path that was never opened")
         facts = replace(old.facts, table_fingerprint=event.table_fingerprint or old.facts.table_fingerprint)
-        return self._with(replace(old, facts=facts, largest=max(old.largest, event.epsilon)))
+        is_higher = event.epsilon > old.largest
+        largest, digest = (event.epsilon, event.digest) if is_higher else (old.largest, old.digest)
+        return self._with(replace(old, facts=facts, largest=largest, digest=digest))
 
     def _with(self, changed: PathState) -> Account:
-        name = (changed.identity, changed.epoch)
-        others = [path for path in self.paths if (path.identity, path.epoch) != name]
-        return replace(self, paths=tuple(sorted([*others, changed], key=lambda path: (path.identity, path.epoch))))
+        others = [state for state in self.paths if state.path != changed.path]
+        return replace(self, paths=tuple(sorted([*others, changed], key=lambda state: state.path)))
 
 
 def add_up(events: Iterable[Event]) -> dict[Subject, Account]:

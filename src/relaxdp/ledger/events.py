@@ -7,8 +7,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
+from relaxdp.draw.stream import PathId
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.paths import PathFacts
 from relaxdp.ledger.subject import Subject
 
 
@@ -50,28 +51,28 @@ class BudgetRaised(_Event):
 
 @dataclass(frozen=True, slots=True)
 class PathOpened(_Event):
-    """A path from which nothing was read yet. An epoch above 1 was forced."""
+    """A path from which nothing was read yet, or one that goes on with Algorithm 1. An epoch above 1 was forced."""
 
-    identity: PathIdentity
-    epoch: int
+    path: PathId
     facts: PathFacts
     reason: str = ""
 
     def __str__(self) -> str:
-        forced = f", epoch {self.epoch}, forced" if self.epoch > 1 else ""
-        return self._line(f"path opened for {self.identity}{forced}", self.reason)
+        forced = ", forced" if self.path.epoch > 1 else ""
+        return self._line(f"path opened for {self.path}{forced}", self.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class LevelReleased(_Event):
     """A level that was read from a path, and what that added to what is spent."""
 
-    identity: PathIdentity
-    epoch: int
+    path: PathId
     epsilon: Decimal
     cost: Decimal
     table_fingerprint: str | None
     reason: str = ""
+    digest: str | None = None
+    """Of the file that holds what was drawn, where that cannot be drawn again."""
 
     @property
     def kind(self) -> Literal["released", "re-issued"]:
@@ -79,9 +80,9 @@ class LevelReleased(_Event):
         return "released" if self.cost else "re-issued"
 
     def __str__(self) -> str:
-        epoch = f", epoch {self.epoch}," if self.epoch > 1 else ""
+        comma = "," if self.path.epoch > 1 else ""
         level = f"at {epsilon_text(self.epsilon)} for {epsilon_text(self.cost)}"
-        return self._line(f"{self.kind} {self.identity}{epoch} {level}", self.reason)
+        return self._line(f"{self.kind} {self.path}{comma} {level}", self.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import TracebackType
@@ -11,6 +11,7 @@ from typing import Self
 
 from sqlalchemy import Connection
 
+from relaxdp.draw.stream import PathId
 from relaxdp.errors import (
     BudgetError,
     BudgetMissingError,
@@ -23,14 +24,22 @@ from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.ledger.account import Account, Balance, add_up
 from relaxdp.ledger.amounts import as_budget
 from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event
-from relaxdp.ledger.paths import PathFacts, PathIdentity
-from relaxdp.ledger.rows import is_gapless, knows_key, last_number, read_account, read_events, read_subjects, write
-from relaxdp.ledger.rules import Charge, Decision, Request, decide
-from relaxdp.ledger.step import decide_step
+from relaxdp.ledger.paths import Entry, PathFacts
+from relaxdp.ledger.rows import (
+    is_gapless,
+    knows_key,
+    last_number,
+    read_account,
+    read_digests,
+    read_events,
+    read_subjects,
+    write,
+)
+from relaxdp.ledger.rules import Charge, Decision, decide
 from relaxdp.ledger.store import Store, store_of
 from relaxdp.ledger.subject import Subject, check_reason
 
-__all__ = ["Balance", "Charge", "Ledger", "Request", "utc_now"]
+__all__ = ["Balance", "Charge", "Ledger", "utc_now"]
 
 Clock = Callable[[], datetime]
 
@@ -103,7 +112,7 @@ class Ledger:
     def quote(
         self,
         subject: Subject,
-        identity: PathIdentity,
+        path: PathId,
         facts: PathFacts,
         epsilon: Epsilon,
         *,
@@ -111,27 +120,33 @@ class Ledger:
         force: bool = False,
         budget: Epsilon | None = None,
     ) -> Charge:
-        """Return what `charge` would do, or refuse as it would; nothing is written."""
-        return self.quote_all(subject, [(identity, facts, epsilon)], again=again, force=force, budget=budget)[0]
+        """Return what `charge` would do, or refuse as it would; nothing is written. Its path has the epoch to draw."""
+        entry = Entry(path, facts, as_epsilon(epsilon))
+        return self.quote_all(subject, [entry], again=again, force=force, budget=budget)[0]
 
     def quote_all(
         self,
         subject: Subject,
-        requests: Sequence[Request],
+        entries: Sequence[Entry],
         *,
         again: bool = False,
         force: bool = False,
         budget: Epsilon | None = None,
-        changed: Collection[PathIdentity] = (),
+        known: Account | None = None,
     ) -> list[Charge]:
-        """Return what `charge_all` would do, or refuse as it would; nothing is written."""
+        """Return what `charge_all` would do, or refuse as it would; nothing is written.
+
+        `known` is the account, where the caller has just looked at it.
+        """
+        if known is not None and known.budget is not None:
+            return list(self._decide(known, entries, again, force, budget, "").charges)
         with self._account(subject) as (_, account):
-            return list(self._decide(account, requests, again, force, budget, "", changed).charges)
+            return list(self._decide(account, entries, again, force, budget, "").charges)
 
     def charge(
         self,
         subject: Subject,
-        identity: PathIdentity,
+        path: PathId,
         facts: PathFacts,
         epsilon: Epsilon,
         *,
@@ -145,66 +160,50 @@ class Ledger:
         The same or, with `again`, a lower level costs nothing. `force` opens a new path where the key, the values,
         the type of the ids or the table differ; its cost adds up. `budget` is for the first release of a subject.
         """
-        request = (identity, facts, epsilon)
-        return self.charge_all(subject, [request], again=again, force=force, budget=budget, reason=reason)[0]
+        entry = Entry(path, facts, as_epsilon(epsilon))
+        return self.charge_all(subject, [entry], again=again, force=force, budget=budget, reason=reason)[0]
 
     def charge_all(
         self,
         subject: Subject,
-        requests: Sequence[Request],
+        entries: Sequence[Entry],
         *,
         again: bool = False,
         force: bool = False,
         budget: Epsilon | None = None,
         reason: str = "",
-        epochs: Sequence[int] | None = None,
-        changed: Collection[PathIdentity] = (),
         anew: str = "",
     ) -> list[Charge]:
         """Charge several releases together: all of them or none, in one transaction.
 
-        `epochs` says on which epoch each was drawn, as quoted before. If that is no longer so, nothing is charged.
-        `changed` names growing paths of which rows have changed: only the caller, who keeps their tags, can tell.
-        `anew` says why a key that has spent elsewhere spends here too, see `spending`; it is recorded.
+        Each was drawn on the epoch that its path names. Where that is not the one to go on with, nothing is charged.
+        Algorithm 1 draws afresh, so the same step again is refused. `anew` says why a key that has spent elsewhere
+        spends here too, see `spending`; it is recorded.
         """
         if reason:
             check_reason(reason)
         with self._account(subject, writing=True) as (connection, account):
-            decision = self._decide(account, requests, again, force, budget, reason, changed)
-            if epochs is not None and list(epochs) != [charge.epoch for charge in decision.charges]:
+            decision = self._decide(account, entries, again, force, budget, reason)
+            if [entry.path for entry in entries] != [charge.path for charge in decision.charges]:
                 raise LedgerChangedError(
                     "the ledger changed since the release was quoted. Nothing was released; run it again.",
                     subject=str(subject),
                 )
-            self._write(connection, account, decision, requests[0][1], anew)
+            events = list(decision.events)
+            if anew:
+                events.append(BegunAnew(subject, self._now(), entries[0].facts.key_fingerprint, anew))
+            write(connection, account, decision.account, events)
         return list(decision.charges)
 
-    def step(
-        self,
-        subject: Subject,
-        identity: PathIdentity,
-        facts: PathFacts,
-        old: Epsilon,
-        epsilon: Epsilon,
-        *,
-        budget: Epsilon | None = None,
-        reason: str = "",
-        dry: bool = False,
-        anew: str = "",
-    ) -> Charge:
-        """Charge a step of Algorithm 1 from the reports at `old` to `epsilon`, durably, before it leaves.
+    def account(self, subject: Subject) -> Account:
+        """Return what the events of a subject add up to; an empty account where there are none."""
+        with self._account(subject) as (_, account):
+            return account
 
-        Its randomness is fresh, so a level is charged once: the same step again is refused. `dry` writes nothing.
-        """
-        with self._account(subject, writing=not dry) as (connection, account):
-            decision = decide_step(
-                account, identity, facts, as_epsilon(old), as_epsilon(epsilon), reason=reason, time=self._now(),
-                budget=None if budget is None else as_budget(budget),
-            )  # fmt: skip
-            if not dry:
-                check_reason(reason)
-                self._write(connection, account, decision, facts, anew)
-        return decision.charges[0]
+    def digests(self) -> set[str]:
+        """Return the digests of all files whose reports were charged and cannot be drawn again."""
+        with self._store.reading() as connection:
+            return read_digests(connection)
 
     def balance(self, subject: Subject) -> Balance:
         """Return what a subject may spend, has spent, has left, and on which paths."""
@@ -258,23 +257,14 @@ class Ledger:
     def _decide(
         self,
         account: Account,
-        requests: Sequence[Request],
+        entries: Sequence[Entry],
         again: bool,
         force: bool,
         budget: Epsilon | None,
         reason: str,
-        changed: Collection[PathIdentity],
     ) -> Decision:
         exact = None if budget is None else as_budget(budget)
-        return decide(
-            account, requests, again=again, force=force, budget=exact, reason=reason, time=self._now(), changed=changed
-        )
-
-    def _write(self, connection: Connection, before: Account, decision: Decision, facts: PathFacts, anew: str) -> None:
-        events = list(decision.events)
-        if anew:
-            events.append(BegunAnew(before.subject, self._now(), facts.key_fingerprint, anew))
-        write(connection, before, decision.account, events)
+        return decide(account, entries, again=again, force=force, budget=exact, reason=reason, time=self._now())
 
     @contextmanager
     def _account(self, subject: Subject, *, writing: bool = False) -> Iterator[tuple[Connection, Account]]:

@@ -9,11 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
+from relaxdp.draw.stream import PathId
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import Account, PathState
 from relaxdp.ledger.amounts import from_text
 from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event, LevelReleased, PathOpened
-from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.paths import PathFacts, Sampler
 from relaxdp.ledger.schema import EVENTS, PATHS, SUBJECTS
 from relaxdp.ledger.subject import Subject
 
@@ -29,10 +30,10 @@ def read_account(connection: Connection, subject: Subject) -> Account:
     budgets = connection.execute(select(SUBJECTS.c.budget).where(*_of(SUBJECTS, subject)))
     budget = budgets.scalar_one_or_none()
     paths = [
-        PathState(_identity(row), row["epoch"], _facts(row), from_text(row["largest"]))
+        PathState(_path(row), _facts(row), from_text(row["largest"]), row["digest"])
         for row in connection.execute(select(PATHS).where(*_of(PATHS, subject))).mappings()
     ]
-    paths.sort(key=lambda path: (path.identity, path.epoch))
+    paths.sort(key=lambda state: state.path)
     return Account(subject, None if budget is None else from_text(budget), tuple(paths))
 
 
@@ -48,6 +49,11 @@ def knows_key(connection: Connection, fingerprint: str) -> bool:
     """Return whether any path was ever opened with a key."""
     query = select(PATHS.c.epoch).where(PATHS.c.key_fingerprint == fingerprint).limit(1)
     return connection.execute(query).first() is not None
+
+
+def read_digests(connection: Connection) -> set[str]:
+    """Return the digests of all files whose reports were charged and cannot be drawn again."""
+    return set(connection.execute(select(EVENTS.c.digest).where(EVENTS.c.digest.is_not(None))).scalars())
 
 
 def last_number(connection: Connection) -> int:
@@ -75,13 +81,13 @@ def write(connection: Connection, before: Account, after: Account, events: Itera
             connection.execute(insert(SUBJECTS).values(**who, budget=budget))
         else:
             connection.execute(update(SUBJECTS).where(*_of(SUBJECTS, after.subject)).values(budget=budget))
-    for path in after.paths:
-        old = before.path(path.identity, path.epoch)
-        content = {**asdict(path.facts), "largest": epsilon_text(path.largest)}
-        name = {**asdict(path.identity), "epoch": path.epoch}
+    for state in after.paths:
+        old = before.at(state.path)
+        content = {**asdict(state.facts), "largest": epsilon_text(state.largest), "digest": state.digest}
+        name = asdict(state.path)
         if old is None:
             connection.execute(insert(PATHS).values(**who, **name, **content))
-        elif old != path:
+        elif old != state:
             here = [PATHS.c[column] == value for column, value in name.items()]
             connection.execute(update(PATHS).where(*_of(PATHS, after.subject), *here).values(**content))
 
@@ -104,11 +110,11 @@ def _columns(event: Event) -> dict[str, Any]:
         return {**common, "budget": epsilon_text(event.budget), "previous": epsilon_text(event.previous)}
     if isinstance(event, BegunAnew):
         return {**common, "key_fingerprint": event.key_fingerprint}
-    common |= {**asdict(event.identity), "epoch": event.epoch}
+    common |= asdict(event.path)
     if isinstance(event, PathOpened):
         return {**common, **asdict(event.facts)}
     amounts = {"epsilon": epsilon_text(event.epsilon), "cost": epsilon_text(event.cost)}
-    return {**common, **amounts, "table_fingerprint": event.table_fingerprint}
+    return {**common, **amounts, "table_fingerprint": event.table_fingerprint, "digest": event.digest}
 
 
 def _event(row: RowMapping) -> Event:
@@ -122,16 +128,16 @@ def _event(row: RowMapping) -> Event:
         case "BegunAnew":
             return BegunAnew(subject, time, row["key_fingerprint"], reason)
         case "PathOpened":
-            return PathOpened(subject, time, _identity(row), row["epoch"], _facts(row), reason)
+            return PathOpened(subject, time, _path(row), _facts(row), reason)
         case "LevelReleased":
             level, cost = from_text(row["epsilon"]), from_text(row["cost"])
-            table = row["table_fingerprint"]
-            return LevelReleased(subject, time, _identity(row), row["epoch"], level, cost, table, reason)
+            table, digest = row["table_fingerprint"], row["digest"]
+            return LevelReleased(subject, time, _path(row), level, cost, table, reason, digest)
     raise ValueError("an event is of an unknown kind")
 
 
-def _identity(row: RowMapping) -> PathIdentity:
-    return PathIdentity(row["release"], row["attribute"])
+def _path(row: RowMapping) -> PathId:
+    return PathId(row["release"], row["attribute"], row["epoch"])
 
 
 def _facts(row: RowMapping) -> PathFacts:
@@ -142,4 +148,5 @@ def _facts(row: RowMapping) -> PathFacts:
         id_type=row["id_type"],
         table_fingerprint=row["table_fingerprint"],
         growing=row["growing"],
+        sampler=Sampler(row["sampler"]),
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
+from relaxdp.draw.stream import PathId
 from relaxdp.errors import (
     BudgetError,
     BudgetExceededError,
@@ -15,28 +16,26 @@ from relaxdp.errors import (
     LevelError,
     NothingChangedError,
     PathChangedError,
+    SamplerChangedError,
     TableChangedError,
     ValuesChangedError,
     WrongKeyError,
 )
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import Account, PathState
 from relaxdp.ledger.amounts import difference, total
 from relaxdp.ledger.events import BudgetSet, Event, LevelReleased, PathOpened
-from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.paths import Entry, PathFacts, Sampler
 
-Request = tuple[PathIdentity, PathFacts, Epsilon]
-
-FORCING = "--force (in Python, force=True) opens a new path"
+_FORCING = "--force (in Python, force=True) opens a new path, charged to everyone"
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a release costs, on which epoch of its path it is, and how the account stands before and after it."""
+    """What a release costs, on which path it is, and how the account stands before and after it."""
 
-    identity: PathIdentity
+    path: PathId
     cost: Decimal
-    epoch: int
     previous: Decimal | None
     """The largest epsilon that was read from the path before; None on a new path."""
     spent_before: Decimal
@@ -56,44 +55,73 @@ class Decision:
 
 def decide(
     account: Account,
-    requests: Sequence[Request],
+    entries: Sequence[Entry],
     *,
     again: bool,
     force: bool,
     budget: Decimal | None,
     reason: str,
     time: datetime,
-    changed: Collection[PathIdentity] = (),
 ) -> Decision:
     """Return what several releases cost together; if one of them is refused, all are.
 
-    `force` opens a new path where something differs, and only there; it is refused where nothing does. `changed` names
-    growing paths with rows that are no longer what they were, which fingerprints cannot tell.
+    `force` opens a new path where something differs, and only there; it is refused where nothing does.
     """
-    events: list[Event] = first_budget(account, budget, reason, time)
+    events: list[Event] = _first_budget(account, budget, reason, time)
     for event in events:
         account = account.after(event)
-    if force and not any(differs(account.path(name), facts, name in changed) for name, facts, _ in requests):
+    for entry in entries:
+        _refuse_growing(_known(account, entry), entry)
+    if force and not any(differs(_known(account, entry), entry) for entry in entries):
         raise NothingChangedError(
             "nothing differs from what was released before, so no new path is opened. Nothing was released. "
             "Without --force (in Python, force=True) the path goes on."
         )
     before, charges = account, []
-    for identity, facts, epsilon in requests:
-        problem = differs(account.path(identity), facts, identity in changed)
-        charge, happened = _one(account, identity, facts, as_epsilon(epsilon), problem, again, force, reason, time)
+    for entry in entries:
+        known = _known(account, entry)
+        if entry.facts.sampler is Sampler.ALGORITHM_1:
+            happened = _step(account, known, entry, reason, time)
+        else:
+            happened = _read(account, known, entry, again, force, reason, time)
+        after = account
         for event in happened:
-            account = account.after(event)
+            after = after.after(event)
+        charges.append(_charge(known, happened, account, after))
         events += happened
-        charges.append(charge)
+        account = after
     # Compared once, with what was left before: what the first columns cost is needed now, and not gone already.
     needed = total(charge.cost for charge in charges)
     if needed > before.left:
-        raise exceeded(before, needed)
+        raise _exceeded(before, needed)
     return Decision(account, tuple(events), tuple(charges))
 
 
-def first_budget(account: Account, budget: Decimal | None, reason: str, time: datetime) -> list[Event]:
+def _known(account: Account, entry: Entry) -> PathState | None:
+    return account.last_epoch(entry.path.release, entry.path.attribute)
+
+
+def _charge(known: PathState | None, happened: Sequence[Event], before: Account, after: Account) -> Charge:
+    released = happened[-1]
+    assert isinstance(released, LevelReleased)  # noqa: S101
+    assert after.budget is not None  # noqa: S101
+    is_new = known is None or known.path != released.path
+    previous = None if known is None or is_new else known.largest
+    cost = difference(after.spent, before.spent)
+    return Charge(released.path, cost, previous, before.spent, after.spent, after.budget, is_new)
+
+
+def _refuse_growing(known: PathState | None, entry: Entry) -> None:
+    """Refuse to go on with a growing path as if its table did not grow: nobody would look at its rows."""
+    if known is not None and known.facts.growing and not entry.facts.growing:
+        raise PathChangedError(
+            f"{known.path} was released as a growing table, and is continued as one only. Nothing was released.",
+            release=known.path.release,
+            attribute=known.path.attribute,
+        )
+
+
+def _first_budget(account: Account, budget: Decimal | None, reason: str, time: datetime) -> list[Event]:
     """Return the first budget of a subject as an event, or refuse one that differs from what is set."""
     if account.budget is None:
         if budget is None:
@@ -114,45 +142,91 @@ def first_budget(account: Account, budget: Decimal | None, reason: str, time: da
     return []
 
 
-def _one(
-    account: Account,
-    identity: PathIdentity,
-    facts: PathFacts,
-    epsilon: Decimal,
-    problem: PathChangedError | None,
-    again: bool,
-    force: bool,
-    reason: str,
-    time: datetime,
-) -> tuple[Charge, list[Event]]:
-    path, subject = account.path(identity), account.subject
+def _read(
+    account: Account, known: PathState | None, entry: Entry, again: bool, force: bool, reason: str, time: datetime
+) -> list[Event]:
+    """Return what happens when a level is read from a keyed path."""
+    problem, epsilon, facts = differs(known, entry), entry.epsilon, entry.facts
     if problem is not None and not force:
         raise problem
-    is_new = path is None or problem is not None
-    epoch = 1 if path is None else path.epoch + is_new
-    previous = None if path is None or is_new else path.largest
+    is_new = known is None or problem is not None
+    path = replace(entry.path, epoch=1 if known is None else known.path.epoch + is_new)
+    previous = None if known is None or is_new else known.largest
     if previous is not None and epsilon < previous and not again:
         raise LevelError(
-            f"epsilon may only grow: {identity} is at {epsilon_text(previous)} and {epsilon_text(epsilon)} was asked "
+            f"epsilon may only grow: {path} is at {epsilon_text(previous)} and {epsilon_text(epsilon)} was asked "
             "for. A report cannot be taken back; --again (in Python, again=True) re-issues a lower level, which costs "
             "nothing. Nothing was released.",
-            release=identity.release,
-            attribute=identity.attribute,
+            release=path.release,
+            attribute=path.attribute,
             previous=epsilon_text(previous),
             epsilon=epsilon_text(epsilon),
         )
     largest = epsilon if previous is None else max(previous, epsilon)
     cost = largest if previous is None else difference(largest, previous)
-    events: list[Event] = [PathOpened(subject, time, identity, epoch, facts, reason)] if is_new else []
-    events.append(LevelReleased(subject, time, identity, epoch, epsilon, cost, facts.table_fingerprint, reason))
-    after = account
-    for event in events:
-        after = after.after(event)
-    assert account.budget is not None  # noqa: S101
-    return Charge(identity, cost, epoch, previous, account.spent, after.spent, account.budget, is_new), events
+    events: list[Event] = [PathOpened(account.subject, time, path, facts, reason)] if is_new else []
+    return [*events, LevelReleased(account.subject, time, path, epsilon, cost, facts.table_fingerprint, reason)]
 
 
-def exceeded(account: Account, cost: Decimal) -> BudgetExceededError:
+def _step(account: Account, known: PathState | None, entry: Entry, reason: str, time: datetime) -> list[Event]:
+    """Return what happens in a step of Algorithm 1: it is drawn afresh from the last reports, so once.
+
+    The step must start at the highest level that was ever read: a step from a lower one would ignore what is out
+    already. A keyed path is closed by it, because its own next level would be a second draw. A path that this ledger
+    does not know yet is opened at the old level. The total is the new epsilon in any case.
+
+    Claim: the reports before and after the step cost as much as the last one; tests/unit/test_release_last.py.
+    """
+    assert entry.last is not None  # noqa: S101
+    subject, facts, old, epsilon = account.subject, entry.facts, entry.last, entry.epsilon
+    if known is not None:
+        _check_step(known, entry, old)
+    if epsilon <= old:
+        raise LevelError(
+            f"epsilon may only grow: the last reports are at {epsilon_text(old)} and {epsilon_text(epsilon)} was asked "
+            "for. Nothing was released.",
+            previous=epsilon_text(old),
+            epsilon=epsilon_text(epsilon),
+        )
+    path = replace(entry.path, epoch=1) if known is None else known.path
+    table, events = facts.table_fingerprint, list[Event]()
+    if known is None or known.facts.sampler is not facts.sampler:
+        events.append(PathOpened(subject, time, path, facts, reason))
+    if known is None:
+        events.append(LevelReleased(subject, time, path, old, old, table, reason))
+    rest = difference(epsilon, old)
+    return [*events, LevelReleased(subject, time, path, epsilon, rest, table, reason, entry.digest)]
+
+
+def _check_step(known: PathState, entry: Entry, old: Decimal) -> None:
+    # Only a keyed path of the same values may go over to Algorithm 1; everything else must be as it was.
+    as_stepped = replace(known, facts=replace(known.facts, sampler=Sampler.ALGORITHM_1))
+    problem = differs(as_stepped, entry)
+    if problem is not None:
+        raise problem
+    if known.facts.sampler is Sampler.ALGORITHM_1 and known.largest == entry.epsilon:
+        raise already_drawn(known.path, entry.epsilon)
+    if known.largest != old:
+        raise LevelError(
+            f"the step must start at the highest level that was released: {known.path} is at "
+            f"{epsilon_text(known.largest)}, and these reports are at {epsilon_text(old)}. Nothing was released.",
+            largest=epsilon_text(known.largest),
+            old=epsilon_text(old),
+        )
+
+
+def already_drawn(path: PathId, epsilon: Decimal) -> LevelError:
+    """Return the refusal of a second draw."""
+    return LevelError(
+        f"{path} at {epsilon_text(epsilon)} was released already; a second draw at one level would break the "
+        "guarantee. Nothing was released.",
+        release=path.release,
+        attribute=path.attribute,
+        epsilon=epsilon_text(epsilon),
+    )
+
+
+def _exceeded(account: Account, cost: Decimal) -> BudgetExceededError:
     """Return the refusal of what costs more than is left."""
     assert account.budget is not None  # noqa: S101
     left, budget, needed = epsilon_text(account.left), epsilon_text(account.budget), epsilon_text(cost)
@@ -165,30 +239,34 @@ def exceeded(account: Account, cost: Decimal) -> BudgetExceededError:
     )
 
 
-def differs(path: PathState | None, facts: PathFacts, changed: bool = False) -> PathChangedError | None:
+def differs(known: PathState | None, entry: Entry) -> PathChangedError | None:
     """Return the first thing that differs. The key comes first: another key changes the keyed fingerprint too."""
-    if path is None:
+    if known is None:
         return None
-    old = path.facts
+    old, facts = known.facts, entry.facts
     if facts.key_fingerprint != old.key_fingerprint:
-        return _changed(WrongKeyError, path, "the key", old.key_fingerprint, facts.key_fingerprint)
+        return _changed(WrongKeyError, known, facts, "the key", old.key_fingerprint, facts.key_fingerprint)
     if facts.encoding != old.encoding:
-        return _changed(ValuesChangedError, path, "the encoding", old.encoding, facts.encoding)
+        return _changed(ValuesChangedError, known, facts, "the encoding", old.encoding, facts.encoding)
     if facts.params != old.params:
-        what, give = _PARAMETERS.get(facts.encoding.partition(",")[0], _OF_VALUES)
-        return _changed(ValuesChangedError, path, what, old.params[:16], facts.params[:16], give)
+        what, give = _PARAMETERS.get(facts.encoding, _OF_VALUES)
+        return _changed(ValuesChangedError, known, facts, what, old.params[:16], facts.params[:16], give)
+    if facts.sampler is not old.sampler:
+        what = "what draws its reports"
+        return _changed(SamplerChangedError, known, facts, what, old.sampler.value, facts.sampler.value)
     if facts.id_type != old.id_type:
-        return _changed(IdTypeError, path, "the type of the ids", old.id_type, facts.id_type)
-    known, given_table = old.table_fingerprint, facts.table_fingerprint
-    other = known is not None and given_table is not None and known != given_table
-    if changed or (other and not old.growing):
+        return _changed(IdTypeError, known, facts, "the type of the ids", old.id_type, facts.id_type)
+    table, given = old.table_fingerprint, facts.table_fingerprint
+    other = table is not None and given is not None and table != given
+    if entry.changed or (other and not old.growing):
         # Which rows changed is not known here, and must not be: it would be as telling as the change itself.
         what = "the table (its ids or their truths)"
-        return _changed(TableChangedError, path, what, str(known), str(given_table), "")
+        return _changed(TableChangedError, known, facts, what, str(table), str(given), "")
     if facts.growing != old.growing:
         # Either way nobody would look at the rows: a growing table is known by its tags, another by its fingerprint.
         kinds = ("a table that does not grow", "a growing one")
-        return _changed(PathChangedError, path, "whether rows may join", kinds[old.growing], kinds[facts.growing])
+        what = "whether rows may join"
+        return _changed(PathChangedError, known, facts, what, kinds[old.growing], kinds[facts.growing])
     return None
 
 
@@ -205,16 +283,24 @@ _PARAMETERS = {
 
 
 def _changed(
-    error: type[PathChangedError], path: PathState, what: str, old: str, new: str, give: str | None = None
+    error: type[PathChangedError],
+    known: PathState,
+    facts: PathFacts,
+    what: str,
+    old: str,
+    new: str,
+    give: str | None = None,
 ) -> PathChangedError:
     """Return the refusal; `give` is what it says in place of both, where they are digests."""
     differ = f": {old} is recorded, and this is {new}" if give is None else give
+    # With Algorithm 1 no new path can begin: it goes on from old reports.
+    is_keyed = facts.sampler is Sampler.PATH
+    forcing = f" {_FORCING} in addition to the {epsilon_text(known.largest)} of the old one." if is_keyed else ""
     return error(
-        f"{what} is not what {path.identity} was released with{differ}. Nothing was released. {FORCING}, charged to "
-        f"everyone in addition to the {epsilon_text(path.largest)} of the old one.",
-        release=path.identity.release,
-        attribute=path.identity.attribute,
-        epoch=path.epoch,
+        f"{what} is not what {known.path} was released with{differ}. Nothing was released.{forcing}",
+        release=known.path.release,
+        attribute=known.path.attribute,
+        epoch=known.path.epoch,
         recorded=old,
         given=new,
     )

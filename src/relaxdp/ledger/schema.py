@@ -26,7 +26,9 @@ PATHS = Table(
     Column("id_type", Text, nullable=False),
     Column("table_fingerprint", Text),
     Column("growing", Boolean, nullable=False),
+    Column("sampler", Text, nullable=False),
     Column("largest", Text, nullable=False),
+    Column("digest", Text),
 )
 
 # Append-only: each store refuses to change or delete what happened. The numbers are counted by us and not by the
@@ -48,6 +50,8 @@ EVENTS = Table(
     Column("id_type", Text),
     Column("table_fingerprint", Text),
     Column("growing", Boolean),
+    Column("sampler", Text),
+    Column("digest", Text),
     Column("epsilon", Text),
     Column("cost", Text),
     Column("previous", Text),

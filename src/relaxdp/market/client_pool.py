@@ -20,6 +20,7 @@ from relaxdp.collector.device_report import written_report
 from relaxdp.draw.canonical import canonical, length_prefixed
 from relaxdp.draw.key import Key
 from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, write_private
+from relaxdp.draw.stream import PathId
 from relaxdp.encode.declared import DeclaredEncoding
 from relaxdp.encode.numeric import NumericEncoding
 from relaxdp.encode.path import Path as ReportPath
@@ -91,7 +92,7 @@ class Pool:
         A report at what is no level of the pool would be refused, after it had left.
         """
         level, threshold = level_on(self.levels, epsilon, self.encoding, _NOTHING)
-        path = ReportPath(self.encoding, answer, key=key, object_id=self.id, release=self.id, attribute=ATTRIBUTE)
+        path = ReportPath(self.encoding, answer, key=key, object_id=self.id, path=PathId(self.id, ATTRIBUTE))
         travels = {"epsilon": epsilon_text(level), "threshold": str(threshold)}
         return {"level": travels, "report": written_report(path.at(level))}
 

@@ -44,7 +44,7 @@ def read_delivery(path: Path, column: str | None = None) -> Goods:
     _check_names(file.id_column, described)
     encoding = encoding_of(described)
     described = _understood(described, encoding)
-    if encoding.threshold(described.epsilon) != described.threshold:
+    if encoding.level(described.epsilon).threshold != described.threshold:
         raise DeliveryError(f"the delivery says an epsilon and a threshold that are not one level. {_NOTHING}")
     ids, reports = _read_delivered(path, table, file.id_column, name)
     _check_ids(ids, described)
@@ -53,10 +53,10 @@ def read_delivery(path: Path, column: str | None = None) -> Goods:
 
 def _check_names(id_column: str, described: ColumnDescription) -> None:
     """Refuse names that are no text, or that both columns would have: they name what is written and bound."""
-    names = (id_column, described.release, described.attribute, described.key_fingerprint)
+    names = (id_column, described.path.release, described.path.attribute, described.key_fingerprint)
     if not all(isinstance(name, str) and _is_text(name) for name in names):
         raise DeliveryError(f"the delivery names its release, attribute, key or ids by something odd. {_NOTHING}")
-    if described.attribute == id_column:
+    if described.path.attribute == id_column:
         raise DeliveryError(f"the delivery's attribute has the name of its ids. {_NOTHING}")
 
 

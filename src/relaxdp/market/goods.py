@@ -57,8 +57,8 @@ def read_level(path: Path) -> Goods:
 def write_level(goods: Goods, path: Path) -> None:
     """Write a level as every released file is written, with its retention in the description."""
     described = replace(goods.described, retention=goods.level)
-    file = FileDescription(goods.id_column, {described.attribute: described})
-    schema = pa.schema([(goods.id_column, goods.ids.type), (described.attribute, goods.reports.type)])
+    file = FileDescription(goods.id_column, {described.path.attribute: described})
+    schema = pa.schema([(goods.id_column, goods.ids.type), (described.path.attribute, goods.reports.type)])
     output = Output(path, Format.PARQUET, schema, file)
     try:
         for start in range(0, len(goods.ids), BATCH_ROWS):
@@ -99,8 +99,8 @@ def bridge_name(listing: str, described: ColumnDescription, encoding: Encoding) 
     Two listings may hold the same ids, and two sellers may give their releases the same name: with shared noise their
     reports would betray each other.
     """
-    path = "/".join((listing, described.key_fingerprint, described.release))
-    return encoding.path_name(path, described.attribute)
+    release = "/".join((listing, described.key_fingerprint, described.path.release))
+    return encoding.path_name(replace(described.path, release=release))
 
 
 def encoding_of(described: ColumnDescription) -> Encoding:
@@ -114,13 +114,13 @@ def encoding_of(described: ColumnDescription) -> Encoding:
 def check_fits(new: Goods, first: Goods) -> None:
     """Refuse a delivery that does not go on with the path of the first one."""
     one, two = first.described, new.described
-    if (one.release, one.attribute, one.key_fingerprint) != (two.release, two.attribute, two.key_fingerprint):
+    if (one.path, one.key_fingerprint) != (two.path, two.key_fingerprint):
         raise DeliveryError(
             f"the delivery is of another release, attribute or key than the first one: only a relaxed release of the "
             f"same path raises the authorised epsilon. {_NOTHING}"
         )
     encoding = encoding_of(one)
-    if encoding.params != encoding_of(two).params or one.encoding != two.encoding:
+    if encoding.params != encoding_of(two).params or (one.encoding, one.sampler) != (two.encoding, two.sampler):
         raise DeliveryError(f"the delivery has other values, or in another encoding, than the first one. {_NOTHING}")
     if (one.function or "identity") != (two.function or "identity"):
         raise DeliveryError(f"the delivery is of another function of the numbers than the first one. {_NOTHING}")

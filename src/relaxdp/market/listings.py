@@ -174,7 +174,7 @@ def claim_path(connection: Connection, listing: Listing, described: ColumnDescri
     Two listings of one path would draw their levels independently of each other, and together they would tell more
     than the larger one.
     """
-    named = json.dumps([described.key_fingerprint, described.release, described.attribute])
+    named = json.dumps([described.key_fingerprint, described.path.stream_name(), described.path.attribute])
     path = sha256(named.encode()).hexdigest()  # names may be longer than what an index takes
     known = select(LISTINGS.c.id).where(LISTINGS.c.path == path, LISTINGS.c.number != listing.number)
     holder = connection.execute(known).scalar()

@@ -14,9 +14,9 @@ from typing import Any
 from sqlalchemy import Connection, insert, select
 
 from relaxdp.collector.definition import encoding_of as campaign_encoding
-from relaxdp.collector.wire import EncodingRequest
-from relaxdp.collector.wire import Level as WireLevel
+from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.draw.key import Key
+from relaxdp.draw.stream import PathId
 from relaxdp.encode.bloom import BloomEncoding
 from relaxdp.errors import ListingStateError, MarketError, MarketKeyError, ReceiptForgedError, UnknownListingError
 from relaxdp.law.epsilon import Epsilon, as_epsilon
@@ -187,11 +187,10 @@ class Market:
             raise MarketError("a pool is of declared values or of numbers. Nothing was listed.")
         grid = of_pool(levels, prices, made)
         template = ColumnDescription(  # each sale puts its own level in the place of this one
-            release="",
-            attribute=pools.ATTRIBUTE,
+            path=PathId("", pools.ATTRIBUTE),
             encoding=made.name,
             epsilon=Decimal(1),
-            threshold=made.threshold(Decimal(1)),
+            threshold=made.level(1).threshold,
             id_type="text",
             key_fingerprint="",  # every member has a key of their own
             values=None if encoding.values is None else tuple(encoding.values),
@@ -202,7 +201,7 @@ class Market:
             chosen = listings.create(
                 connection, listing_id, kind="pool", title=title, prices=prices, grid=grid, described=template
             )
-            named = replace(template, release=chosen)
+            named = replace(template, path=PathId(chosen, pools.ATTRIBUTE))
             listing = listings.describe(connection, listings.find(connection, chosen), named)
             # What was bought from a pool says whose path it is of: nobody lists it here once more as a release.
             return listings.change(connection, listing, path=listings.claim_path(connection, listing, named))

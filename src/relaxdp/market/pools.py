@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlalchemy import Connection, Subquery, func, insert, select, update
 
 from relaxdp.collector.codecs import Codec, codec_of
-from relaxdp.collector.wire import Level as WireLevel
+from relaxdp.collector.wire import WireLevel
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.key import Key
 from relaxdp.encode.packed import PackedEncoding, packed_matrix

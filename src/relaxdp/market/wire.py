@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from relaxdp.collector.wire import EpsilonText, Label, Level
+from relaxdp.collector.wire import EpsilonText, Label, WireLevel
 from relaxdp.market.accounts import NAME_PATTERN
 from relaxdp.market.grid import MOST_LEVELS
 from relaxdp.market.listings import ID_PATTERN, MOST_TITLE
@@ -123,7 +123,7 @@ class BudgetRequest(Struct, frozen=True, forbid_unknown_fields=True):
 class MemberReport(Struct, frozen=True, forbid_unknown_fields=True):
     """The report of a single seller, and the least that must be paid for it."""
 
-    level: Level
+    level: WireLevel
     report: Annotated[
         str | int | float, Meta(description="A label, a number, or packed bytes in base 64: as the encoding says.")
     ]

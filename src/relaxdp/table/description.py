@@ -16,11 +16,13 @@ from fractions import Fraction
 from typing import Any
 
 from relaxdp.draw.canonical import kind_of
+from relaxdp.draw.stream import PathId, PathName
+from relaxdp.encode.categorical import CategoricalEncoding
 from relaxdp.errors import DescriptionError, EncodingError
-from relaxdp.front import Categorical, Mechanism, Numeric, mechanism
+from relaxdp.front import Mechanism, Numeric, mechanism
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.threshold import ONE
-from relaxdp.ledger.step import stepped
+from relaxdp.ledger.paths import Sampler
 
 METADATA_KEY = b"relaxdp"
 # Where Spark's own writer puts the metadata of columns.
@@ -32,8 +34,7 @@ VERSION = 1
 class ColumnDescription:
     """One released column. Epsilon and threshold are a level, and travel as text so that nothing is rounded."""
 
-    release: str
-    attribute: str
+    path: PathId
     encoding: str
     epsilon: Decimal
     threshold: int
@@ -44,6 +45,8 @@ class ColumnDescription:
     function: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     """What an encoding needs to know beside the values, such as the number of buckets."""
+    sampler: Sampler = Sampler.PATH
+    """What drew the reports."""
     retention: Fraction | None = None
     """Where a level was sold in a market: the exact retention of a symbol. It is that of the threshold."""
 
@@ -62,22 +65,24 @@ class ColumnDescription:
         raise DescriptionError(f"the encoding {self.encoding!r} is not known to this version.", encoding=self.encoding)
 
     def _declared(self, values: tuple[Any, ...]) -> Mechanism | None:
-        if self.encoding == stepped("categorical"):
-            # It counts like its keyed sister, and the name keeps anybody from drawing on that one's path.
-            answers = Categorical(values)
-            answers.encoding.name = self.encoding
-            return answers
         try:
-            return mechanism(values, encoding=self.encoding, **self.options)
+            made = mechanism(values, encoding=self.encoding, **self.options)
         except (EncodingError, TypeError):
             return None
+        if self.sampler is Sampler.ALGORITHM_1:
+            if self.encoding != CategoricalEncoding.name:
+                return None
+            made.encoding = _SteppedEncoding(values)
+        return made
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON: values of every kind are written so that they come back as what they were."""
         content: dict[str, Any] = {
             "version": VERSION,
-            "release": self.release,
-            "attribute": self.attribute,
+            "release": self.path.release,
+            "attribute": self.path.attribute,
+            "epoch": self.path.epoch,
+            "sampler": self.sampler.value,
             "encoding": self.encoding,
             "epsilon": epsilon_text(self.epsilon),
             "threshold": str(self.threshold),
@@ -107,8 +112,7 @@ class ColumnDescription:
             else:
                 values, ends = content.get("values"), content.get("range")
                 return cls(
-                    release=content["release"],
-                    attribute=content["attribute"],
+                    path=PathId(content["release"], content["attribute"], content["epoch"]),
                     encoding=content["encoding"],
                     epsilon=as_epsilon(content["epsilon"]),
                     threshold=int(content["threshold"]),
@@ -118,11 +122,20 @@ class ColumnDescription:
                     range=None if ends is None else (float(ends[0]), float(ends[1])),
                     function=content.get("function"),
                     options=dict(content.get("options", {})),
+                    sampler=Sampler(content["sampler"]),
                     retention=_retention(content),
                 )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError):
             pass
         raise problem or DescriptionError("the file's relaxdp description is damaged.")
+
+
+class _SteppedEncoding(CategoricalEncoding):
+    """Reports of Algorithm 1: they count like those of the keyed path, and nobody draws on that one in their name."""
+
+    def path_name(self, path: PathId) -> PathName:
+        """Return what is bound into bridges between such reports; the name in it is frozen, and nobody reads it."""
+        return PathName(path, f"{self.name}, algorithm 1", self.alphabet, self.params)
 
 
 @dataclass(frozen=True, slots=True)

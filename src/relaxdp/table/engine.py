@@ -8,10 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from relaxdp.encode.release import release_reports
-from relaxdp.table.fingerprint import Fingerprint
+from relaxdp.table.fingerprint import Fingerprint, fingerprints_of
 from relaxdp.table.order import IdOrder
 from relaxdp.table.plain import plain, plain_batch
-from relaxdp.table.request import ColumnRequest, ReleaseRequest
+from relaxdp.table.publication import Seen
+from relaxdp.table.request import Planned, ReleaseRequest
 
 Progress = Callable[[int], None]
 
@@ -19,14 +20,15 @@ Progress = Callable[[int], None]
 class Engine:
     """Releases the batches of one request. Fingerprints are those of the table under the release's own name."""
 
-    def __init__(self, request: ReleaseRequest, schema: Any, names: Sequence[str]) -> None:
-        """Release under `names`, one for each column: the release's name, or that of a later epoch."""
-        self._request, self._names = request, names
+    def __init__(self, request: ReleaseRequest, schema: Any, columns: Sequence[Planned]) -> None:
+        """Release these columns, each on its path and at its level."""
+        self._request, self._columns = request, columns
         self.schema = request.output_schema(schema)
-        self.fingerprints = [
-            Fingerprint(request.key, each.mechanism.encoding.path_name(request.release, each.column))
-            for each in request.columns
-        ]
+        self.fingerprints = fingerprints_of(request, columns)
+
+    def seen(self) -> list[Seen]:
+        """Return what the rows that were drawn tell of the table."""
+        return [Seen(each.text()) for each in self.fingerprints]
 
     def run(self, batches: Iterable[Any], threads: int, progress: Progress, *, ordered: bool = True) -> Iterator[Any]:
         """Return released batches in the order of the input, a few of them under way at a time.
@@ -59,22 +61,19 @@ class Engine:
     def _release(self, batch: Any, first_row: int) -> Any:
         ids = plain(batch.column(self._request.id_column))
         columns = [ids]
-        for each, name, fingerprint in zip(self._request.columns, self._names, self.fingerprints, strict=True):
-            columns.append(self._column(each, name, fingerprint, batch.column(each.column), ids, first_row))
+        for each, fingerprint in zip(self._columns, self.fingerprints, strict=True):
+            columns.append(self._column(each, fingerprint, batch.column(each.request.column), ids, first_row))
         columns += [plain(batch.column(name)) for name in self._request.keep]
         return plain_batch(columns, self.schema)
 
-    def _column(
-        self, each: ColumnRequest, name: str, fingerprint: Fingerprint, column: Any, ids: Any, first_row: int
-    ) -> Any:
+    def _column(self, each: Planned, fingerprint: Fingerprint, column: Any, ids: Any, first_row: int) -> Any:
         return release_reports(
-            each.mechanism.encoding,
-            each.truth(column, first_row),
+            each.encoding,
+            each.request.truth(column, first_row),
             ids,
             key=self._request.key,
-            epsilon=self._request.epsilon,
-            release=name,
-            attribute=each.column,
+            level=each.level,
+            path=each.path,
             first_row=first_row,
             watch=fingerprint.add,
         )

@@ -6,7 +6,7 @@ Without the key it is a random number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from threading import Lock
 from typing import Any
 
@@ -15,8 +15,9 @@ import numpy as np
 from relaxdp.draw.blocks import CHUNK, RowCipher, Words
 from relaxdp.draw.columns import as_column, column_slice, id_blocks
 from relaxdp.draw.key import Key
-from relaxdp.draw.stream import PathName, path_key
+from relaxdp.draw.stream import PathId, PathName, path_key
 from relaxdp.encode.protocol import Encoding
+from relaxdp.table.request import Planned, ReleaseRequest
 
 # The last block of a row's tag holds the truth's index and 0; that of an id's tag holds 0 and this.
 _ID_ALONE = 1
@@ -70,6 +71,14 @@ class Fingerprint:
     def text(self) -> str:
         """Return the fingerprint."""
         return f"{self._rows}:{self._sums[0]:016x}{self._sums[1]:016x}"
+
+
+def fingerprints_of(request: ReleaseRequest, columns: Sequence[Planned]) -> list[Fingerprint]:
+    """Return an empty fingerprint for each column, keyed by its first epoch: a table is the same in all of them."""
+    return [
+        Fingerprint(request.key, each.encoding.path_name(PathId(each.path.release, each.path.attribute)))
+        for each in columns
+    ]
 
 
 def add_texts(texts: Iterable[str]) -> str:

@@ -82,6 +82,16 @@ def csv_rows(path: Path) -> int:
         return sum(batch.num_rows for batch in reader)
 
 
+def rows_of(path: Path, kind: Format) -> int:
+    """Return how many rows a file has that we wrote, whatever it is called."""
+    if kind is Format.CSV:
+        return csv_rows(path)
+    if kind is Format.PARQUET:
+        return int(pa_parquet.read_metadata(path).num_rows)
+    with pa_ipc.open_file(path) as reader:
+        return sum(reader.get_batch(number).num_rows for number in range(reader.num_record_batches))
+
+
 class Input:
     """A table to be read: its schema, how many rows (where the format says so), and its batches."""
 

@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from relaxdp.draw.stream import PathId
 from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, UnknownColumnError
 from relaxdp.estimate.counts import Method
 from relaxdp.front import Mechanism, Numeric
-from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.law.epsilon import Epsilon
 from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.counting import count_opened, count_opened_pairs
 from relaxdp.table.description import ColumnDescription, FileDescription
@@ -56,14 +57,14 @@ def told(
 
 
 def _described(column: str, mechanism: Mechanism, epsilon: Epsilon) -> ColumnDescription:
-    exact, encoding = as_epsilon(epsilon), mechanism.encoding
+    encoding = mechanism.encoding
+    level = encoding.level(epsilon)
     labels, numeric = tuple(encoding.labels), isinstance(mechanism, Numeric)
     return ColumnDescription(
-        release="",
-        attribute=column,
+        path=PathId("", column),
         encoding=encoding.name,
-        epsilon=exact,
-        threshold=encoding.threshold(exact),
+        epsilon=level.epsilon,
+        threshold=level.threshold,
         id_type="",
         key_fingerprint="",
         values=None if numeric else labels,

@@ -18,9 +18,10 @@ from relaxdp.draw.key import Key
 from relaxdp.draw.repeats import refuse_repeats
 from relaxdp.errors import DescriptionError, ObjectIdError, UnknownColumnError, ValuesError
 from relaxdp.front import Mechanism, Numeric
+from relaxdp.ledger.account import Account
 from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.paths import Entry
 from relaxdp.ledger.subject import Subject
-from relaxdp.table.charging import Account, charge, epoch_names, plan_epochs
 from relaxdp.table.column_names import check_name
 from relaxdp.table.derive import Numbers, Texts, way_out
 from relaxdp.table.engine import Engine
@@ -28,9 +29,11 @@ from relaxdp.table.formats import BATCH_ROWS
 from relaxdp.table.frame_description import describe, said_by
 from relaxdp.table.frame_kinds import Frame
 from relaxdp.table.order import IdOrder, NotAscendingError
+from relaxdp.table.payer import Payer
 from relaxdp.table.plain import plain_type
+from relaxdp.table.publication import Drawing, Plan, Seen, Staged
 from relaxdp.table.refusals import no_truth, refuse_rowless, reports_among
-from relaxdp.table.request import ColumnRequest, ReleaseRequest, id_type_of
+from relaxdp.table.request import ColumnRequest, Planned, ReleaseRequest, id_type_of
 
 VALUE_WAY_OUT = "fillna (fill_null in polars) makes it a value, which must be declared."
 NUMBER_WAY_OUT = "Classes of numbers are declared values, and can have one for what is missing."
@@ -69,7 +72,7 @@ def _say_columns() -> ValuesError:
 
 
 @contextmanager
-def account_of(
+def payer_of(
     ledger: str | os.PathLike[str] | Ledger | None,
     population: str,
     budget: Any,
@@ -77,7 +80,7 @@ def account_of(
     again: bool,
     force: bool,
     new_ledger: str,
-) -> Iterator[Account | None]:
+) -> Iterator[Payer | None]:
     """Open a ledger by its place, for one release; one that is open already stays open."""
     if ledger is None:
         yield None
@@ -85,37 +88,62 @@ def account_of(
     subject = Subject.population(population)
     reason = reason or "release of a data frame"
     if isinstance(ledger, Ledger):
-        yield Account(ledger, subject, budget, reason, again, force, new_ledger=new_ledger)
+        yield Payer(ledger, subject, budget, reason, again, force, new_ledger=new_ledger)
         return
     with Ledger.open(ledger) as book:
-        yield Account(book, subject, budget, reason, again, force, new_ledger=new_ledger)
+        yield Payer(book, subject, budget, reason, again, force, new_ledger=new_ledger)
 
 
-def release_frame(native: Any, request: ReleaseRequest, account: Account | None, threads: int) -> Any:
-    """Return the released frame. What fails before the charge costs nothing; after it nothing is left to fail.
+class FrameDrawing(Drawing):
+    """A data frame to a data frame of the same kind.
 
     Rows are drawn in the order in which they are given, so that a sentence names the row as its owner sees it.
     """
-    frame = Frame(native)
-    _check_columns(request, frame)
-    refuse_released_frame(native, request)
-    frame.load(request.input_columns())
-    refuse_rowless(frame.rows)
-    request, keep = replace(request, keep=()), request.keep  # what is kept need not pass through Arrow
-    table = frame.arrow(request.input_columns())
-    id_type = _id_type(request, table)
-    request.check_kinds(table.schema)
-    with way_out(value=VALUE_WAY_OUT, number=NUMBER_WAY_OUT):
-        epochs = plan_epochs(request, account, id_type, lambda: _draw(request, table, None, threads)[1])
-        names = epoch_names(request.release, epochs)
-        reports, prints = _draw(request, table, names, threads)
-    order = id_order(table.column(request.id_column))
-    result = frame.released(
-        order, [request.id_column, *keep], reports, [request.id_column, *reports.column_names, *keep]
-    )
-    result = describe(result, replace(request.description(id_type, names), rows=len(order)))
-    charge(request, account, id_type, prints, epochs)
-    return result
+
+    def __init__(self, native: Any, request: ReleaseRequest, threads: int) -> None:
+        """Take the columns out of the frame, or refuse what cannot be released."""
+        self._frame = Frame(native)
+        _check_columns(request, self._frame)
+        refuse_released_frame(native, request)
+        self._frame.load(request.input_columns())
+        refuse_rowless(self._frame.rows)
+        self._keep, self._threads = request.keep, threads
+        self.request = replace(request, keep=())  # what is kept need not pass through Arrow
+        self._table = self._frame.arrow(self.request.input_columns())
+        self.id_type = _id_type(self.request, self._table)
+        self.request.check_kinds(self._table.schema)
+
+    @contextmanager
+    def held(self, payer: Payer | None) -> Iterator[None]:
+        """Hold nothing: it is staged in memory."""
+        with way_out(value=VALUE_WAY_OUT, number=NUMBER_WAY_OUT):
+            yield
+
+    def look(self, entries: Sequence[Entry], payer: Payer, known: Account) -> list[Seen]:
+        """Draw in memory, and keep nothing but the fingerprints."""
+        return self._draw(self.request.planned())[1]
+
+    def stage(self, plan: Plan) -> Staged:
+        """Make the whole frame: after the charge nothing is left to fail."""
+        reports, seen = self._draw(plan.columns)
+        order = id_order(self._table.column(self.request.id_column))
+        kept = [self.request.id_column, *self._keep]
+        names = [self.request.id_column, *reports.column_names, *self._keep]
+        made = self._frame.released(order, kept, reports, names)
+        return Staged(len(order), seen, describe(made, replace(plan.description, rows=len(order))))
+
+    def publish(self, plan: Plan, staged: Staged) -> Any:
+        """Return the frame."""
+        return staged.content
+
+    def _draw(self, columns: Sequence[Planned]) -> tuple[pa.Table, list[Seen]]:
+        """Return the reports in the order of the rows, and what they tell of the table."""
+        engine = Engine(self.request, self._table.schema, columns)
+        names = [each.request.column for each in columns]
+        drawn = engine.run(self._table.to_batches(BATCH_ROWS), self._threads, lambda _: None, ordered=False)
+        schema = pa.schema([engine.schema.field(name) for name in names])
+        reports = pa.Table.from_batches((batch.select(names) for batch in drawn), schema)
+        return reports.unify_dictionaries().combine_chunks(), engine.seen()
 
 
 def refuse_released_frame(native: Any, request: ReleaseRequest) -> None:
@@ -148,18 +176,6 @@ def _id_type(request: ReleaseRequest, table: pa.Table) -> str:
             "numbers of it again. Nothing was released."
         )
     return id_type_of(kind)
-
-
-def _draw(
-    request: ReleaseRequest, table: pa.Table, names: list[str] | None, threads: int
-) -> tuple[pa.Table, list[str]]:
-    """Return the reports in the order of the rows, and the fingerprints of the table under the release's own name."""
-    engine = Engine(request, table.schema, names or [request.release] * len(request.columns))
-    columns = [each.column for each in request.columns]
-    drawn = engine.run(table.to_batches(BATCH_ROWS), threads, lambda _: None, ordered=False)
-    schema = pa.schema([engine.schema.field(name) for name in columns])
-    reports = pa.Table.from_batches((batch.select(columns) for batch in drawn), schema)
-    return reports.unify_dictionaries().combine_chunks(), [each.text() for each in engine.fingerprints]
 
 
 def id_order(ids: pa.ChunkedArray) -> NDArray[np.int64]:

@@ -60,16 +60,18 @@ def release(
     >>> released.column("person").to_pylist(), released.column("diagnosis").to_pylist()
     ([17, 18], ['covid', 'flu'])
     """
-    from relaxdp.table.frame_release import account_of, release_frame, requested  # noqa: PLC0415
+    from relaxdp.table.frame_release import FrameDrawing, payer_of, requested  # noqa: PLC0415
+    from relaxdp.table.publication import Drawing, publish  # noqa: PLC0415
 
     request = requested(columns, id=id, epsilon=as_epsilon(epsilon), key=as_key(key), release=release, keep=keep)
-    with account_of(ledger, population, budget, reason, again, force, new_ledger) as account:
+    with payer_of(ledger, population, budget, reason, again, force, new_ledger) as payer:
         if _is_spark(frame):
-            from relaxdp.table.spark import SparkRelease  # noqa: PLC0415
+            from relaxdp.table.spark import SparkFrameDrawing  # noqa: PLC0415
 
-            drawn: AnyFrame = SparkRelease(frame, request, worker_key=worker_key).to_frame(account)
-            return drawn
-        released: AnyFrame = release_frame(frame, request, account, threads or os.cpu_count() or 1)
+            drawing: Drawing = SparkFrameDrawing(frame, request, worker_key=worker_key)
+        else:
+            drawing = FrameDrawing(frame, request, threads or os.cpu_count() or 1)
+        released: AnyFrame = publish(drawing, payer).result
     return released
 
 

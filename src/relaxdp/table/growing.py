@@ -18,15 +18,17 @@ from pathlib import Path
 
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.private_file import PrivateFileError, locked_folder, sync_folder
+from relaxdp.draw.stream import PathId
 from relaxdp.errors import RelaxdpError, TableChangedError, TableFileError
-from relaxdp.ledger.account import PathState
+from relaxdp.ledger.account import Account, PathState
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.paths import PathFacts, PathIdentity
+from relaxdp.ledger.paths import Entry, PathFacts
 from relaxdp.ledger.subject import Subject
-from relaxdp.table.charging import path_states
-from relaxdp.table.fingerprint import Fingerprint
+from relaxdp.table.fingerprint import fingerprints_of
 from relaxdp.table.formats import Input
+from relaxdp.table.payer import Payer
 from relaxdp.table.plain import plain
+from relaxdp.table.publication import Seen
 from relaxdp.table.request import TableRequest
 from relaxdp.table.tags import TagWriter, digest_of, merge
 
@@ -37,15 +39,14 @@ _WORK = ".unfinished"
 class Growth:
     """What a release of a growing table adds: tags that are durable but not yet valid, and what has changed."""
 
-    digests: list[str] = field(default_factory=list)
-    """What the ledger is to record for each column; from then on its tags are valid."""
+    seen: list[Seen] = field(default_factory=list)
+    """What the ledger is to record for each column, the digest of its tags: from then on they are valid."""
     prints: list[str] = field(default_factory=list)
     """The fingerprints of the table as it was tagged; the rows that leave must be the same ones."""
-    changed: list[PathIdentity] = field(default_factory=list)
 
-    def check(self, prints: Sequence[str]) -> None:
+    def check(self, drawn: Sequence[Seen]) -> None:
         """Refuse a table that was written to between the two times that it is read."""
-        if list(prints) != self.prints:
+        if [each.fingerprint for each in drawn] != self.prints:
             raise TableFileError("the table changed while it was read. Nothing was released.")
 
 
@@ -56,107 +57,121 @@ def tags_folder(ledger: Path) -> Path:
 
 @contextmanager
 def watched_growth(
-    request: TableRequest,
-    folder: Path,
-    ledger: Ledger,
-    subject: Subject,
-    facts: Sequence[tuple[PathIdentity, PathFacts]],
-    table: Input,
-    *,
-    force: bool,
-    threads: int,
+    request: TableRequest, entries: Sequence[Entry], payer: Payer, table: Input, *, threads: int
 ) -> Iterator[Growth]:
     """Compare a table with the tags of its earlier releases, and keep new tags for it aside.
 
     Other releases of growing tables under the same ledger wait meanwhile: two that join their rows to the same tags
     would each lose the other's.
     """
-    with _locked(folder):
-        names = [_name(subject, identity) for identity, _ in facts]
-        _sweep(folder, names, ledger, subject, facts)
+    assert payer.growing is not None  # noqa: S101
+    tags = _Tags(payer.growing, payer.subject)
+    with _locked(tags.folder):
+        tags.sweep(payer.ledger, entries)
         try:
             growth = Growth()
-            states = path_states(ledger, subject)
-            fresh, growth.prints = _tag(request, folder, names, table)
-            for (identity, given), name, tags in zip(facts, names, fresh, strict=True):
-                _join(growth, states.get(identity), identity, given, folder, name, tags, force, threads)
+            account = payer.look()  # as it is now that nobody else may tag
+            fresh, growth.prints = _tag(request, tags, table)
+            for entry, file in zip(entries, fresh, strict=True):
+                growth.seen.append(tags.join(account, entry, file, payer.force, threads))
             yield growth
         finally:
-            _sweep(folder, names, ledger, subject, facts)
+            tags.sweep(payer.ledger, entries)
 
 
-def _join(
-    growth: Growth,
-    state: PathState | None,
-    identity: PathIdentity,
-    given: PathFacts,
-    folder: Path,
-    name: str,
-    fresh: Path,
-    force: bool,
-    threads: int,
-) -> None:
-    """Join the rows of one column to the tags that the ledger names, or begin new ones for a new path."""
-    epoch = 1 if state is None else state.epoch
-    if state is not None and _same_path(state.facts, given):
-        old = _tags_file(folder, name, epoch, str(state.facts.table_fingerprint))
+@dataclass(frozen=True, slots=True)
+class _Tags:
+    """The tags of one subject's growing tables."""
+
+    folder: Path
+    subject: Subject
+
+    def join(self, account: Account, entry: Entry, fresh: Path, force: bool, threads: int) -> Seen:
+        """Join the rows of one column to the tags that the ledger names, or begin new ones for a new path."""
+        state = account.last_epoch(entry.path.release, entry.path.attribute)
+        path = replace(entry.path, epoch=1) if state is None else state.path
+        if state is None or not _same_path(state.facts, entry.facts):
+            return Seen(self._merge(None, fresh, _next(path, state), threads)[0])
+        old = self.file(path, str(state.facts.table_fingerprint))
         lost = digest_of(old) != state.facts.table_fingerprint
         if lost and not force:
             raise TableFileError(
-                f"the row tags of {identity} are missing, damaged or not those that the ledger names, so that nobody "
+                f"the row tags of {path} are missing, damaged or not those that the ledger names, so that nobody "
                 "can tell whether rows changed. Nothing was released.",
                 path=str(old),
             )
-        digest, changed = ("", 0) if lost else _merge(old, fresh, folder, name, epoch, threads)
+        digest, changed = ("", 0) if lost else self._merge(old, fresh, path, threads)
         if changed and not force:
             rows = "1 row" if changed == 1 else f"{changed:,} rows"
             raise TableChangedError(
-                f"{rows} changed since the last release of {identity}. Nothing was released. Rows may join and leave, "
+                f"{rows} changed since the last release of {path}. Nothing was released. Rows may join and leave, "
                 "but a changed row shows that it changed; --force opens a new path, charged to everyone.",
                 changed=changed,
             )
         if not (lost or changed):
-            growth.digests.append(digest)
-            return
-        growth.changed.append(identity)
-    digest, _ = _merge(None, fresh, folder, name, epoch if state is None else epoch + 1, threads)
-    growth.digests.append(digest)
+            return Seen(digest)
+        return Seen(self._merge(None, fresh, _next(path, state), threads)[0], changed=True)
+
+    def _merge(self, old: Path | None, fresh: Path, path: PathId, threads: int) -> tuple[str, int]:
+        writer = TagWriter(self.folder / f"{self.name(path)}{_WORK}")
+        try:
+            changed = merge(old, fresh, writer, threads)
+            digest = writer.close()
+            writer.path.rename(self.file(path, digest))
+            sync_folder(self.folder)
+        except OSError as problem:
+            raise _cannot_be_written(problem) from None
+        finally:
+            writer.abandon()
+        return digest, changed
+
+    def name(self, path: PathId) -> str:
+        """Return what the names of all tags of a path begin with, whatever its epoch."""
+        texts = (self.subject.kind, self.subject.name, path.release, path.attribute)
+        return sha256(b"".join(length_prefixed(text.encode()) for text in texts)).hexdigest()[:24]
+
+    def file(self, path: PathId, digest: str) -> Path:
+        """Return where tags with a digest lie."""
+        return self.folder / f"{self.name(path)}-{path.epoch}-{digest.replace(':', '-')}.parquet"
+
+    def sweep(self, ledger: Ledger, entries: Sequence[Entry]) -> None:
+        """Remove what the ledger does not name: unfinished work, and the tags before the last release.
+
+        The ledger is asked anew. A release that failed may have been committed, and then its tags are the valid ones.
+        """
+        with contextlib.suppress(RelaxdpError, OSError):
+            account = ledger.account(self.subject)
+            for entry in entries:
+                state = account.last_epoch(entry.path.release, entry.path.attribute)
+                valid = None
+                if state is not None and state.facts.growing:
+                    valid = self.file(state.path, str(state.facts.table_fingerprint))
+                for file in self.folder.glob(f"{self.name(entry.path)}*"):
+                    if file != valid:
+                        file.unlink(missing_ok=True)
+
+
+def _next(path: PathId, state: PathState | None) -> PathId:
+    return path if state is None else replace(path, epoch=path.epoch + 1)
 
 
 def _same_path(old: PathFacts, new: PathFacts) -> bool:
     return replace(old, table_fingerprint=None) == replace(new, table_fingerprint=None)
 
 
-def _merge(old: Path | None, fresh: Path, folder: Path, name: str, epoch: int, threads: int) -> tuple[str, int]:
-    writer = TagWriter(folder / f"{name}{_WORK}")
-    try:
-        changed = merge(old, fresh, writer, threads)
-        digest = writer.close()
-        writer.path.rename(_tags_file(folder, name, epoch, digest))
-        sync_folder(folder)
-    except OSError as problem:
-        raise _cannot_be_written(problem) from None
-    finally:
-        writer.abandon()
-    return digest, changed
-
-
-def _tag(request: TableRequest, folder: Path, names: list[str], table: Input) -> tuple[list[Path], list[str]]:
+def _tag(request: TableRequest, tags: _Tags, table: Input) -> tuple[list[Path], list[str]]:
     """Write the tags of the table's rows, in the order of the table, beside those of its earlier releases."""
-    encodings = [each.mechanism.encoding for each in request.columns]
-    prints = [
-        Fingerprint(request.key, encoding.path_name(request.release, each.column))
-        for each, encoding in zip(request.columns, encodings, strict=True)
-    ]
+    columns = request.planned()
+    prints = fingerprints_of(request, columns)
     writers: list[TagWriter] = []
     try:
-        writers += [TagWriter(folder / f"{name}.fresh{_WORK}") for name in names]
+        writers += [TagWriter(tags.folder / f"{tags.name(each.path)}.fresh{_WORK}") for each in columns]
         first_row = 0
         for batch in table.batches(request.input_columns()):
             ids = plain(batch.column(request.id_column))
-            for each, encoding, tags, writer in zip(request.columns, encodings, prints, writers, strict=True):
-                truth = each.truth(batch.column(each.column), first_row)
-                writer.write(*tags.add_rows(encoding, truth, ids, first_row))
+            for each, tagged, writer in zip(columns, prints, writers, strict=True):
+                truth = each.request.truth(batch.column(each.request.column), first_row)
+                writer.write(*tagged.add_rows(each.encoding, truth, ids, first_row))
             first_row += batch.num_rows
         for writer in writers:
             writer.close()
@@ -167,38 +182,6 @@ def _tag(request: TableRequest, folder: Path, names: list[str], table: Input) ->
             raise _cannot_be_written(problem) from None
         raise
     return [writer.path for writer in writers], [each.text() for each in prints]
-
-
-def _name(subject: Subject, identity: PathIdentity) -> str:
-    texts = (subject.kind, subject.name, identity.release, identity.attribute)
-    return sha256(b"".join(length_prefixed(text.encode()) for text in texts)).hexdigest()[:24]
-
-
-def _tags_file(folder: Path, name: str, epoch: int, digest: str) -> Path:
-    return folder / f"{name}-{epoch}-{digest.replace(':', '-')}.parquet"
-
-
-def _sweep(
-    folder: Path,
-    names: list[str],
-    ledger: Ledger,
-    subject: Subject,
-    facts: Sequence[tuple[PathIdentity, PathFacts]],
-) -> None:
-    """Remove what the ledger does not name: unfinished work, and the tags before the last release.
-
-    The ledger is asked anew. A release that failed may have been committed, and then its tags are the valid ones.
-    """
-    with contextlib.suppress(RelaxdpError, OSError):
-        states = path_states(ledger, subject)
-        for (identity, _), name in zip(facts, names, strict=True):
-            state = states.get(identity)
-            valid = None
-            if state is not None and state.facts.growing:
-                valid = _tags_file(folder, name, state.epoch, str(state.facts.table_fingerprint))
-            for file in folder.glob(f"{name}*"):
-                if file != valid:
-                    file.unlink(missing_ok=True)
 
 
 @contextmanager

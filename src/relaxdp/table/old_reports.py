@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from relaxdp.errors import DescriptionError, LevelError, OptionError, PathChangedError, UnknownColumnError
+from relaxdp.draw.stream import PathId
+from relaxdp.encode.protocol import Encoding
+from relaxdp.errors import (
+    DescriptionError,
+    LevelError,
+    LevelMismatchError,
+    OptionError,
+    PathChangedError,
+    UnknownColumnError,
+)
 from relaxdp.front import Categorical
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.account import PathState
-from relaxdp.ledger.step import stepped
+from relaxdp.law.level import Level
+from relaxdp.ledger.account import Account
 from relaxdp.table.description import ColumnDescription
 from relaxdp.table.formats import Input
 from relaxdp.table.request import TableRequest, id_type_of
 
 _NOTHING = "Nothing was released."
-_EPOCH = re.compile(r" \(epoch \d+\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +33,7 @@ class OldReports:
 
     table: Input
     id_column: str
-    epsilon: Decimal
-    threshold: int
+    level: Level
     described: ColumnDescription | None
 
     @classmethod
@@ -48,44 +54,51 @@ class OldReports:
         if described is None:
             if epsilon is None:
                 raise OptionError(f"{str(path)!r} does not say its level: --last-epsilon must say it. {_NOTHING}")
-            level, threshold = epsilon, encoding.threshold(epsilon)
+            level = encoding.level(epsilon)
         else:
             if epsilon is not None:
                 raise OptionError(f"{str(path)!r} says its level itself: --last-epsilon is not for it. {_NOTHING}")
-            if stepped(described.encoding) != stepped(encoding.name):
+            if described.encoding != encoding.name:
                 raise PathChangedError(f"{str(path)!r} holds no plain randomized responses. {_NOTHING}")
             if described.mechanism().encoding.params != encoding.params:
                 raise PathChangedError(f"{str(path)!r} has other values, or in another order. {_NOTHING}")
-            level, threshold = described.epsilon, described.threshold
-            if not 0 < threshold <= encoding.threshold(level):
-                raise DescriptionError(f"{str(path)!r} says a level and a threshold that do not agree. {_NOTHING}")
-        if encoding.threshold(request.epsilon) <= threshold:
+            level = _level(encoding, described, path)
+        if encoding.level(request.epsilon) <= level:
             raise LevelError(
-                f"epsilon may only grow: the last reports are at {epsilon_text(level)} and "
+                f"epsilon may only grow: the last reports are at {level} and "
                 f"{epsilon_text(request.epsilon)} was asked for. {_NOTHING}",
-                previous=epsilon_text(level),
+                previous=str(level),
                 epsilon=epsilon_text(request.epsilon),
             )
-        return cls(table, id_column, level, threshold, described)
+        return cls(table, id_column, level, described)
 
-    def check_path(self, request: TableRequest, name: str, state: PathState | None) -> None:
+    def check_path(self, request: TableRequest, known: Account) -> None:
         """Refuse a file of another path: under another name, what it has cost already would not be seen."""
         if self.described is None:
             return
-        given, column = (self.described.release, self.described.attribute), request.columns[0].column
-        if given[0] != name and (_EPOCH.sub("", given[0]), given[1]) == (request.release, column):
+        given, name = self.described.path, PathId(request.release, request.columns[0].column)
+        state = known.last_epoch(name.release, name.attribute)
+        here = name if state is None else state.path
+        if (given.release, given.attribute) != (name.release, name.attribute):
             raise PathChangedError(
-                f"the last reports are of {given[0]!r}, and since --force the path is at {name!r}: --last goes on from "
-                f"its reports only. {_NOTHING}",
-                release=given[0],
-                attribute=given[1],
+                f"the last reports are {given}, and must go on under that name: --release says which. {_NOTHING}",
+                release=given.release,
+                attribute=given.attribute,
             )
-        if given != (name, column):
+        if given != here:
             raise PathChangedError(
-                f"the last reports are {given[1]!r} of release {given[0]!r}, and must go on under that name: --release "
-                f"says which. {_NOTHING}",
-                release=given[0],
-                attribute=given[1],
+                f"the last reports are {given}, and since --force the path is {here}: --last goes on from "
+                f"its reports only. {_NOTHING}",
+                release=given.release,
+                attribute=given.attribute,
+                epoch=given.epoch,
             )
         if state is not None and self.described.key_fingerprint != state.facts.key_fingerprint:
             raise PathChangedError(f"the last reports were made with another key than the path. {_NOTHING}")
+
+
+def _level(encoding: Encoding, described: ColumnDescription, path: Path) -> Level:
+    try:
+        return encoding.level(described.epsilon, described.threshold)
+    except LevelMismatchError:
+        raise DescriptionError(f"{str(path)!r} says a level and a threshold that do not agree. {_NOTHING}") from None

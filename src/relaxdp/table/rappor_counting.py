@@ -166,8 +166,8 @@ def _count_levels(
                     f"the reports in {str(file.path)!r} have {file.description.shape}, and the parameters say "
                     f"{counts.shape}."
                 )
-            if (report.release, report.attribute, report.key_fingerprint, report.id_type) != (
-                first.release, first.attribute, first.key_fingerprint, first.id_type
+            if (report.path, report.key_fingerprint, report.id_type) != (
+                first.path, first.key_fingerprint, first.id_type
             ):  # fmt: skip
                 raise MixedFilesError(
                     f"{str(file.path)!r} is of another release, column or key, or of other kinds of clients, than the "

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.encode.bits import check_padding, unpack_bits
+from relaxdp.encode.bloom import BloomEncoding
 from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.bloom_levels import bloom_threshold
 from relaxdp.encode.packed import packed_matrix
-from relaxdp.errors import CountsError, DescriptionError, RapporError, TableFileError
+from relaxdp.errors import CountsError, DescriptionError, LevelMismatchError, RapporError, TableFileError
 from relaxdp.table.description import METADATA_KEY, ColumnDescription, FileDescription
 from relaxdp.table.formats import Format, Input, format_of, sidecar_of
 from relaxdp.table.rappor_files import read_text
@@ -65,8 +65,10 @@ class ReportsDescription(FileDescription):
         except (ValueError, KeyError, TypeError):
             raise DescriptionError(f"the description of {str(path)!r} is not that of RAPPOR reports.") from None
         found = cls.make(ColumnDescription.from_json(content), shape)
-        if not 0 < found.report.threshold <= bloom_threshold(shape, found.report.epsilon):
-            raise DescriptionError(f"{str(path)!r} says a level and a threshold that do not agree.")
+        try:
+            BloomEncoding(shape).level(found.report.epsilon, found.report.threshold)
+        except LevelMismatchError:
+            raise DescriptionError(f"{str(path)!r} says a level and a threshold that do not agree.") from None
         return found
 
 

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -197,13 +198,15 @@ def _same_types(table: Input, other: Input, description: FileDescription) -> boo
 
 
 _PATH = {
-    "release": "another release",
-    "attribute": "another attribute",
+    "path.release": "another release",
+    "path.attribute": "another attribute",
+    "path.epoch": "another epoch of its release",
     "encoding": "another encoding",
     "values": "other values",
     "range": "another range",
     "function": "another function",
     "options": "other options of its encoding",
+    "sampler": "reports of another sampler",
     "key_fingerprint": "another key",
     "id_type": "another kind of ids",
 }
@@ -216,7 +219,7 @@ def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
     levels = {}
     for file, description in found:
         for part, words in _PATH.items():
-            if getattr(description, part) != getattr(first, part):
+            if attrgetter(part)(description) != attrgetter(part)(first):
                 raise MixedFilesError(
                     f"{str(file.path)!r} holds {words} than {str(first_file.path)!r}: "
                     "only files of one path are counted together."
@@ -224,12 +227,13 @@ def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
         mechanism = description.mechanism()
         if mechanism.encoding.name != description.encoding:
             raise DescriptionError(f"the encoding {description.encoding!r} is not known to this version.")
-        if mechanism.encoding.threshold(description.epsilon) != description.threshold:
+        level = mechanism.encoding.level(description.epsilon)
+        if level.threshold != description.threshold:
             raise DescriptionError(
                 f"the description of {str(file.path)!r} contradicts itself: its threshold is not that of "
                 f"epsilon {epsilon_text(description.epsilon)}."
             )
-        levels[description.threshold] = description.epsilon
+        levels[level.threshold] = level.epsilon
     if len(levels) > MOST_LEVELS:
         raise MixedFilesError(f"at most {MOST_LEVELS} levels are counted together, not {len(levels)}.")
     return Axis(first, first.mechanism(), list(names), dict(sorted(levels.items())))
@@ -245,7 +249,7 @@ def check_pair(rows: Axis, columns: Axis) -> None:
                 f"a two-way table is of categorical columns; {axis.name!r} is encoded as {axis.description.encoding!r}."
             )
     one, two = rows.description, columns.description
-    if (one.release, one.attribute, one.key_fingerprint) == (two.release, two.attribute, two.key_fingerprint):
+    if (one.path, one.key_fingerprint) == (two.path, two.key_fingerprint):
         raise MixedFilesError(
             f"{rows.name!r} and {columns.name!r} are the same answers: their noise is not independent."
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -13,11 +12,14 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.draw.key import Key
+from relaxdp.draw.stream import PathId
 from relaxdp.encode.declared import DeclaredEncoding, kind_in_words
 from relaxdp.encode.numeric import NumericEncoding
 from relaxdp.encode.protocol import Encoding
-from relaxdp.errors import DeriveError, ObjectIdError, PathNameError, UnknownColumnError, ValuesError
+from relaxdp.errors import DeriveError, ObjectIdError, UnknownColumnError, ValuesError
 from relaxdp.front import Mechanism, Numeric
+from relaxdp.law.level import Level
+from relaxdp.ledger.paths import Sampler
 from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.derive import Nulls, Texts, is_spelled
 from relaxdp.table.description import ColumnDescription, FileDescription
@@ -71,6 +73,20 @@ class ColumnRequest:
         return column
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One column, the path that is drawn, and the level."""
+
+    request: ColumnRequest
+    path: PathId
+    level: Level
+
+    @property
+    def encoding(self) -> Encoding:
+        """How its values become symbols."""
+        return self.request.mechanism.encoding
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseRequest:
     """A release of columns, wherever they lie: files, data frames and Spark all ask for it like this."""
@@ -82,12 +98,12 @@ class ReleaseRequest:
     release: str
     keep: Sequence[str] = ()
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.release, str):
-            raise PathNameError("a release's name must be text. Nothing was released.")
-        # Such a name is what a later epoch of a release is called in the stream: it would share its noise.
-        if re.search(r" \(epoch \d+\)$", self.release):
-            raise PathNameError("a release's name must not end in '(epoch ...)', which marks a path that was forced.")
+    def planned(self) -> tuple[Planned, ...]:
+        """Return the paths of all columns, each in its first epoch, and their levels."""
+        return tuple(
+            Planned(each, PathId(self.release, each.column), each.mechanism.encoding.level(self.epsilon))
+            for each in self.columns
+        )
 
     def check_columns(self, names: ColumnNames) -> None:
         """Refuse names that the table does not have, or twice."""
@@ -114,26 +130,29 @@ class ReleaseRequest:
         fields += [(name, plain_type(schema.field(name).type)) for name in self.keep]
         return pa.schema(fields)
 
-    def description(self, id_type: str, names: Sequence[str]) -> FileDescription:
-        """Return what the released file will say about itself; `names` are the columns' releases in the stream."""
-        columns = {}
-        for request, name in zip(self.columns, names, strict=True):
-            encoding = request.mechanism.encoding
-            numeric = isinstance(request.mechanism, Numeric)
-            columns[request.column] = ColumnDescription(
-                release=name,
-                attribute=request.column,
-                encoding=encoding.name,
-                epsilon=self.epsilon,
-                threshold=encoding.threshold(self.epsilon),
-                id_type=id_type,
-                key_fingerprint=self.key.fingerprint,
-                values=None if numeric else tuple(encoding.labels),
-                range=(float(encoding.labels[0]), float(encoding.labels[1])) if numeric else None,
-                function=_function_name(encoding),
-                options=encoding.options,
-            )
-        return FileDescription(self.id_column, columns)
+    def description(self, id_type: str, columns: Sequence[Planned], sampler: Sampler = Sampler.PATH) -> FileDescription:
+        """Return what the released file will say about itself."""
+        return FileDescription(
+            self.id_column,
+            {each.request.column: _described(each, id_type, self.key.fingerprint, sampler) for each in columns},
+        )
+
+
+def _described(each: Planned, id_type: str, key_fingerprint: str, sampler: Sampler) -> ColumnDescription:
+    encoding, numeric = each.encoding, isinstance(each.request.mechanism, Numeric)
+    return ColumnDescription(
+        path=each.path,
+        encoding=encoding.name,
+        epsilon=each.level.epsilon,
+        threshold=each.level.threshold,
+        id_type=id_type,
+        key_fingerprint=key_fingerprint,
+        sampler=sampler,
+        values=None if numeric else tuple(encoding.labels),
+        range=(float(encoding.labels[0]), float(encoding.labels[1])) if numeric else None,
+        function=_function_name(encoding),
+        options=encoding.options,
+    )
 
 
 def _is_date(value: object) -> bool:

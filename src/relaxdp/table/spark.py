@@ -6,7 +6,8 @@ task says what it has drawn; the driver adds that up, charges the ledger, and on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,22 +17,25 @@ import pyarrow as pa
 
 from relaxdp.draw.private_file import sync_folder
 from relaxdp.errors import KeyFileError, OptionError, TableChangedError
+from relaxdp.ledger.account import Account
 from relaxdp.ledger.ledger import Charge
-from relaxdp.table.charging import Account, charge, entries, epoch_names, plan_epochs, quote
+from relaxdp.ledger.paths import Entry
 from relaxdp.table.column_names import ColumnNames
 from relaxdp.table.derive import way_out
 from relaxdp.table.description import METADATA_KEY, FileDescription
 from relaxdp.table.fingerprint import add_texts
 from relaxdp.table.frame_release import NUMBER_WAY_OUT, VALUE_WAY_OUT, refuse_released_frame
+from relaxdp.table.payer import Payer
 from relaxdp.table.plain import plain_type
+from relaxdp.table.publication import Drawing, Plan, Progress, Seen, Staged
 from relaxdp.table.refusals import refuse_rowless, refuse_taken
-from relaxdp.table.release import Outcome, Progress
-from relaxdp.table.request import ReleaseRequest, id_type_of
+from relaxdp.table.request import Planned, ReleaseRequest, id_type_of
 from relaxdp.table.spark_session import spark_sentences, watched
 from relaxdp.table.spark_worker import SparkTask, Summary, file_and_summary, rows_and_summary, summary_alone
 from relaxdp.table.temporary import aside_folder, put_in_place
 
 _SUMMARY = "summary string"
+_PLACE = "relaxdp_summary"
 
 
 class SparkInput:
@@ -50,8 +54,8 @@ class SparkInput:
             return {row[0] for row in found.limit(most + 1).collect()}
 
 
-class SparkRelease:
-    """One request on one Spark data frame."""
+class SparkDrawing(Drawing):
+    """A Spark data frame, drawn by the workers."""
 
     def __init__(
         self,
@@ -72,7 +76,7 @@ class SparkRelease:
                 "on Spark the key must come from a file that every worker can read, Key.load(path): a key in a task's "
                 "description would end up in logs. Nothing was released."
             )
-        self._frame, self._request = frame, request
+        self._frame, self.request = frame, request
         self._key_file, self._partitions = str(source), partitions
         self.schema = _arrow_schema(frame)
         request.check_columns(names or ColumnNames.of_frame(self.schema.names))
@@ -80,88 +84,109 @@ class SparkRelease:
         refuse_released_frame(frame, request)
         self.id_type = id_type_of(self.schema.field(request.id_column).type)
 
-    def quote(self, account: Account) -> list[Charge]:
-        """Return what it would cost, from the ledger alone."""
-        return quote(account, entries(self._request, account, self.id_type, [None] * len(self._request.columns)))
+    def look(self, entries: Sequence[Entry], payer: Payer, known: Account) -> list[Seen]:
+        """Let the workers draw, and keep nothing but the fingerprints."""
+        return self._seen(self._summaries(self.request.planned(), _looking))
 
-    def to_folder(self, target: Path, account: Account | None, *, progress: Progress | None = None) -> Outcome:
-        """Write a folder of Parquet files, in the order of the ids, as durable and as atomic as the local engine.
-
-        The folder must be one that the driver and all workers see under the same name.
-        """
-        refuse_taken(target, lambda: [] if account is None else self.quote(account), what="folder")
-        target = target.absolute()  # workers have another working folder
-        with aside_folder(target) as place, watched(self._frame.sparkSession, progress):
-            epochs, names, description = self._plan(account)
-            description = replace(description, rows=self._count())
-            write = partial(_to_file, str(place), description.dumps())
-            summaries = self._summaries(names, write)
-            refuse_rowless(sum(each.rows for each in summaries))
-            _check_rows(summaries, description)
-            whole = place / "whole"
-            _gather(place, whole, summaries)
-            charges = charge(self._request, account, self.id_type, self._prints(summaries), epochs)
-            put_in_place(whole, target)
-        return Outcome(sum(each.rows for each in summaries), charges)
-
-    def to_frame(self, account: Account | None) -> Any:
-        """Return a Spark data frame of reports.
-
-        It is computed and kept on the executors before the ledger is charged, and never computed anew: a source that
-        changes later must not change what was released. It goes to the checkpoint folder, if there is one, only when
-        it is charged: files would stay there after a refusal. Its columns describe themselves, also in Spark's files.
-        """
-        epochs, names, description = self._plan(account)
-        fields = self._request.output_schema(self.schema)
-        place = "relaxdp_summary"
-        schema = pa.schema([*((field.name, _spark_type(field.type)) for field in fields), (place, pa.string())])
+    def _summaries(self, columns: Sequence[Planned], work: Callable[[SparkTask], Any]) -> list[Summary]:
+        task = SparkTask.of(self.request, columns, self._key_file)
         with spark_sentences():
-            drawn = self._ordered().mapInArrow(
-                _with_rows(SparkTask.of(self._request, names, self._key_file), schema), _spark_schema(schema)
-            )
-            kept = drawn.localCheckpoint()
-            rows = kept.where(kept[place].isNotNull()).select(place).collect()
-        with way_out(value=VALUE_WAY_OUT, number=NUMBER_WAY_OUT):
-            summaries = [Summary.loads(row[0]) for row in rows]
+            rows = self._ordered().mapInArrow(work(task), _SUMMARY).collect()
+        return sorted((Summary.loads(row[0]) for row in rows), key=lambda each: each.partition)
+
+    def _ordered(self) -> Any:
+        rows = self._frame.select(*(quoted(name) for name in self.request.input_columns()))
+        by = quoted(self.request.id_column)
+        ranges = (
+            rows.repartitionByRange(by) if self._partitions is None else rows.repartitionByRange(self._partitions, by)
+        )
+        return ranges.sortWithinPartitions(by)
+
+    def _seen(self, summaries: Sequence[Summary]) -> list[Seen]:
+        columns = range(len(self.request.columns))
+        return [Seen(add_texts(each.prints[column] for each in summaries if each.prints)) for column in columns]
+
+
+class SparkFolderDrawing(SparkDrawing):
+    """A folder of Parquet files, in the order of the ids, as durable and as atomic as a file of the local engine.
+
+    The folder must be one that the driver and all workers see under the same name.
+    """
+
+    def __init__(
+        self, frame: Any, request: ReleaseRequest, target: Path, *, progress: Progress | None = None, **options: Any
+    ) -> None:
+        super().__init__(frame, request, **options)
+        self._said, self._progress = target, progress
+        self._target = target.absolute()  # workers have another working folder
+        self._place = self._target
+
+    def refuse_taken(self, quoted: Callable[[], list[Charge]]) -> None:
+        """Refuse a folder that is there already."""
+        refuse_taken(self._said, quoted, what="folder")
+
+    @contextmanager
+    def held(self, payer: Payer | None) -> Iterator[None]:
+        """Hold a folder beside the target, into which the workers write."""
+        with aside_folder(self._target) as self._place, watched(self._frame.sparkSession, self._progress):
+            yield
+
+    def stage(self, plan: Plan) -> Staged:
+        """Let the workers write, and gather the files of the attempts that count."""
+        description = replace(plan.description, rows=self._count())
+        summaries = self._summaries(plan.columns, partial(_to_file, str(self._place), description.dumps()))
         refuse_rowless(sum(each.rows for each in summaries))
-        charge(self._request, account, self.id_type, self._prints(summaries), epochs)
-        with spark_sentences():
-            released = kept.where(kept[place].isNull()).drop(place)
-            if _has_checkpoint_folder(self._frame.sparkSession):
-                released = released.checkpoint()
-        return _described(released, description, sum(each.rows for each in summaries))
+        _check_rows(summaries, description)
+        whole = self._place / "whole"
+        _gather(self._place, whole, summaries)
+        return Staged(sum(each.rows for each in summaries), self._seen(summaries), whole)
 
-    def _plan(self, account: Account | None) -> tuple[list[int], list[str], FileDescription]:
-        epochs = plan_epochs(self._request, account, self.id_type, self._fingerprints)
-        names = epoch_names(self._request.release, epochs)
-        return epochs, names, self._request.description(self.id_type, names)
+    def publish(self, plan: Plan, staged: Staged) -> None:
+        """Give the folder its name."""
+        put_in_place(staged.content, self._target)
 
     def _count(self) -> int:
         """Return how many rows there are: every part says the rows of the whole, so that a part is not taken for it."""
         with spark_sentences():
             return int(self._frame.count())
 
-    def _fingerprints(self) -> list[str]:
-        names = [self._request.release] * len(self._request.columns)
-        return self._prints(self._summaries(names, _looking))
 
-    def _summaries(self, names: list[str], work: Callable[[SparkTask], Any]) -> list[Summary]:
-        task = SparkTask.of(self._request, names, self._key_file)
+class SparkFrameDrawing(SparkDrawing):
+    """A Spark data frame of reports: the one thing that cannot appear atomically.
+
+    It is computed and kept on the executors before the ledger is charged, and never computed anew: a source that
+    changes later must not change what was released. It goes to the checkpoint folder, if there is one, only when
+    it is charged: files would stay there after a refusal. Its columns describe themselves, also in Spark's files.
+    """
+
+    @contextmanager
+    def held(self, payer: Payer | None) -> Iterator[None]:
+        """Hold nothing: the executors do."""
+        yield
+
+    def stage(self, plan: Plan) -> Staged:
+        """Materialise the reports on the executors."""
+        fields = self.request.output_schema(self.schema)
+        schema = pa.schema([*((field.name, _spark_type(field.type)) for field in fields), (_PLACE, pa.string())])
         with spark_sentences():
-            rows = self._ordered().mapInArrow(work(task), _SUMMARY).collect()
-        return sorted((Summary.loads(row[0]) for row in rows), key=lambda each: each.partition)
+            drawn = self._ordered().mapInArrow(
+                _with_rows(SparkTask.of(self.request, plan.columns, self._key_file), schema), _spark_schema(schema)
+            )
+            kept = drawn.localCheckpoint()
+            rows = kept.where(kept[_PLACE].isNotNull()).select(_PLACE).collect()
+        with way_out(value=VALUE_WAY_OUT, number=NUMBER_WAY_OUT):
+            summaries = [Summary.loads(row[0]) for row in rows]
+        refuse_rowless(sum(each.rows for each in summaries))
+        return Staged(sum(each.rows for each in summaries), self._seen(summaries), kept)
 
-    def _ordered(self) -> Any:
-        rows = self._frame.select(*(quoted(name) for name in self._request.input_columns()))
-        by = quoted(self._request.id_column)
-        ranges = (
-            rows.repartitionByRange(by) if self._partitions is None else rows.repartitionByRange(self._partitions, by)
-        )
-        return ranges.sortWithinPartitions(by)
-
-    def _prints(self, summaries: Sequence[Summary]) -> list[str]:
-        columns = range(len(self._request.columns))
-        return [add_texts(each.prints[column] for each in summaries if each.prints) for column in columns]
+    def publish(self, plan: Plan, staged: Staged) -> Any:
+        """Return what was materialised."""
+        kept = staged.content
+        with spark_sentences():
+            released = kept.where(kept[_PLACE].isNull()).drop(_PLACE)
+            if _has_checkpoint_folder(self._frame.sparkSession):
+                released = released.checkpoint()
+        return _described(released, plan.description, staged.rows)
 
 
 def _check_rows(summaries: Sequence[Summary], description: FileDescription) -> None:

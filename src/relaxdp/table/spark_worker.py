@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain
@@ -27,7 +27,7 @@ from relaxdp.table.engine import Engine
 from relaxdp.table.formats import Format, Output
 from relaxdp.table.order import NotAscendingError, repeated_id
 from relaxdp.table.plain import plain
-from relaxdp.table.request import ColumnRequest, ReleaseRequest
+from relaxdp.table.request import Planned, ReleaseRequest
 
 BATCH_ROWS = 1 << 16
 
@@ -37,25 +37,22 @@ class SparkTask:
     """What a worker is told. The key is not among it: only where the worker finds it, and which one it must be."""
 
     id_column: str
-    columns: tuple[ColumnRequest, ...]
+    columns: tuple[Planned, ...]
     epsilon: Decimal
     release: str
     keep: tuple[str, ...]
-    names: tuple[str, ...]
     key_file: str
     key_fingerprint: str
 
     @classmethod
-    def of(cls, request: ReleaseRequest, names: list[str], key_file: str) -> SparkTask:
+    def of(cls, request: ReleaseRequest, columns: Sequence[Planned], key_file: str) -> SparkTask:
         """Return the task of a request."""
-        columns, keep = tuple(request.columns), tuple(request.keep)
         return cls(
             request.id_column,
-            columns,
+            tuple(columns),
             request.epsilon,
             request.release,
-            keep,
-            tuple(names),
+            tuple(request.keep),
             key_file,
             request.key.fingerprint,
         )
@@ -73,7 +70,7 @@ class SparkTask:
             )
         return ReleaseRequest(
             id_column=self.id_column,
-            columns=self.columns,
+            columns=[each.request for each in self.columns],
             epsilon=self.epsilon,
             key=key,
             release=self.release,
@@ -121,7 +118,7 @@ def released_rows(task: SparkTask, batches: Iterator[Any], summary: Summary) -> 
         request, larger = task.request(), _larger(batches)
         first = next(larger, None)
         if first is not None:
-            engine = Engine(request, first.schema, task.names)
+            engine = Engine(request, first.schema, task.columns)
             for batch in engine.run(chain([first], larger), 1, lambda _: None):
                 summary.rows += batch.num_rows
                 yield batch

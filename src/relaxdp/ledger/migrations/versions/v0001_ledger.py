@@ -31,7 +31,9 @@ def upgrade() -> None:
         sa.Column("id_type", sa.Text, nullable=False),
         sa.Column("table_fingerprint", sa.Text),
         sa.Column("growing", sa.Boolean, nullable=False),
+        sa.Column("sampler", sa.Text, nullable=False),
         sa.Column("largest", sa.Text, nullable=False),
+        sa.Column("digest", sa.Text),
     )
     op.create_table(
         "ledger_event",
@@ -49,6 +51,8 @@ def upgrade() -> None:
         sa.Column("id_type", sa.Text),
         sa.Column("table_fingerprint", sa.Text),
         sa.Column("growing", sa.Boolean),
+        sa.Column("sampler", sa.Text),
+        sa.Column("digest", sa.Text),
         sa.Column("epsilon", sa.Text),
         sa.Column("cost", sa.Text),
         sa.Column("previous", sa.Text),

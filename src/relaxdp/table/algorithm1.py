@@ -1,0 +1,161 @@
+"""Relaxing released reports by Algorithm 1: old reports and the truth in, new reports out, with fresh randomness.
+
+Fresh randomness must be drawn once: two draws at one level would together reveal more than the level allows. So the new
+file is whole and durable under a name of its own, made from its digest, before the ledger records that digest; only
+then it gets its name. A run that was killed in between is finished by the next one, which draws nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from decimal import Decimal
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any, ClassVar
+
+from relaxdp.draw.bridge_arrays import fresh_bridges
+from relaxdp.draw.entropy import Entropy, SystemEntropy
+from relaxdp.draw.private_file import sync_folder
+from relaxdp.encode.release import code_dtype
+from relaxdp.errors import LedgerUncertainError, TableFileError, UndeclaredValueError
+from relaxdp.law.bridge import TRUTH
+from relaxdp.ledger.account import Account
+from relaxdp.ledger.paths import Entry, Sampler
+from relaxdp.table.file_release import FileDrawing
+from relaxdp.table.fingerprint import Fingerprint, fingerprints_of
+from relaxdp.table.formats import format_of, rows_of
+from relaxdp.table.old_reports import OldReports
+from relaxdp.table.order import counted_by_id
+from relaxdp.table.pairs import in_order, paired
+from relaxdp.table.payer import Payer
+from relaxdp.table.plain import plain, plain_batch
+from relaxdp.table.publication import Outcome, Plan, Progress, Seen, Staged, publish
+from relaxdp.table.refusals import refuse_reports
+from relaxdp.table.request import Planned, TableRequest
+from relaxdp.table.temporary import kept_aside, sweep_kept
+
+
+class Algorithm1Drawing(FileDrawing):
+    """A table and the last reports of it, to a file of reports at a higher level. `entropy` must never repeat."""
+
+    sampler: ClassVar[Sampler] = Sampler.ALGORITHM_1
+
+    def __init__(
+        self,
+        request: TableRequest,
+        last: Path,
+        *,
+        last_epsilon: Decimal | None = None,
+        threads: int = 1,
+        progress: Progress | None = None,
+        entropy: Entropy | None = None,
+    ) -> None:
+        super().__init__(request, progress)
+        refuse_reports(self.table, [each.column for each in request.columns])
+        self._threads, self._entropy = threads, entropy or SystemEntropy()
+        self._old = OldReports.open(request, last, last_epsilon, self.id_type)
+        self.last_epsilon = self._old.level.epsilon
+
+    def check_known(self, known: Account) -> None:
+        """Refuse reports of another path: under another name, what they have cost already would not be seen."""
+        self._old.check_path(self.request, known)
+
+    @contextmanager
+    def held(self, payer: Payer | None) -> Iterator[None]:
+        """Hold a place beside the target. What was drawn and never charged is swept; what may be charged stays."""
+        assert payer is not None  # noqa: S101 (drawn once, so somebody must write down that it was)
+        recorded, is_uncertain = payer.ledger.digests, False
+        sweep_kept(self.request.target, recorded)
+        try:
+            with super().held(payer):
+                yield
+        except LedgerUncertainError:
+            is_uncertain = True  # the charge may be committed any moment: the next run looks for the file
+            raise
+        finally:
+            if not is_uncertain:
+                sweep_kept(self.request.target, recorded)
+
+    def look(self, entries: Sequence[Entry], payer: Payer, known: Account) -> Sequence[Seen]:
+        """Never asked: old reports go on with their own table, and with no other."""
+        raise NotImplementedError
+
+    def stage(self, plan: Plan) -> Staged:
+        """Draw, wait for the disk, and keep the file under a name that its digest makes."""
+        (column,), request = plan.columns, self.request
+        (fingerprint,) = fingerprints_of(request, plan.columns)
+        here = in_order(self.table, request.input_columns(), request.id_column, self._threads)
+        there = in_order(
+            self._old.table, [self._old.id_column, column.request.column], self._old.id_column, self._threads
+        )
+        schema = request.output_schema(self.table.schema)
+        with counted_by_id(here.were_sorted or there.were_sorted), closing(here), closing(there):
+            pairs = paired(here, request.id_column, there, self._old.id_column)
+            rows = self.write(plan, schema, self._relaxed(column, pairs, schema, fingerprint))
+        digest = _digest(self._place)
+        kept = self._place.rename(kept_aside(request.target, digest))
+        sync_folder(kept.parent)
+        return Staged(rows, [Seen(fingerprint.text())], kept, digest)
+
+    def resume(self, digest: str) -> Staged | None:
+        """Return the file of a run that was killed after it was charged."""
+        kept = kept_aside(self.request.target, digest)
+        if not kept.exists():
+            return None
+        if _digest(kept) != digest:
+            raise TableFileError(
+                f"{kept.name!r}, which waits to become {self.request.target.name!r}, is damaged, and a second draw at "
+                "one level would break the guarantee. Nothing was released.",
+                path=str(kept),
+            )
+        return Staged(rows_of(kept, format_of(self.request.target)), [], kept, digest)
+
+    def _relaxed(
+        self, column: Planned, pairs: Iterator[tuple[Any, Any]], schema: Any, fingerprint: Fingerprint
+    ) -> Iterator[Any]:
+        encoding, first_row = column.encoding, 0
+        dtype = code_dtype(encoding.alphabet)
+        for batch, reports in pairs:
+            ids = plain(batch.column(self.request.id_column))
+            truth = column.request.truth(batch.column(column.request.column), first_row)
+            fingerprint.add_rows(encoding, truth, ids, first_row)
+            codes = fresh_bridges(
+                encoding.alphabet,
+                self._old.level.retention,
+                column.level.retention,
+                TRUTH,
+                lower_reports=_codes(encoding, reports.column(column.request.column), first_row).astype(dtype),
+                upper_reports=encoding.truths(truth, first_row).index.astype(dtype),
+                entropy=self._entropy,
+            )
+            columns = [ids, encoding.column(codes[:, None])]
+            columns += [plain(batch.column(name)) for name in self.request.keep]
+            yield plain_batch(columns, schema)
+            first_row += batch.num_rows
+            self.advance(batch.num_rows)
+
+
+def relax_table(request: TableRequest, last: Path, payer: Payer, **options: Any) -> Outcome:
+    """Relax the reports of a file by one step of Algorithm 1, once.
+
+    The same call after a crash finishes what was charged, from the file that was kept aside; after a success it is
+    refused. The ids of the table and of the reports must be the same.
+
+    Claim: each new report has the law of `next_report_law` given the truth and the old one, and nothing is drawn
+    twice; tests/unit/test_release_last.py.
+    """
+    return publish(Algorithm1Drawing(request, last, **options), payer)
+
+
+def _codes(encoding: Any, column: Any, first_row: int) -> Any:
+    try:
+        return encoding.truths(column, first_row).index
+    except UndeclaredValueError as problem:
+        fields = {name: field for name, field in problem.fields.items() if name != "missing"}  # no value is missing
+        raise UndeclaredValueError(problem.message.replace("the value", "the last report", 1), **fields) from None
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,207 @@
+"""A publication: plan, draw, stage, charge, publish. The order that makes every release safe stands here, once.
+
+Files, data frames, Spark, Algorithm 1 and RAPPOR say how they draw, where they stage and how they hand over; none of
+them charges. What fails before the charge costs nothing and nothing has left. Killed after it, the ledger shows a
+level that never appeared, and the same release again hands over exactly what was paid for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from relaxdp.ledger.account import Account, PathState
+from relaxdp.ledger.ledger import Charge
+from relaxdp.ledger.paths import Entry, PathFacts, Sampler
+from relaxdp.ledger.rules import already_drawn
+from relaxdp.table.description import FileDescription
+from relaxdp.table.payer import Payer
+from relaxdp.table.request import Planned, ReleaseRequest
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is known of the whole table under one column; nothing before anybody has looked at its rows."""
+
+    fingerprint: str | None = None
+    changed: bool = False
+    """Where rows may join and leave: whether one that was released is another now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be drawn, on which paths and at which levels, and what the result will say about itself."""
+
+    columns: tuple[Planned, ...]
+    description: FileDescription
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What was drawn and has not left: whole, and as durable as it will be."""
+
+    rows: int
+    seen: Sequence[Seen]
+    """The table that it was drawn from, for each column."""
+    content: Any = None
+    """What is handed over: a file or folder under a name that nobody knows, or a frame."""
+    digest: str | None = None
+    """Of a file that cannot be drawn again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a release did: how many rows left, what each column cost (nothing without a ledger), and the result."""
+
+    rows: int
+    charges: list[Charge]
+    result: Any = None
+
+
+class Drawing(ABC):
+    """A source, a drawer and a sink: everything that differs between releases."""
+
+    sampler: ClassVar[Sampler] = Sampler.PATH
+    request: ReleaseRequest
+    id_type: str
+    last_epsilon: Decimal | None = None
+    """The level of the reports that this is drawn from; None on the keyed path."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether drawing again gives the same reports. What is not repeatable is staged durably, and then kept."""
+        return self.sampler is Sampler.PATH
+
+    @abstractmethod
+    def held(self, payer: Payer | None) -> AbstractContextManager[None]:
+        """Hold the place where it is staged, until the publication is over; what is left there is removed."""
+
+    def refuse_taken(self, quoted: Callable[[], list[Charge]]) -> None:  # noqa: B027 (a frame takes no place)
+        """Refuse a target that is there already, before anything else is done."""
+
+    @abstractmethod
+    def look(self, entries: Sequence[Entry], payer: Payer, known: Account) -> Sequence[Seen]:
+        """Read the whole table, and release nothing of it. `entries` are what will be charged, as far as is known."""
+
+    def check_known(self, known: Account) -> None:  # noqa: B027
+        """Refuse what does not go on with what the ledger knows, beyond the ledger's own rules."""
+
+    def describe(self, columns: Sequence[Planned]) -> FileDescription:
+        """Return what the result will say about itself."""
+        return self.request.description(self.id_type, columns, self.sampler)
+
+    @abstractmethod
+    def stage(self, plan: Plan) -> Staged:
+        """Draw everything, to where nobody looks."""
+
+    def resume(self, digest: str) -> Staged | None:
+        """Return what an earlier run staged and was charged for; None where it is gone."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def publish(self, plan: Plan, staged: Staged) -> Any:
+        """Hand over what was staged. It is paid for."""
+
+
+def publish(drawing: Drawing, payer: Payer | None, known: Account | None = None) -> Outcome:
+    """Release something. On the keyed path the same call again gives the identical reports and charges nothing.
+
+    `known` is the account, where the caller has just looked at it.
+
+    Claim: nothing is drawn twice, charged twice or left unpaid, wherever a run is killed;
+    tests/faults/test_publication.py.
+    """
+    columns = drawing.request.planned()
+    if payer is None:
+        return _unpaid(drawing, columns)
+    known = payer.look() if known is None else known
+    drawing.check_known(known)
+    drawing.refuse_taken(lambda: _quoted(drawing, columns, payer, known))
+    drawn = None if drawing.repeatable else _drawn_before(drawing, columns[0], known)
+    if drawn is not None:
+        return _finished(drawing, columns, drawn, known)
+    with drawing.held(payer):
+        plan = _plan(drawing, columns, payer, known)
+        staged = drawing.stage(plan)
+        charges = payer.charge(_entries(drawing, plan.columns, payer, staged.seen, staged.digest))
+        return Outcome(staged.rows, charges, drawing.publish(plan, staged))
+
+
+def quote(drawing: Drawing, payer: Payer, known: Account | None = None) -> list[Charge]:
+    """Return what a release would cost, from the ledger alone. No row is read."""
+    known = payer.look() if known is None else known
+    drawing.check_known(known)
+    return _quoted(drawing, drawing.request.planned(), payer, known)
+
+
+def _unpaid(drawing: Drawing, columns: Sequence[Planned]) -> Outcome:
+    """Release without a ledger: somebody else keeps account, or nobody does."""
+    drawing.refuse_taken(list)
+    with drawing.held(None):
+        plan = Plan(tuple(columns), drawing.describe(columns))
+        staged = drawing.stage(plan)
+        return Outcome(staged.rows, [], drawing.publish(plan, staged))
+
+
+def _plan(drawing: Drawing, columns: Sequence[Planned], payer: Payer, known: Account) -> Plan:
+    """Decide which epoch of each path is drawn, before anything is.
+
+    Where a change may be forced, whether the table changed decides the epoch, so the table is looked at first; so it is
+    where rows may join. What is refused whatever the rows say is refused before that.
+    """
+    entries = _entries(drawing, columns, payer, [Seen()] * len(columns))
+    charges = [] if payer.force else payer.quote(entries, known)
+    if payer.force or payer.growing is not None:
+        seen = drawing.look(entries, payer, known)
+        charges = payer.quote(_entries(drawing, columns, payer, seen), known)
+    drawn = tuple(replace(each, path=charge.path) for each, charge in zip(columns, charges, strict=True))
+    return Plan(drawn, drawing.describe(drawn))
+
+
+def _quoted(drawing: Drawing, columns: Sequence[Planned], payer: Payer, known: Account) -> list[Charge]:
+    return payer.quote(_entries(drawing, columns, payer, [Seen()] * len(columns)), known)
+
+
+def _entries(
+    drawing: Drawing, columns: Sequence[Planned], payer: Payer, seen: Sequence[Seen], digest: str | None = None
+) -> list[Entry]:
+    """Return what the ledger is told of every column."""
+    found = []
+    for each, table in zip(columns, seen, strict=True):
+        facts = PathFacts(
+            encoding=each.encoding.name,
+            params=each.encoding.params.hex(),
+            key_fingerprint=drawing.request.key.fingerprint,
+            id_type=drawing.id_type,
+            table_fingerprint=table.fingerprint,
+            growing=payer.growing is not None,
+            sampler=drawing.sampler,
+        )
+        found.append(Entry(each.path, facts, each.level.epsilon, drawing.last_epsilon, digest, table.changed))
+    return found
+
+
+def _drawn_before(drawing: Drawing, column: Planned, known: Account) -> PathState | None:
+    """Return the path whose level was drawn and charged before, and may not be drawn again."""
+    state = known.last_epoch(column.path.release, column.path.attribute)
+    if state is None or state.facts.sampler is not drawing.sampler or state.largest != column.level.epsilon:
+        return None
+    return state
+
+
+def _finished(drawing: Drawing, columns: Sequence[Planned], drawn: PathState, known: Account) -> Outcome:
+    """Hand over what an earlier run drew and paid for, if it is still there. Nothing is drawn."""
+    staged = None if drawn.digest is None else drawing.resume(drawn.digest)
+    if staged is None:
+        raise already_drawn(drawn.path, drawn.largest)
+    paid = tuple(replace(each, path=drawn.path) for each in columns)
+    result = drawing.publish(Plan(paid, drawing.describe(paid)), staged)
+    balance = known.balance()
+    nothing = Charge(drawn.path, Decimal(0), drawn.largest, balance.spent, balance.spent, balance.budget, False)
+    return Outcome(staged.rows, [nothing], result)
