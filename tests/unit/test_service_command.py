@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import signal
 import sqlite3
 import ssl
 import subprocess
@@ -134,7 +135,7 @@ def test_what_a_start_says(tmp_path: Path) -> None:
             while not lines or lines[-1].startswith(("operator", "market", "dashboard")):
                 lines.append(process.stdout.readline().rstrip())
             process.terminate()
-            process.wait(PATIENCE)
+            assert process.wait(PATIENCE) in (0, 128 + signal.SIGTERM)  # it may not serve yet
         return lines
 
     first = start("--token-file", str(tmp_path / "token"))
@@ -147,6 +148,16 @@ def test_what_a_start_says(tmp_path: Path) -> None:
     ]
     again = start("--token-file", str(tmp_path / "token"))  # nothing is new, so nothing is written
     assert [line.partition(" ")[0] for line in again] == ["dashboard", "listening"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_that_comes_before_the_server_listens_for_it(number: signal.Signals) -> None:
+    script = (
+        "import signal; from relaxdp.service.run import _end_in_peace; _end_in_peace(); "
+        f"signal.raise_signal({int(number)}); print('goes on')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_start_that_cannot_be(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import resource
 import secrets
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -72,10 +73,13 @@ def serve(build: Build, settings: Settings, listening: socket.socket) -> None:
 
 
 def _end_in_peace() -> None:
-    """Exit with status 0 when asked to stop: after it has stopped, the server raises the signal once more."""
+    """Exit with status 0 when asked to stop, also before the server looks after signals itself.
+
+    After it has stopped, it raises the signal once more.
+    """
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda number, frame: None)
+            signal.signal(number, lambda number, frame: sys.exit(0))
 
 
 def _raise_open_files() -> None:
