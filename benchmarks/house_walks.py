@@ -33,12 +33,12 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import application
 from relaxdp.collector.part import CollectorPart
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.subject import Subject
+from relaxdp.ledger.payer import Payer
 from relaxdp.service.app import build_application
 from relaxdp.service.prepare import prepare
 from relaxdp.service.settings import Settings
-from relaxdp.table.payer import Payer
 from relaxdp.table.release import release_table
 from relaxdp.table.request import ColumnRequest, TableRequest
 

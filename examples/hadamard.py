@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import relaxdp as rx
-from relaxdp.draw.blocks import Words
+from relaxdp.draw.stream import Words
 from relaxdp.encode.declared import DeclaredEncoding
 from relaxdp.encode.packed import Packed, PackedEncoding
 from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths

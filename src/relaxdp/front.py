@@ -19,9 +19,8 @@ from relaxdp.draw.key import Key, as_key
 from relaxdp.draw.repeats import refuse_repeats
 from relaxdp.draw.stream import PathId
 from relaxdp.encode.bridges import FreshPermanent
-from relaxdp.encode.categorical import CategoricalEncoding
 from relaxdp.encode.containers import like, like_packed
-from relaxdp.encode.declared import DeclaredEncoding
+from relaxdp.encode.declared import CategoricalEncoding, DeclaredEncoding
 from relaxdp.encode.local_hash import LocalHashEncoding, best_buckets
 from relaxdp.encode.numeric import Function, NumericEncoding
 from relaxdp.encode.path import Path

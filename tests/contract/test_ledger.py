@@ -36,11 +36,10 @@ from relaxdp.errors import (
     WrongKeyError,
 )
 from relaxdp.law.epsilon import as_epsilon
+from relaxdp.ledger.entries import Entry, PathFacts, Sampler, Subject
 from relaxdp.ledger.events import BudgetRaised, BudgetSet, LevelReleased, PathOpened
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.paths import Entry, PathFacts, Sampler
 from relaxdp.ledger.rules import Charge, differs
-from relaxdp.ledger.subject import Subject
 
 HOSPITAL = Subject.population("hospital")
 DIAGNOSIS = PathId("survey-2026", "diagnosis")

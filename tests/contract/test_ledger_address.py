@@ -20,8 +20,8 @@ from tests.servers.ledgers import PostgresPlace, place_of
 from tests.servers.postgres import Server
 
 from relaxdp.errors import LedgerAccessError, LedgerError
-from relaxdp.ledger.address import read_address
 from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.store import read_address
 
 SECRET = "hush"
 

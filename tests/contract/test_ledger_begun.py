@@ -12,8 +12,8 @@ from tests.faults.ledger_work import EVERYONE, FACTS, is_one_sentence, path
 
 from relaxdp.errors import BudgetExceededError, BudgetMissingError, LedgerAccessError, LedgerError, UnknownSubjectError
 from relaxdp.ledger import sqlite
-from relaxdp.ledger.begun import mark_of
 from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.marks import mark_of
 
 
 @pytest.fixture

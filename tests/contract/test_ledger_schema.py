@@ -15,11 +15,10 @@ from tests.patience import PATIENCE
 from tests.servers.ledgers import STORES, TABLES, Place, SqlitePlace, place_of
 
 from relaxdp.errors import LedgerAccessError
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.migrate import MIGRATIONS, VERSION_TABLE, VERSIONS, version_of
 from relaxdp.ledger.schema import METADATA
-from relaxdp.ledger.store import store_of
-from relaxdp.ledger.subject import Subject
+from relaxdp.ledger.store import MIGRATIONS, VERSION_TABLE, VERSIONS, store_of, version_of
 
 
 @pytest.fixture(params=STORES)

@@ -10,11 +10,10 @@ from tests.faults.ledger_work import EVERYONE, FACTS, is_one_sentence, path
 from tests.servers.ledgers import STORES, Place, place_of
 
 from relaxdp.errors import LedgerDamagedError, LedgerVersionError
-from relaxdp.ledger.account import add_up
-from relaxdp.ledger.amounts import from_text
+from relaxdp.ledger.account import add_up, from_text
 from relaxdp.ledger.events import BegunAnew, BudgetSet, Event, LevelReleased, PathOpened
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.migrate import VERSION_TABLE
+from relaxdp.ledger.store import VERSION_TABLE
 
 
 @pytest.fixture(params=STORES)

@@ -20,7 +20,7 @@ from relaxdp.collector.ingest import Item, ingest
 from relaxdp.collector.report_routes import read_device
 from relaxdp.collector.schema import REPORTS, WITHDRAWN
 from relaxdp.collector.wire import CampaignRequest, EncodingRequest, LevelRequest
-from relaxdp.ledger import migrate as ledger
+from relaxdp.ledger import store as ledger
 from relaxdp.market import schema as market
 from relaxdp.service.database import Database
 from relaxdp.service.migrate import MIGRATIONS, VERSION_TABLE, VERSIONS, version_of

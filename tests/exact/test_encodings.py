@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from tests.exact.enumeration import chain_law, path_law
 
-from relaxdp.draw.blocks import Words
-from relaxdp.draw.stream import Purpose
+from relaxdp.draw.stream import Purpose, Words
 from relaxdp.encode import mersenne
 from relaxdp.encode.local_hash import LocalHashEncoding
 from relaxdp.encode.protocol import Encoding, Truths

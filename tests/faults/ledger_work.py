@@ -9,10 +9,9 @@ from typing import Any
 
 from relaxdp.draw.stream import PathId
 from relaxdp.errors import BudgetExceededError, LedgerError
+from relaxdp.ledger.entries import Entry, PathFacts, Subject
 from relaxdp.ledger.events import BudgetSet, PathOpened
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.paths import Entry, PathFacts
-from relaxdp.ledger.subject import Subject
 
 EVERYONE = Subject.population("everyone")
 FACTS = PathFacts("categorical", "ab" * 32, "1234", "text", "aa")

@@ -16,12 +16,12 @@ from relaxdp.draw.key import Key
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.front import Categorical
 from relaxdp.law.epsilon import as_epsilon
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.events import LevelReleased
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.subject import Subject
+from relaxdp.ledger.payer import Payer
 from relaxdp.table.algorithm1 import Algorithm1Drawing
 from relaxdp.table.frame_release import FrameDrawing
-from relaxdp.table.payer import Payer
 from relaxdp.table.publication import Drawing, Outcome, publish
 from relaxdp.table.rappor_release import RapporDrawing, RapporRequest
 from relaxdp.table.release import TableDrawing

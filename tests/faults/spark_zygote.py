@@ -16,7 +16,7 @@ from tests.patience import PATIENCE
 
 from relaxdp.errors import RelaxdpError
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.table.payer import Payer
+from relaxdp.ledger.payer import Payer
 from relaxdp.table.publication import publish
 from relaxdp.table.spark import SparkFolderDrawing
 from relaxdp.table.spark_session import start_session

@@ -28,8 +28,8 @@ from relaxdp.errors import (
     LedgerLockedError,
 )
 from relaxdp.ledger import sqlite
+from relaxdp.ledger.entries import Entry
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.paths import Entry
 
 
 @pytest.fixture

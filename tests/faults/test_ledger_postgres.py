@@ -28,9 +28,9 @@ from relaxdp.errors import (
     LedgerLockedError,
     LedgerUncertainError,
 )
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.postgres import PostgresStore
-from relaxdp.ledger.subject import Subject
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ from tests.patience import PATIENCE
 
 from relaxdp.errors import LedgerUncertainError, LevelError, RelaxdpError
 from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.payer import Payer
 from relaxdp.table import publication
-from relaxdp.table.payer import Payer
 from relaxdp.table.publication import Drawing, Outcome, Plan, Staged
 
 SMALL = 500
@@ -372,10 +372,10 @@ def test_one_look_at_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
     from relaxdp.encode.protocol import Encoding  # noqa: PLC0415
     from relaxdp.ledger import ledger as ledger_module  # noqa: PLC0415
-    from relaxdp.table import file_release  # noqa: PLC0415
+    from relaxdp.table import release  # noqa: PLC0415
 
     count(ledger_module, "read_account")
-    count(file_release, "Input")
+    count(release, "Input")
     count(Encoding, "level")
     count(publication.Drawing, "describe")
     releases.release(kind, tmp_path, target_of(kind, "second"), "2", budget="5")

@@ -61,12 +61,14 @@ def stopped(folder: Path, spills: Path, number: signal.Signals) -> subprocess.Co
         env={**os.environ, "TMPDIR": str(spills)},
     )  # fmt: skip
     with process:
-        while not list(spills.iterdir()):
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.01)
-        assert list(folder.glob(".out.parquet.*"))
-        process.send_signal(number)
-        said, complaint = process.communicate(timeout=PATIENCE)
+        try:
+            while not (list(spills.iterdir()) and list(folder.glob(".out.parquet.*"))):
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.01)
+            process.send_signal(number)
+            said, complaint = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()  # where it did not stop, nobody waits for its sort
     return subprocess.CompletedProcess(words, process.returncode, said, complaint)
 
 

@@ -23,12 +23,12 @@ from relaxdp.errors import (
     UndeclaredValueError,
 )
 from relaxdp.law.epsilon import as_epsilon
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.subject import Subject
+from relaxdp.ledger.payer import Payer
 from relaxdp.table import spark as spark_module
 from relaxdp.table.counting import count
 from relaxdp.table.formats import Input
-from relaxdp.table.payer import Payer
 from relaxdp.table.publication import publish
 from relaxdp.table.release import release_table
 from relaxdp.table.request import ColumnRequest, TableRequest

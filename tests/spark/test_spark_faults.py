@@ -21,7 +21,7 @@ from tests.faults.releases import EVERYONE, charged, prepare, request_of
 from tests.faults.test_publication import POINTS, Killed, Point, crashing, spent
 
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.table.payer import Payer
+from relaxdp.ledger.payer import Payer
 from relaxdp.table.publication import Drawing, publish
 from relaxdp.table.release import TableDrawing
 from relaxdp.table.spark import SparkFolderDrawing, SparkFrameDrawing

@@ -15,14 +15,13 @@ import relaxdp as rx
 from relaxdp.cli.spark import SparkPlace
 from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError, UnknownColumnError
 from relaxdp.law.epsilon import as_epsilon
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.subject import Subject
-from relaxdp.table.declare import Declaration
+from relaxdp.ledger.payer import Payer
 from relaxdp.table.formats import Input
-from relaxdp.table.payer import Payer
 from relaxdp.table.publication import publish
 from relaxdp.table.release import release_table
-from relaxdp.table.request import TableRequest
+from relaxdp.table.request import Declaration, TableRequest
 from relaxdp.table.spark import SparkFolderDrawing, SparkFrameDrawing, SparkInput
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")

@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import relaxdp as rx
-from relaxdp.draw.blocks import Words
-from relaxdp.draw.stream import PathId
+from relaxdp.draw.stream import PathId, Words
 from relaxdp.encode import registry
 from relaxdp.encode.path import Path
 from relaxdp.encode.protocol import Codes, Encoding, Permanent, Truths

@@ -24,7 +24,7 @@ from relaxdp.draw.stream import PathId
 from relaxdp.errors import MixedFilesError
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.ledger.paths import Sampler
+from relaxdp.ledger.entries import Sampler
 from relaxdp.table.counting import count, count_pairs
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import Output, format_of, sidecar_of

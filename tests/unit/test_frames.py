@@ -46,13 +46,13 @@ from relaxdp.errors import (
     ValuesError,
     WrongKeyError,
 )
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.subject import Subject
+from relaxdp.ledger.payer import Payer
 from relaxdp.table import frame_description, frame_estimate, frame_kinds, frame_release
-from relaxdp.table.column_names import ColumnNames
+from relaxdp.table.columns import ColumnNames
 from relaxdp.table.counting import count, count_pairs
 from relaxdp.table.engine import Engine
-from relaxdp.table.payer import Payer
 
 ROWS = 2000
 VALUES = ["flu", "covid", "none"]

@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import DeviceFileError, LedgerError, RelaxdpError, SecondLedgerError, StateFolderWarning
-from relaxdp.ledger.elsewhere import Marks, state_folder
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.subject import Subject
+from relaxdp.ledger.marks import Marks, state_folder
 from relaxdp.market.client_pool import Pool, remember
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
@@ -63,7 +63,7 @@ def names(folder: str) -> list[str]:
 
 
 def test_no_test_touches_the_users_own_state_folder(state: Path) -> None:
-    asked = "from relaxdp.ledger.elsewhere import state_folder; print(state_folder())"
+    asked = "from relaxdp.ledger.marks import state_folder; print(state_folder())"
     told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
     assert state_folder() == state / "relaxdp" == Path(told.rstrip("\n"))
     release("first/key", "--budget", "2")

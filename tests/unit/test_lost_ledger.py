@@ -14,9 +14,8 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import BudgetMissingError, LedgerAccessError, RelaxdpError, SecondLedgerError
+from relaxdp.ledger.entries import Entry, PathFacts, Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.paths import Entry, PathFacts
-from relaxdp.ledger.subject import Subject
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,7 @@ from relaxdp.errors import DeliveryError, DescriptionError
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.threshold import ONE
-from relaxdp.ledger.paths import Sampler
+from relaxdp.ledger.entries import Sampler
 from relaxdp.market import goods as goods_module
 from relaxdp.market.delivery_file import read_delivery
 from relaxdp.market.files import parts_of

@@ -25,8 +25,8 @@ from relaxdp.estimate.rappor_counts import RapporCounts
 from relaxdp.estimate.rappor_decode import decode
 from relaxdp.estimate.rappor_map import CandidateMap
 from relaxdp.estimate.rappor_samples import Samples
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.subject import Subject
 from relaxdp.table.rappor_files import Parameters, counts_text
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})

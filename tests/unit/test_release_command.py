@@ -439,7 +439,7 @@ def test_an_existing_output_and_a_full_disk(place: Path, monkeypatch: pytest.Mon
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("relaxdp.table.file_release.os.fsync", full)
+    monkeypatch.setattr("relaxdp.table.release.os.fsync", full)
     status, sentence = run("--no-ledger", target="other.parquet")
     assert status == 2
     assert "No space left on device. Nothing was released" in sentence

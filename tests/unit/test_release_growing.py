@@ -19,7 +19,7 @@ from relaxdp.cli.main import app
 from relaxdp.draw.stream import PathId
 from relaxdp.errors import RelaxdpError
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.table import file_release, growing, tags
+from relaxdp.table import growing, release, tags
 from relaxdp.table.formats import released
 from relaxdp.table.release import TableDrawing
 
@@ -266,7 +266,7 @@ POINTS = [
     (TableDrawing, "stage", "after", False),
     (Ledger, "charge_all", "before", False),
     (Ledger, "charge_all", "after", True),
-    (file_release, "put_in_place", "before", True),
+    (release, "put_in_place", "before", True),
 ]
 
 

@@ -24,13 +24,12 @@ from relaxdp.errors import RelaxdpError
 from relaxdp.hazmat.seeded import SeededEntropy
 from relaxdp.law.bridge import next_report_law
 from relaxdp.law.threshold import ONE
+from relaxdp.ledger.entries import Sampler, Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.paths import Sampler
-from relaxdp.ledger.subject import Subject
-from relaxdp.table import algorithm1, file_release, pairs, temporary
+from relaxdp.ledger.payer import Payer
+from relaxdp.table import algorithm1, pairs, release, temporary
 from relaxdp.table.algorithm1 import relax_table
 from relaxdp.table.formats import BATCH_ROWS, Input, released
-from relaxdp.table.payer import Payer
 from relaxdp.table.request import ColumnRequest, TableRequest
 
 ROWS = 3000
@@ -363,7 +362,7 @@ POINTS = [
     (Ledger, "charge_all", "before", False),
     (Ledger, "charge_all", "after", True),
     (algorithm1.Algorithm1Drawing, "publish", "before", True),
-    (file_release, "put_in_place", "before", True),
+    (release, "put_in_place", "before", True),
 ]
 
 
@@ -425,7 +424,7 @@ def test_a_description_that_is_there_already_does_not_stop_a_rerun(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_release, "put_in_place", crash)
+        patch.setattr(release, "put_in_place", crash)
         with pytest.raises(Killed):
             run(target="out.csv")
     assert (place / "out.csv.relaxdp.json").exists()

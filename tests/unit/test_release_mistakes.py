@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import RelaxdpError
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.subject import Subject
 from relaxdp.table import order
 from relaxdp.table.formats import released
 from relaxdp.table.interrupts import interruptible

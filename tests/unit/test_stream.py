@@ -18,10 +18,9 @@ import numpy as np
 import pytest
 
 from relaxdp import Categorical, Key
-from relaxdp.draw.blocks import CHUNK, RowCipher
 from relaxdp.draw.canonical import canonical, is_missing, length_prefixed
 from relaxdp.draw.path import Draw, accept, accepted_draws, report_at
-from relaxdp.draw.stream import PathId, PathName, Purpose, block, bridge_key, path_key, tail, words
+from relaxdp.draw.stream import CHUNK, PathId, PathName, Purpose, RowCipher, block, bridge_key, path_key, tail, words
 from relaxdp.errors import PathNameError
 from relaxdp.law.threshold import threshold
 

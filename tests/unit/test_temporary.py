@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import TableFileError
-from relaxdp.table import file_release, temporary
+from relaxdp.table import release, temporary
 from relaxdp.table.temporary import aside, aside_folder, kept_aside, put_in_place, refuse_existing
 
 DIGEST = "0123456789abcdef" * 4
@@ -212,7 +212,7 @@ def test_a_release_says_so_and_can_be_made_again(tmp_path: Path, ours: Path, mon
         put_in_place(place, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_release, "put_in_place", exchanged)
+        patch.setattr(release, "put_in_place", exchanged)
         problem = CliRunner().invoke(app, words).exception
     assert isinstance(problem, TableFileError)
     assert re.match(EXCHANGED, problem.message)

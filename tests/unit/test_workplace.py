@@ -15,7 +15,7 @@ from tests.patience import PATIENCE
 
 from relaxdp.errors import StorageUnavailableError, TableFileError
 from relaxdp.service.workplace import workplace
-from relaxdp.table import left_behind
+from relaxdp.table import temporary
 from relaxdp.table.temporary import aside, aside_folder, kept_aside, passing_folder, sweep_kept
 
 DIGEST = "0123456789abcdef" * 4
@@ -31,7 +31,7 @@ def everybodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 NAME = "relaxdp-files"
-HERE = left_behind.unfinished_name(Path("x")).name.split("-")[1].split(".")[0]
+HERE = temporary.unfinished_name(Path("x")).name.split("-")[1].split(".")[0]
 ELSEWHERE = f"{int(HERE, 16) ^ 1:08x}"
 
 
@@ -56,7 +56,7 @@ def left_folder(place: Path) -> Path:
     """Make a folder as a killed process leaves it: private, signed, and with something in it."""
     place.mkdir(0o700)
     descriptor = os.open(place, os.O_RDONLY)
-    left_behind.sign(descriptor, place.name)
+    temporary.sign(descriptor, place.name)
     os.close(descriptor)
     (place / "within").mkdir()
     (place / "within" / "truths").write_bytes(b"x")
@@ -124,10 +124,10 @@ def test_only_our_own_is_swept(everybodys: Path, monkeypatch: pytest.MonkeyPatch
     mine = os.geteuid()
     with monkeypatch.context() as patch:
         patch.setattr(os, "geteuid", lambda: mine + 1)
-        left_behind.sweep(everybodys)
+        temporary.sweep(everybodys)
         sweep_kept(target, set)
         assert sorted(everybodys.iterdir()) == sorted([folder, file, kept])
-    left_behind.sweep(everybodys)
+    temporary.sweep(everybodys)
     sweep_kept(target, lambda: {DIGEST})
     assert list(everybodys.iterdir()) == [kept]
     sweep_kept(target, set)
@@ -175,12 +175,12 @@ def test_what_another_machine_left_is_swept_after_a_day(everybodys: Path) -> Non
     old = time.time() - 90_000
     for path in (file, folder, folder / "within"):
         os.utime(path, (old, old))
-    left_behind.sweep(everybodys)
+    temporary.sweep(everybodys)
     assert list(everybodys.iterdir()) == [folder]  # somebody wrote into it
     for path in folder.rglob("*"):
         os.utime(path, (old, old))
     os.utime(folder, (old, old))
-    left_behind.sweep(everybodys)
+    temporary.sweep(everybodys)
     assert not list(everybodys.iterdir())
 
 

@@ -16,7 +16,7 @@ from relaxdp.audit.planted import ChangedTruthSource, IndependentSource, RaisedT
 from relaxdp.audit.sources import AlgorithmSource, Function, PathSource, Source
 from relaxdp.encode.bloom import BloomEncoding
 from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.categorical import CategoricalEncoding
+from relaxdp.encode.declared import CategoricalEncoding
 from relaxdp.encode.local_hash import LocalHashEncoding, best_buckets
 from relaxdp.encode.numeric import NumericEncoding
 from relaxdp.encode.protocol import Encoding

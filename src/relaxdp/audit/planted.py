@@ -10,11 +10,10 @@ import numpy as np
 
 from relaxdp.audit.sources import AlgorithmSource, EncodedSource, Source, Truths, batch_key, released
 from relaxdp.audit.views import Transcripts
-from relaxdp.draw.blocks import CHUNK
 from relaxdp.draw.columns import id_blocks
 from relaxdp.draw.path_arrays import ArrayPath
-from relaxdp.draw.stream import PathId, path_key
-from relaxdp.encode.categorical import CategoricalEncoding
+from relaxdp.draw.stream import CHUNK, PathId, path_key
+from relaxdp.encode.declared import CategoricalEncoding
 from relaxdp.encode.protocol import Codes
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.bridge import NOISE

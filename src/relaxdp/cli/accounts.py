@@ -11,10 +11,9 @@ import typer
 
 from relaxdp.errors import OptionError
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.account import Account
-from relaxdp.ledger.amounts import difference, total
-from relaxdp.ledger.begun import mark_of
+from relaxdp.ledger.account import Account, difference, total
 from relaxdp.ledger.ledger import Charge
+from relaxdp.ledger.marks import mark_of
 from relaxdp.table.request import TableRequest
 
 NewLedger = Annotated[

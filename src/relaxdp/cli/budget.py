@@ -15,8 +15,8 @@ from rich.table import Table
 from relaxdp.cli.accounts import ledger_of
 from relaxdp.errors import LedgerError
 from relaxdp.law.epsilon import epsilon_text
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.subject import Subject
 
 app = typer.Typer(help="Show and raise privacy budgets.", no_args_is_help=True)
 

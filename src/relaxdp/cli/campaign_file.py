@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from relaxdp.errors import OptionError, TableFileError
-from relaxdp.table.declare import values_from_file
+from relaxdp.table.request import values_from_file
 
 _WORDS = {"bits": 128, "hashes": 2, "cohorts": 64}
 """The Bloom filter of free text, unless a file says otherwise."""

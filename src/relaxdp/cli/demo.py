@@ -24,9 +24,9 @@ from relaxdp import Categorical, Counts, Key
 from relaxdp.errors import MissingPartError, RelaxdpError, TableFileError
 from relaxdp.estimate.baselines import split_budget
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.subject import Subject
-from relaxdp.table.payer import Payer
+from relaxdp.ledger.payer import Payer
 from relaxdp.table.release import release_table
 from relaxdp.table.request import ColumnRequest, TableRequest
 

@@ -26,9 +26,9 @@ from relaxdp.estimate.rappor_decode import decode as decode_counts
 from relaxdp.estimate.rappor_map import CandidateMap
 from relaxdp.estimate.rappor_planning import POWER, RATE, Plan, advise, advise_share
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.table.declare import values_from_file
 from relaxdp.table.rappor_counting import Taken, count_files
 from relaxdp.table.rappor_files import Parameters, map_rows, read_map
+from relaxdp.table.request import values_from_file
 
 app = typer.Typer(help="RAPPOR with relaxation instead of noisy sampling.", no_args_is_help=True, rich_markup_mode=None)
 

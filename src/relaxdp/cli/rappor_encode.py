@@ -20,9 +20,9 @@ from relaxdp.encode.bloom_levels import epsilon_of, noise_of, whole_epsilon
 from relaxdp.errors import DescriptionError, OptionError, ScheduleError
 from relaxdp.estimate.schedules import Linear, NoisySampling
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.subject import Subject
-from relaxdp.table.payer import Payer
+from relaxdp.ledger.payer import Payer
 from relaxdp.table.publication import publish, quote
 from relaxdp.table.rappor_files import Parameters
 from relaxdp.table.rappor_release import RapporDrawing, RapporRequest

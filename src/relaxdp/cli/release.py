@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+import shlex
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -15,23 +16,93 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from relaxdp.cli.accounts import NewLedger, ledger_beside, ledger_of, refuse_other_name, report_release
-from relaxdp.cli.release_options import WAYS_OUT, Encodings, Spoken, edges, load_key
 from relaxdp.cli.spark import SparkPlace
-from relaxdp.errors import OptionError
+from relaxdp.draw.key import Key
+from relaxdp.errors import KeyFileError, OptionError, ValuesError
 from relaxdp.law.epsilon import as_epsilon
+from relaxdp.ledger.account import Account
+from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.subject import Subject
+from relaxdp.ledger.payer import Payer
 from relaxdp.table.algorithm1 import Algorithm1Drawing
-from relaxdp.table.declare import Declaration
-from relaxdp.table.derive import way_out
-from relaxdp.table.formats import Input
+from relaxdp.table.columns import way_out
+from relaxdp.table.formats import Input, row_named
 from relaxdp.table.growing import tags_folder
-from relaxdp.table.payer import Payer
 from relaxdp.table.publication import Drawing, publish, quote
-from relaxdp.table.ragged import row_named
-from relaxdp.table.refusals import check_ending
-from relaxdp.table.release import TableDrawing
-from relaxdp.table.request import TableRequest
+from relaxdp.table.release import TableDrawing, check_ending
+from relaxdp.table.request import Declaration, TableRequest, values_from_file, values_from_text
+
+# Encodings of numbers and of words that nobody declares.
+_NOT_OF_VALUES = ("numeric", "bloom")
+
+WAYS_OUT: dict[str, Any] = {
+    "value": "--nulls NAME makes it a value of its own.",
+    "number": "--bins with --nulls NAME makes classes of numbers, and one of what is missing.",
+    "kinds": {
+        "true and false": "--map FILE with the lines true,yes and false,no gives them other names.",
+        "dates": "--map FILE with lines like 2026-01-31,winter gives them other names.",
+        "numbers": "--range and --bins are for numbers, and --map FILE says what each value becomes.",
+    },
+}
+"""What the command line offers where something is refused, see `relaxdp.table.columns.way_out`."""
+
+
+def load_key(path: Path) -> Key:
+    """Return the key of a file; where there is none, say how one is made."""
+    try:
+        return Key.load(path)
+    except KeyFileError as problem:
+        if "path" not in problem.fields or path.exists():  # a key in the place of its name needs no new one
+            raise
+        raise KeyFileError(
+            f"{problem.message} `relaxdp keygen {shlex.quote(str(path))}` makes one; what was released before needs "
+            "its own key. Nothing was released.",
+            **problem.fields,
+        ) from None
+
+
+class Encodings:
+    """How columns are encoded: as it is said, else as their path was opened, else as one of the declared values."""
+
+    def __init__(self, known: Account | None, release: str, said: str | None, planned: str) -> None:
+        self._known, self._said, self._planned, self._release = known, said, as_epsilon(planned), release
+
+    def of(self, column: str) -> dict[str, Any]:
+        """Return name and options of a column's encoding."""
+        state = None if self._known is None else self._known.last_epoch(self._release, column)
+        if state is not None and self._said in (None, "auto", state.facts.encoding):
+            name = state.facts.encoding
+            if name not in _NOT_OF_VALUES:  # else the ledger will say that the encoding is another one
+                return {"encoding": name, "options": state.facts.options}
+        return {"encoding": self._said or "categorical", "planned": self._planned}
+
+
+class Spoken:
+    """Declared values by column: plain ones are for the only column, `COLUMN=...` for the one named."""
+
+    def __init__(self, columns: list[str], values: list[str], files: list[str]) -> None:
+        self._found: dict[str, list[str]] = {}
+        for texts, read in ((values, values_from_text), (files, lambda text: values_from_file(Path(text)))):
+            for text in texts:
+                named = next((each for each in columns if text.startswith(f"{each}=")), None)
+                if named is None and len(columns) > 1:
+                    raise ValuesError(
+                        "with several columns, write COLUMN=... so that it is clear whose values these are."
+                    )
+                owner = columns[0] if named is None else named
+                self._found[owner] = read(text if named is None else text[len(named) + 1 :])
+
+    def of(self, column: str) -> list[str] | None:
+        """Return the values of a column, None where none are said."""
+        return self._found.get(column)
+
+
+def edges(text: str) -> list[float]:
+    """Return the edges of bins."""
+    try:
+        return [float(edge) for edge in text.split(",")]
+    except ValueError:
+        raise ValuesError("bins are numbers separated by commas, like 18,30,65.") from None
 
 
 class EngineChoice(StrEnum):
@@ -124,36 +195,29 @@ def release(
     and costs nothing; a larger one costs the difference.
     """
     spark = None
-    if engine is EngineChoice.SPARK:
-        if last is not None or growing:
-            raise OptionError("--last and --growing are for the local engine only. Nothing was released.")
+    is_spark, on_spark = (
+        engine is EngineChoice.SPARK,
+        any(each is not None for each in (master, worker_key, partitions)),
+    )
+    _refuse_together(is_spark, on_spark, last, last_epsilon, growing, no_ledger=no_ledger, forces=force or again)
+    if is_spark:
         spark = SparkPlace(source, target, master, worker_key, partitions)
-    elif master is not None or worker_key is not None or partitions is not None:
-        raise OptionError("--master, --worker-key and --partitions need --engine spark. Nothing was released.")
-    if last is None and last_epsilon is not None:
-        raise OptionError("--last-epsilon is the level of --last OLD, which is not there. Nothing was released.")
-    if last is not None and (no_ledger or growing or force or again):
-        raise OptionError(
-            "--last draws once from what was released before, so it needs the ledger, and neither --growing, --force "
-            "nor --again go with it. Nothing was released."
-        )
-    if no_ledger and growing:
-        raise OptionError("--growing keeps tags of the rows beside the ledger, so it needs one. Nothing was released.")
+    bar = _bar("rows" if spark is None else "tasks")
+    secret, exact = load_key(key), as_epsilon(epsilon)
+    place = None if no_ledger else ledger or str(ledger_beside(key))
+    spoken = Spoken(column, values or [], values_file or [])
     if spark is None:
         check_ending(target)
-    secret, exact = load_key(key), as_epsilon(epsilon)
-    table: Any = Input(Path(source)) if spark is None else spark.table
-    subject = Subject.population(population)
     with ExitStack() as stack:
+        table: Any = Input(Path(source)) if spark is None else spark.table
         stack.enter_context(row_named(Path(source)))
         stack.enter_context(way_out(**WAYS_OUT))
-        place = None if no_ledger else ledger or str(ledger_beside(key))
+        subject = Subject.population(population)
         book = None if place is None else stack.enter_context(Ledger.open(place))
         release_name = Path(source).stem if name is None else name
         known = None if book is None else book.account(subject)
         if known is not None and name is None:
             refuse_other_name(known, release_name, column)
-        spoken = Spoken(column, values or [], values_file or [])
         encodings = Encodings(known, release_name, encoding, planned_epsilon or epsilon)
         request = TableRequest(
             source=Path(source),
@@ -193,16 +257,42 @@ def release(
             report_release(request, None, quote(make(), payer, known), as_json)
             return
         stack.enter_context(nullcontext() if spark is None else spark.logged())
-        with _progress("rows" if spark is None else "tasks") as progress:
-            options: Any = {} if spark is not None else {"threads": threads or os.cpu_count() or 1}
-            outcome = publish(make(progress=progress, **options), payer, known)
+        with bar:
+            task = bar.add_task("", total=None)
+            options: Any = {"progress": lambda done, total: bar.update(task, completed=done, total=total)}
+            if spark is None:
+                options["threads"] = threads or os.cpu_count() or 1
+            outcome = publish(make(**options), payer, known)
         report_release(request, outcome.rows, outcome.charges, as_json)
 
 
-@contextmanager
-def _progress(unit: str) -> Iterator[Callable[[int, int | None], None]]:
+def _refuse_together(
+    is_spark: bool,
+    on_spark: bool,
+    last: Path | None,
+    last_epsilon: str | None,
+    growing: bool,
+    *,
+    no_ledger: bool,
+    forces: bool,
+) -> None:
+    """Refuse options that contradict each other."""
+    if is_spark and (last is not None or growing):
+        raise OptionError("--last and --growing are for the local engine only. Nothing was released.")
+    if on_spark and not is_spark:
+        raise OptionError("--master, --worker-key and --partitions need --engine spark. Nothing was released.")
+    if last is None and last_epsilon is not None:
+        raise OptionError("--last-epsilon is the level of --last OLD, which is not there. Nothing was released.")
+    if last is not None and (no_ledger or growing or forces):
+        raise OptionError(
+            "--last draws once from what was released before, so it needs the ledger, and neither --growing, --force "
+            "nor --again go with it. Nothing was released."
+        )
+    if no_ledger and growing:
+        raise OptionError("--growing keeps tags of the rows beside the ledger, so it needs one. Nothing was released.")
+
+
+def _bar(unit: str) -> Progress:
     columns = (TextColumn("releasing"), BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

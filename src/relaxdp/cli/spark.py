@@ -14,7 +14,7 @@ from typing import Any
 from relaxdp.errors import OptionError, SparkError, TableFileError
 from relaxdp.table.formats import Input
 from relaxdp.table.publication import Drawing, Progress
-from relaxdp.table.refusals import refuse_reports
+from relaxdp.table.release import refuse_reports
 from relaxdp.table.request import TableRequest
 
 _ENDINGS = (".csv", ".arrow", ".feather", ".ipc")

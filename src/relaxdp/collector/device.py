@@ -17,7 +17,7 @@ from relaxdp.collector.device_state import Record, Sent, State
 from relaxdp.collector.device_store import DeviceStore
 from relaxdp.errors import BudgetError, ConsentError, ParticipationError, RelaxdpError
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.ledger.amounts import as_budget
+from relaxdp.ledger.account import as_budget
 
 _INVITATION = 200
 

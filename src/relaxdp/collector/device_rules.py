@@ -21,7 +21,7 @@ from relaxdp.errors import (
 )
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level
-from relaxdp.ledger.amounts import difference, from_text, total
+from relaxdp.ledger.account import difference, from_text, total
 
 _NOTHING = "Nothing was sent."
 _ENDED = {

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.amounts import ZERO, difference, from_text, total
+from relaxdp.ledger.account import ZERO, difference, from_text, total
 
 _FORMAT = "relaxdp device 1"
 _HEX_32, _HEX_64 = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{64}")

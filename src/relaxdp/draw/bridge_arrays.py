@@ -8,9 +8,9 @@ from itertools import tee
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.draw.blocks import RowCipher, Words
 from relaxdp.draw.bridge import draw_mixture
 from relaxdp.draw.entropy import Bytestream, Entropy
+from relaxdp.draw.stream import RowCipher, Words
 from relaxdp.law.bridge import Mixture, bridge_mixture
 from relaxdp.law.threshold import ONE
 

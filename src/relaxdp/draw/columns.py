@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.draw.blocks import Words
 from relaxdp.draw.canonical import BYTES, INTEGER, TEXT, UUID, is_missing, kind_of, warn_not_composed
+from relaxdp.draw.stream import Words
 from relaxdp.errors import ColumnError, ObjectIdError
 
 Selection = slice | NDArray[np.intp]

@@ -136,7 +136,7 @@ def _place(path: object) -> Path:
     place = Path(path)
     if not _is_file_name(place):
         raise KeyFileError("the name of a key file has half of a letter, which no file name has.")
-    if without_keys(str(place)) != str(place) and not os.path.exists(place):  # noqa: PTH110 (of any length)
+    if not os.path.exists(place) and without_keys(str(place)) != str(place):  # noqa: PTH110 (of any length)
         raise KeyFileError(
             "a key is given by the name of its file, and this looks like the key itself. Whoever sees it can check "
             "guesses against reports: if it stands in a shell's history, remove it there. Nothing was released."

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.draw.blocks import CHUNK, RowCipher, Words
 from relaxdp.draw.path import accepted_draws, report_at
+from relaxdp.draw.stream import CHUNK, RowCipher, Words
 from relaxdp.law.threshold import ONE
 
 Codes = NDArray[np.unsignedinteger]

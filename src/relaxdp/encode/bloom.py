@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaxdp.draw.blocks import Words
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, id_blocks, is_objects
+from relaxdp.draw.stream import Words
 from relaxdp.encode.bloom_filter import ALL_COHORTS, BloomShape
 from relaxdp.encode.bloom_levels import bloom_threshold
 from relaxdp.encode.packed import BitEncoding

@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.draw.blocks import CHUNK
 from relaxdp.draw.columns import as_column, column_slice, id_blocks
 from relaxdp.draw.key import Key
-from relaxdp.draw.stream import PathId
+from relaxdp.draw.stream import CHUNK, PathId
 from relaxdp.encode.bloom import BloomEncoding, as_words
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.packed import Packed

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.draw.blocks import CHUNK, Words
 from relaxdp.draw.bridge_arrays import KeyedBridges, fresh_bridges
 from relaxdp.draw.columns import as_column, column_slice, id_blocks
 from relaxdp.draw.entropy import Entropy
 from relaxdp.draw.key import Key
-from relaxdp.draw.stream import PathName, Purpose, bridge_key
+from relaxdp.draw.stream import CHUNK, PathName, Purpose, Words, bridge_key
 from relaxdp.encode.protocol import BATCH, PUBLIC, Codes, Encoding
 from relaxdp.errors import LengthError, LevelError
 

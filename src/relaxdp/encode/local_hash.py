@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.draw.blocks import Words
 from relaxdp.draw.canonical import length_prefixed
+from relaxdp.draw.stream import Words
 from relaxdp.encode import mersenne
 from relaxdp.encode.declared import DeclaredEncoding
 from relaxdp.encode.packed import Packed, PackedEncoding

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.draw.blocks import Words
+from relaxdp.draw.stream import Words
 
 NAME = "mersenne31"
 BITS = 31

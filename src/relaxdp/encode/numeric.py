@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from relaxdp.draw.blocks import Words
 from relaxdp.draw.canonical import NUMBER, length_prefixed, utf8
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, is_objects
+from relaxdp.draw.stream import Words
 from relaxdp.encode.histogram import histogram
 from relaxdp.encode.protocol import Codes, Encoding, Joint, Permanent, Truths
 from relaxdp.encode.registry import register

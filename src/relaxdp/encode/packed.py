@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from relaxdp.draw.blocks import Words
 from relaxdp.draw.columns import as_column, column_slice
+from relaxdp.draw.stream import Words
 from relaxdp.encode.bits import check_padding, count_bits, pack_bits, unpack_bits
 from relaxdp.encode.protocol import BATCH, Codes, Encoding
 from relaxdp.errors import CountsError

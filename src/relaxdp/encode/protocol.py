@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from relaxdp.draw.blocks import Words
 from relaxdp.draw.columns import as_column, column_slice
-from relaxdp.draw.stream import PathId, PathName, Purpose
+from relaxdp.draw.stream import PathId, PathName, Purpose, Words
 from relaxdp.errors import LevelMismatchError, OtherEncodingError
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.level import Level, Scale
@@ -116,13 +115,13 @@ class Encoding(ABC):
 
         `threshold` is that of reports which were drawn elsewhere; one that tells more than epsilon allows is refused.
         """
-        exact = as_epsilon(epsilon)
+        exact, scale = as_epsilon(epsilon), self.scale
         most = self.threshold(exact)
         if threshold is not None and not 0 < threshold <= most:
             raise LevelMismatchError(
                 "an epsilon and a threshold do not agree.", epsilon=epsilon_text(exact), threshold=str(threshold)
             )
-        return Level(exact, most if threshold is None else threshold, self.scale)
+        return Level(exact, most if threshold is None else threshold, scale)
 
     def checked(self, level: Level) -> Level:
         """Return a level of this encoding; refuse one of another, whose threshold would mean something else."""

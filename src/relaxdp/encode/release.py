@@ -1,18 +1,23 @@
-"""Arrays of truths -> arrays of reports on the keyed path. Tables, data frames and Spark all call this."""
+"""Arrays of truths -> arrays of reports on the keyed path, and the fingerprint of a table that is drawn from.
+
+Tables, data frames and Spark all call this. A fingerprint is keyed and does not depend on the order of the rows: a
+changed table is noticed, and nothing is shown. Every row has a tag, a CMAC under a key of its own purpose; the
+fingerprint is the sum of the tags and their number. Without the key it is a random number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from threading import Lock
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.draw.blocks import CHUNK, RowCipher, Words
 from relaxdp.draw.columns import Selection, as_column, column_slice, id_blocks
 from relaxdp.draw.key import Key
 from relaxdp.draw.path_arrays import ArrayPath
-from relaxdp.draw.stream import PathId, PathName, Purpose, path_key
+from relaxdp.draw.stream import CHUNK, PathId, PathName, Purpose, RowCipher, Words, path_key
 from relaxdp.encode.protocol import BATCH, PUBLIC, Codes, Encoding, Truths, code_dtype
 from relaxdp.errors import LengthError, ObjectIdError
 from relaxdp.law.level import Level
@@ -77,9 +82,9 @@ class _Draws:
         watch: Watch | None,
     ) -> None:
         self._encoding, self._first_row, self._watch = encoding, first_row, watch
-        name = encoding.path_name(path)
-        self._path = ArrayPath(path_key(key, name), encoding.alphabet, encoding.checked(level).threshold)
+        name, threshold = encoding.path_name(path), encoding.checked(level).threshold
         self._kept = KeptWords(key, name)
+        self._path = ArrayPath(path_key(key, name), encoding.alphabet, threshold)
         self._kinds: set[str] = set()
 
     def batches(self, values: Any, object_ids: Any) -> Iterator[tuple[Codes, Words | None]]:
@@ -87,6 +92,7 @@ class _Draws:
 
         One symbol per object is little enough to stay together, and then walks may wait for one another to the end.
         """
+        dtype = code_dtype(self._encoding.alphabet)
         values, object_ids = as_column(values), as_column(object_ids)
         if len(values) != len(object_ids):
             raise LengthError(
@@ -98,18 +104,18 @@ class _Draws:
         step = max(1, objects if symbols == 1 else BATCH // symbols)
         for first in range(0, max(objects, 1), step):
             last = min(first + step, objects)
-            codes = np.empty((last - first, symbols), dtype=code_dtype(self._encoding.alphabet))
+            codes = np.empty((last - first, symbols), dtype=dtype)
             seeds = np.empty(last - first, dtype=np.uint64) if self._encoding.seeded else None
             scattered: list[tuple[Codes, Selection, Codes]] = []
             for start in range(first, last, CHUNK):
                 stop = min(start + CHUNK, last)
                 rows = slice(start - first, stop - first)
-                truths = self._encoding.truths(column_slice(values, start, stop), self._first_row + start)
                 kind, groups = id_blocks(column_slice(object_ids, start, stop), self._first_row + start)
                 self._kinds.add(kind)
+                truths = self._encoding.truths(column_slice(values, start, stop), self._first_row + start)
                 for chosen, blocks in groups:
                     permanent = self._draw(codes[rows], chosen, truths[chosen], blocks, scattered)
-                    public = self._encoding.seeds(permanent)
+                    public = None if seeds is None else self._encoding.seeds(permanent)
                     if seeds is not None and public is not None:
                         seeds[rows][chosen] = public
             self._path.finish()
@@ -182,3 +188,72 @@ class KeyedPermanent:
         cipher = self._kept.cipher(purpose)
         rows = cipher.last_block(cipher.absorb(prefix), index, symbol)
         return cipher.encrypt(rows)[:, 0].copy()
+
+
+# The last block of a row's tag holds the truth's index and 0; that of an id's tag holds 0 and this.
+_ID_ALONE = 1
+
+
+class Fingerprint:
+    """The sum of the tags of rows, in any order and from any thread."""
+
+    def __init__(self, key: Key, name: PathName) -> None:
+        self._derived = path_key(key, name, "fingerprint")
+        self._sums = np.zeros(2, dtype=np.uint64)
+        self._rows = 0
+        self._lock = Lock()
+
+    @classmethod
+    def of(cls, key: Key, encoding: Encoding, path: PathId) -> Self:
+        """Return the fingerprint of a table under a path, keyed by its first epoch: a table is the same in all."""
+        return cls(key, encoding.path_name(PathId(path.release, path.attribute)))
+
+    def add(self, prefix: Words, index: Words) -> None:
+        """Add rows: the canonical bytes of ids (and of truths without an index), and the truths' indices."""
+        cipher, sums = RowCipher(self._derived), np.zeros(2, dtype=np.uint64)
+        for start in range(0, len(index), CHUNK):
+            part = slice(start, start + CHUNK)
+            rows = cipher.last_block(cipher.absorb(prefix[:, part]), index[part], 0)
+            sums += cipher.encrypt(rows).sum(axis=0, dtype=np.uint64)
+        self._add(sums, len(index))
+
+    def add_rows(self, encoding: Encoding, truths: Any, ids: Any, first_row: int) -> tuple[Words, Words]:
+        """Add a part of a table, and return the 64-bit tags of its ids alone and of its (id, truth) pairs.
+
+        Tags are as secret as the key makes them: equal rows have equal tags, and that is all that they show.
+        """
+        truths, ids = as_column(truths), as_column(ids)
+        cipher, sums = RowCipher(self._derived), np.zeros(2, dtype=np.uint64)
+        id_tags, row_tags = np.empty((2, len(ids)), dtype=np.uint64)
+        for start in range(0, len(ids), CHUNK):
+            stop = min(start + CHUNK, len(ids))
+            found = encoding.truths(column_slice(truths, start, stop), first_row + start)
+            for chosen, blocks in id_blocks(column_slice(ids, start, stop), first_row + start)[1]:
+                part = found[chosen]
+                alone = cipher.last_block(cipher.absorb(blocks), np.uint64(0), _ID_ALONE)
+                id_tags[start:stop][chosen] = cipher.encrypt(alone)[:, 0]
+                prefix = blocks if part.suffix is None else np.concatenate([blocks, part.suffix])
+                tags = cipher.encrypt(cipher.last_block(cipher.absorb(prefix), part.index, 0))
+                row_tags[start:stop][chosen] = tags[:, 0]
+                sums += tags.sum(axis=0, dtype=np.uint64)
+        self._add(sums, len(ids))
+        return id_tags, row_tags
+
+    def _add(self, sums: Words, rows: int) -> None:
+        with self._lock:
+            self._sums += sums
+            self._rows += rows
+
+    def text(self) -> str:
+        """Return the fingerprint."""
+        return f"{self._rows}:{self._sums[0]:016x}{self._sums[1]:016x}"
+
+
+def add_texts(texts: Iterable[str]) -> str:
+    """Return the fingerprint of a table from those of its parts."""
+    rows, sums = 0, [0, 0]
+    for text in texts:
+        count, words = text.split(":")
+        rows += int(count)
+        sums = [(total + int(word, 16)) % 2**64 for total, word in zip(sums, (words[:16], words[16:]), strict=True)]
+    return f"{rows}:{sums[0]:016x}{sums[1]:016x}"

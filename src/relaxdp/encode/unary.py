@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from relaxdp.draw.blocks import Words
+from relaxdp.draw.stream import Words
 from relaxdp.encode.declared import DeclaredEncoding
 from relaxdp.encode.packed import BitEncoding
 from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths

@@ -37,7 +37,7 @@ def as_epsilon(written: Epsilon, *, zero: bool = False) -> Decimal:
         raise EpsilonError(f"epsilon must have at most {MOST_DIGITS} digits.", epsilon=_shown(written))
     if number.adjusted() < LEAST_EXPONENT and number != 0:
         raise EpsilonError(f"epsilon {_shown(written)} is too small to be realised.", epsilon=_shown(written))
-    return _plain(number)
+    return plain(number)
 
 
 def epsilon_text(epsilon: Decimal) -> str:
@@ -46,7 +46,7 @@ def epsilon_text(epsilon: Decimal) -> str:
     >>> epsilon_text(as_epsilon("2.50")), epsilon_text(as_epsilon(100))
     ('2.5', '100')
     """
-    return f"{_plain(epsilon):f}"
+    return f"{plain(epsilon):f}"
 
 
 def _as_decimal(written: Any) -> Decimal | None:
@@ -68,7 +68,7 @@ def _as_decimal(written: Any) -> Decimal | None:
     return Decimal(whole) if abs(whole) < 10**MOST_DIGITS else Decimal((0, (1,), MOST_DIGITS))
 
 
-def _plain(number: Decimal) -> Decimal:
+def plain(number: Decimal) -> Decimal:
     """Drop trailing zeros without rounding to the caller's decimal context and without an exponent such as 1E+2."""
     sign, digits, _ = number.as_tuple()
     exponent = number.adjusted() - len(digits) + 1

@@ -9,8 +9,7 @@ from typing import Literal
 
 from relaxdp.draw.stream import PathId
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.paths import PathFacts
-from relaxdp.ledger.subject import Subject
+from relaxdp.ledger.entries import PathFacts, Subject
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,9 @@ from relaxdp.errors import (
     SubjectError,
 )
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.ledger.account import Account, Balance, add_up
-from relaxdp.ledger.amounts import as_budget
+from relaxdp.ledger.account import Account, Balance, add_up, as_budget
+from relaxdp.ledger.entries import Entry, PathFacts, Subject, check_reason
 from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event
-from relaxdp.ledger.paths import Entry, PathFacts
 from relaxdp.ledger.rows import (
     is_gapless,
     knows_key,
@@ -37,7 +36,6 @@ from relaxdp.ledger.rows import (
 )
 from relaxdp.ledger.rules import Charge, Decision, decide
 from relaxdp.ledger.store import Store, store_of
-from relaxdp.ledger.subject import Subject, check_reason
 
 __all__ = ["Balance", "Charge", "Ledger", "utc_now"]
 

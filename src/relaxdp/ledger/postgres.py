@@ -19,9 +19,8 @@ from relaxdp.errors import (
     LedgerUncertainError,
     LedgerVersionError,
 )
-from relaxdp.ledger.address import read_address
-from relaxdp.ledger.migrate import VERSION_TABLE, VERSIONS, migrate, version_of
 from relaxdp.ledger.postgres_errors import is_lost, sentence
+from relaxdp.ledger.store import VERSION_TABLE, VERSIONS, migrate, read_address, version_of
 
 # What happened stays, and so does whom it happened to; ALWAYS holds for replication roles as well.
 _REFUSE = "ledger_refuse"

@@ -11,12 +11,10 @@ from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from relaxdp.draw.stream import PathId
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.account import Account, PathState
-from relaxdp.ledger.amounts import from_text
+from relaxdp.ledger.account import Account, PathState, from_text
+from relaxdp.ledger.entries import PathFacts, Sampler, Subject
 from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event, LevelReleased, PathOpened
-from relaxdp.ledger.paths import PathFacts, Sampler
 from relaxdp.ledger.schema import EVENTS, PATHS, SUBJECTS
-from relaxdp.ledger.subject import Subject
 
 
 def read_subjects(connection: Connection) -> list[Subject]:

@@ -22,10 +22,9 @@ from relaxdp.errors import (
     WrongKeyError,
 )
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.account import Account, PathState
-from relaxdp.ledger.amounts import difference, total
+from relaxdp.ledger.account import Account, PathState, difference, total
+from relaxdp.ledger.entries import Entry, PathFacts, Sampler
 from relaxdp.ledger.events import BudgetSet, Event, LevelReleased, PathOpened
-from relaxdp.ledger.paths import Entry, PathFacts, Sampler
 
 _FORCING = "--force (in Python, force=True) opens a new path, charged to everyone"
 

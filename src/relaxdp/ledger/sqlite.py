@@ -25,9 +25,9 @@ from relaxdp.errors import (
     LedgerLockedError,
     LedgerVersionError,
 )
-from relaxdp.ledger.begun import mark, mark_of
-from relaxdp.ledger.migrate import VERSIONS, migrate, version_of
+from relaxdp.ledger.marks import mark, mark_of
 from relaxdp.ledger.schema import METADATA
+from relaxdp.ledger.store import VERSIONS, migrate, version_of
 
 # A commit is on disk before it returns; `fullfsync` says so to macOS, where a sync alone does not.
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON")

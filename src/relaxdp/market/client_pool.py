@@ -34,7 +34,7 @@ from relaxdp.errors import (
     ValuesChangedError,
 )
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.ledger.elsewhere import Marks
+from relaxdp.ledger.marks import Marks
 from relaxdp.market.grid import MOST_LEVELS, level_on
 
 ATTRIBUTE = "answer"

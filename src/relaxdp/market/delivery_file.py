@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pa_parquet
 
-from relaxdp.draw.blocks import CHUNK
 from relaxdp.draw.columns import column_slice
+from relaxdp.draw.stream import CHUNK
 from relaxdp.encode.numeric import NumericEncoding
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import DeliveryError, RelaxdpError

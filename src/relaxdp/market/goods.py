@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.draw.blocks import CHUNK
 from relaxdp.draw.columns import column_slice
 from relaxdp.draw.key import Key
-from relaxdp.draw.stream import PathName
+from relaxdp.draw.stream import CHUNK, PathName
 from relaxdp.encode.bridges import keyed_column
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import DeliveryError, RelaxdpError

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from relaxdp.errors import LedgerAccessError, MissingPartError, ServiceError
+from relaxdp.ledger.store import read_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,11 @@ def address_of(url: str, *, timeout: float = 30.0) -> SqliteAddress | PostgresAd
 
 def _postgres(url: str, timeout: float) -> PostgresAddress:
     try:
-        from relaxdp.ledger.address import read_address  # noqa: PLC0415
+        found = read_address(url, timeout=timeout)
     except ImportError:
         raise MissingPartError(
             "PostgreSQL needs psycopg: pip install 'relaxdp[postgres]'. Nothing was started."
         ) from None
-    try:
-        found = read_address(url, timeout=timeout)
     except LedgerAccessError:
         found = None
     if found is None:  # the ledger's own sentence speaks of a ledger, and its context holds the URL

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from relaxdp.ledger import migrate as ledger
+from relaxdp.ledger import store as ledger
 
 VERSION_TABLE = "service_version"
 VERSIONS = ("0001", "0002", "0003")

@@ -17,21 +17,19 @@ from typing import Any, ClassVar
 from relaxdp.draw.bridge_arrays import fresh_bridges
 from relaxdp.draw.entropy import Entropy, SystemEntropy
 from relaxdp.draw.private_file import sync_folder
-from relaxdp.encode.release import code_dtype
+from relaxdp.encode.release import Fingerprint, code_dtype
 from relaxdp.errors import LedgerUncertainError, TableFileError, UndeclaredValueError
 from relaxdp.law.bridge import TRUTH
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.paths import Entry, Sampler
-from relaxdp.table.file_release import FileDrawing
-from relaxdp.table.fingerprint import Fingerprint, fingerprints_of
+from relaxdp.ledger.entries import Entry, Sampler
+from relaxdp.ledger.payer import Payer
 from relaxdp.table.formats import format_of, rows_of
 from relaxdp.table.old_reports import OldReports
 from relaxdp.table.order import counted_by_id
 from relaxdp.table.pairs import in_order, paired
-from relaxdp.table.payer import Payer
 from relaxdp.table.plain import plain, plain_batch
 from relaxdp.table.publication import Outcome, Plan, Progress, Seen, Staged, publish
-from relaxdp.table.refusals import refuse_reports
+from relaxdp.table.release import FileDrawing, refuse_reports
 from relaxdp.table.request import Planned, TableRequest
 from relaxdp.table.temporary import kept_aside, sweep_kept
 
@@ -84,7 +82,7 @@ class Algorithm1Drawing(FileDrawing):
     def stage(self, plan: Plan) -> Staged:
         """Draw, wait for the disk, and keep the file under a name that its digest makes."""
         (column,), request = plan.columns, self.request
-        (fingerprint,) = fingerprints_of(request, plan.columns)
+        fingerprint = Fingerprint.of(request.key, column.encoding, column.path)
         here = in_order(self.table, request.input_columns(), request.id_column, self._threads)
         there = in_order(
             self._old.table, [self._old.id_column, column.request.column], self._old.id_column, self._threads

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from relaxdp.encode.release import release_reports
-from relaxdp.table.fingerprint import Fingerprint, fingerprints_of
+from relaxdp.encode.release import Fingerprint, release_reports
 from relaxdp.table.order import IdOrder
 from relaxdp.table.plain import plain, plain_batch
 from relaxdp.table.publication import Seen
@@ -24,7 +23,7 @@ class Engine:
         """Release these columns, each on its path and at its level."""
         self._request, self._columns = request, columns
         self.schema = request.output_schema(schema)
-        self.fingerprints = fingerprints_of(request, columns)
+        self.fingerprints = [Fingerprint.of(request.key, each.encoding, each.path) for each in columns]
 
     def seen(self) -> list[Seen]:
         """Return what the rows that were drawn tell of the table."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -17,9 +18,8 @@ import pyarrow.ipc as pa_ipc
 import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError
-from relaxdp.table.column_names import ColumnNames
-from relaxdp.table.description import METADATA_KEY, FileDescription, description_in
-from relaxdp.table.file_metadata import fill_in, padded, parquet_metadata
+from relaxdp.table.columns import ColumnNames
+from relaxdp.table.description import METADATA_KEY, FileDescription, description_in, fill_in, padded, parquet_metadata
 
 BATCH_ROWS = 1 << 18
 
@@ -310,3 +310,29 @@ class _sentences:  # noqa: N801 (used as a statement)
                 raise error from None
             finally:
                 error.__context__ = None
+
+
+@contextmanager
+def row_named(source: Path) -> Iterator[None]:
+    """Let the refusal of a damaged CSV file name the row, where it is damaged in this way."""
+    try:
+        yield
+    except TableFileError as problem:
+        found = _ragged(source) if source.suffix.lower() == ".csv" and "damaged" in problem.message else None
+        if found is None:
+            raise
+        row, fields = found
+        raise TableFileError(
+            f"row {row:,}: it has not as many fields as the header, which has {fields}. Nothing was released.", row=row
+        ) from None
+
+
+def _ragged(path: Path) -> tuple[int, int] | None:
+    """Return the first such row, counted without the header and without empty lines, and the number of fields."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as text:
+            rows = (row for row in csv.reader(text) if row)
+            fields = len(next(rows, []))
+            return next(((number, fields) for number, row in enumerate(rows, 1) if len(row) != fields), None)
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return None

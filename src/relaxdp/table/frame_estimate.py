@@ -15,7 +15,7 @@ from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, Unkno
 from relaxdp.estimate.counts import Method
 from relaxdp.front import Mechanism, Numeric
 from relaxdp.law.epsilon import Epsilon
-from relaxdp.table.column_names import ColumnNames
+from relaxdp.table.columns import ColumnNames
 from relaxdp.table.counting import count_opened, count_opened_pairs
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import BATCH_ROWS, Format, Input

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import is_missing, kind_of
 from relaxdp.errors import ColumnError
-from relaxdp.table.column_names import ColumnNames
+from relaxdp.table.columns import ColumnNames
 from relaxdp.table.interrupts import is_interrupt
 from relaxdp.table.plain import is_plain, plain
 

@@ -19,20 +19,18 @@ from relaxdp.draw.repeats import refuse_repeats
 from relaxdp.errors import DescriptionError, ObjectIdError, UnknownColumnError, ValuesError
 from relaxdp.front import Mechanism, Numeric
 from relaxdp.ledger.account import Account
+from relaxdp.ledger.entries import Entry, Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.paths import Entry
-from relaxdp.ledger.subject import Subject
-from relaxdp.table.column_names import check_name
-from relaxdp.table.derive import Numbers, Texts, way_out
+from relaxdp.ledger.payer import Payer
+from relaxdp.table.columns import Numbers, Texts, check_name, way_out
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import BATCH_ROWS
 from relaxdp.table.frame_description import describe, said_by
 from relaxdp.table.frame_kinds import Frame
 from relaxdp.table.order import IdOrder, NotAscendingError
-from relaxdp.table.payer import Payer
 from relaxdp.table.plain import plain_type
 from relaxdp.table.publication import Drawing, Plan, Seen, Staged
-from relaxdp.table.refusals import no_truth, refuse_rowless, reports_among
+from relaxdp.table.release import no_truth, refuse_rowless, reports_among
 from relaxdp.table.request import ColumnRequest, Planned, ReleaseRequest, id_type_of
 
 VALUE_WAY_OUT = "fillna (fill_null in polars) makes it a value, which must be declared."

@@ -92,7 +92,7 @@ def estimate(
     second released column, for a two-way table. A released frame knows its values and level; where it was changed
     since, say `description` (the frame or file that it came from; for a list, a list) or `mechanism` and `epsilon`.
     """
-    from relaxdp.table.column_names import check_name  # noqa: PLC0415
+    from relaxdp.table.columns import check_name  # noqa: PLC0415
     from relaxdp.table.frame_estimate import estimate_frames, told  # noqa: PLC0415
 
     for name in (column, by, cross):

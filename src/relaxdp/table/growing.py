@@ -19,14 +19,13 @@ from pathlib import Path
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.private_file import PrivateFileError, locked_folder, sync_folder
 from relaxdp.draw.stream import PathId
+from relaxdp.encode.release import Fingerprint
 from relaxdp.errors import RelaxdpError, TableChangedError, TableFileError
 from relaxdp.ledger.account import Account, PathState
+from relaxdp.ledger.entries import Entry, PathFacts, Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.paths import Entry, PathFacts
-from relaxdp.ledger.subject import Subject
-from relaxdp.table.fingerprint import fingerprints_of
+from relaxdp.ledger.payer import Payer
 from relaxdp.table.formats import Input
-from relaxdp.table.payer import Payer
 from relaxdp.table.plain import plain
 from relaxdp.table.publication import Seen
 from relaxdp.table.request import TableRequest
@@ -162,7 +161,7 @@ def _same_path(old: PathFacts, new: PathFacts) -> bool:
 def _tag(request: TableRequest, tags: _Tags, table: Input) -> tuple[list[Path], list[str]]:
     """Write the tags of the table's rows, in the order of the table, beside those of its earlier releases."""
     columns = request.planned()
-    prints = fingerprints_of(request, columns)
+    prints = [Fingerprint.of(request.key, each.encoding, each.path) for each in columns]
     writers: list[TagWriter] = []
     try:
         writers += [TagWriter(tags.folder / f"{tags.name(each.path)}.fresh{_WORK}") for each in columns]

@@ -15,11 +15,11 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from relaxdp.ledger.account import Account, PathState
+from relaxdp.ledger.entries import Entry, PathFacts, Sampler
 from relaxdp.ledger.ledger import Charge
-from relaxdp.ledger.paths import Entry, PathFacts, Sampler
+from relaxdp.ledger.payer import Payer
 from relaxdp.ledger.rules import already_drawn
 from relaxdp.table.description import FileDescription
-from relaxdp.table.payer import Payer
 from relaxdp.table.request import Planned, ReleaseRequest
 
 Progress = Callable[[int, int | None], None]

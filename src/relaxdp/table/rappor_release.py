@@ -21,22 +21,22 @@ from relaxdp.encode.bloom_device import bit_strings
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.bloom_release import BloomReports, release_bloom
 from relaxdp.encode.packed import packed_array
+from relaxdp.encode.release import Fingerprint
 from relaxdp.errors import DescriptionError, LevelError, PathChangedError, TableFileError
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.paths import Entry
+from relaxdp.ledger.entries import Entry
+from relaxdp.ledger.payer import Payer
 from relaxdp.table.description import ColumnDescription
-from relaxdp.table.file_release import FileDrawing
-from relaxdp.table.fingerprint import Fingerprint, fingerprints_of
 from relaxdp.table.formats import Format, Input, format_of
 from relaxdp.table.order import IdOrder, NotAscendingError, counted_by_id, repeated_id
 from relaxdp.table.pairs import in_order, paired
-from relaxdp.table.payer import Payer
 from relaxdp.table.plain import plain, plain_type
 from relaxdp.table.publication import Plan, Progress, Seen, Staged
 from relaxdp.table.rappor_reports import CLIENT, COHORT, REPORT, ReportsDescription, bits_of_reports
+from relaxdp.table.release import FileDrawing
 from relaxdp.table.request import ColumnRequest, Planned, TableRequest, id_type_of
 
 _NOTHING = "Nothing was released."
@@ -117,14 +117,14 @@ class RapporDrawing(FileDrawing):
     def look(self, entries: Sequence[Entry], payer: Payer, known: Account) -> list[Seen]:
         """Read the table once without releasing anything."""
         (column,) = self.request.planned()
-        (fingerprint,) = fingerprints_of(self.request, [column])
+        fingerprint = Fingerprint.of(self.request.key, column.encoding, column.path)
         deque(self._batches(column, fingerprint), maxlen=0)
         return [Seen(fingerprint.text())]
 
     def stage(self, plan: Plan) -> Staged:
         """Write the reports, in the order of the clients."""
         (column,) = plan.columns
-        (fingerprint,) = fingerprints_of(self.request, plan.columns)
+        fingerprint = Fingerprint.of(self.request.key, column.encoding, column.path)
         self._done = 0
         batches = self._batches(column, fingerprint, self.advance)
         rows = self.write(plan, self._rappor.schema(self.table.schema), batches)

@@ -1,22 +1,194 @@
-"""Columns of a table in a file, released on the keyed path."""
+"""Columns of a table in a file, released to a file: written aside, made durable, and renamed when they are paid for."""
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.paths import Entry
+from relaxdp.ledger.entries import Entry
+from relaxdp.ledger.ledger import Charge
+from relaxdp.ledger.payer import Payer
+from relaxdp.table.description import FileDescription
 from relaxdp.table.engine import Engine
-from relaxdp.table.file_release import FileDrawing
+from relaxdp.table.formats import Format, Input, Output, format_of, sidecar_of
 from relaxdp.table.growing import Growth, watched_growth
 from relaxdp.table.order import NotAscendingError, counted_by_id, repeated_id, sorted_batches
-from relaxdp.table.payer import Payer
-from relaxdp.table.publication import Outcome, Plan, Progress, Seen, Staged, publish
-from relaxdp.table.refusals import refuse_reports
-from relaxdp.table.request import TableRequest
+from relaxdp.table.publication import Drawing, Outcome, Plan, Progress, Seen, Staged, publish
+from relaxdp.table.request import TableRequest, id_type_of
+from relaxdp.table.temporary import aside, put_in_place, refuse_existing
+
+_NOTHING = "Nothing was released."
+_SPARK = "only --engine spark writes a folder."
+
+
+def refuse_reports(table: Input, columns: Iterable[str]) -> None:
+    """Refuse to take the reports of a released file for the truth: their noise would be charged once more.
+
+    Columns that were kept are what they were, and may be released. A description that cannot be read is one, too.
+    """
+    try:
+        description = table.description()
+    except (DescriptionError, OSError, UnicodeDecodeError):
+        names = list(columns)
+    else:
+        names = reports_among(description, columns)
+    if names:
+        told = f" {sidecar_of(table.path).name} says so." if table.format is Format.CSV else ""
+        raise no_truth(f"{names[0]!r} of {str(table.path)!r}", told)
+
+
+def reports_among(description: FileDescription | None, columns: Iterable[str]) -> list[str]:
+    """Return those of the columns that a description says to hold reports."""
+    return [] if description is None else [name for name in columns if name in description.columns]
+
+
+def no_truth(what: str, told: str = "") -> DescriptionError:
+    """Return the refusal of reports as a truth."""
+    return DescriptionError(
+        f"{what} was released by relaxdp, and holds reports instead of the truth.{told} To relax it, release the table "
+        f"that it was made from at a larger epsilon. {_NOTHING}"
+    )
+
+
+def refuse_rowless(rows: int) -> None:
+    """Refuse a table without rows: it would be charged, and nobody would learn anything."""
+    if not rows:
+        raise TableFileError("the table has no rows: there is nothing to release. Nothing was charged.")
+
+
+def check_ending(target: Path) -> None:
+    """Refuse an output that is no file of a known kind."""
+    if target.is_dir():
+        raise TableFileError(
+            f"{str(target)!r} is a folder, and one file is written: name a file in it, like "
+            f"{str(target / 'out.parquet')!r}. {_SPARK.capitalize()} {_NOTHING}",
+            path=str(target),
+        )
+    try:
+        format_of(target)
+    except TableFileError:
+        raise TableFileError(
+            f"{str(target)!r}: the name of the output must end in .parquet, .csv or .arrow, because one file is "
+            f"written; {_SPARK} {_NOTHING}",
+            path=str(target),
+        ) from None
+
+
+def refuse_taken(target: Path, quoted: Callable[[], list[Charge]], *, what: str = "file") -> None:
+    """Refuse an output that exists, and say what else can be done: the same level again costs nothing."""
+    if not os.path.lexists(target):
+        return
+    try:
+        charges = quoted()
+    except RelaxdpError:
+        charges = []
+    free = ": this level again costs nothing" if charges and not any(charge.cost for charge in charges) else ""
+    raise TableFileError(
+        f"{str(target)!r} exists already. Name another {what} or remove it{free}. Nothing was written.",
+        path=str(target),
+    )
+
+
+def other_description(sidecar: Path) -> TableFileError:
+    """Return the refusal to write a CSV file beside the description of something else."""
+    return TableFileError(
+        f"{str(sidecar)!r} exists already, and is the description of something else. Name another file or remove it. "
+        "Nothing was written.",
+        path=str(sidecar),
+    )
+
+
+class FileDrawing(Drawing):
+    """A table in a file, and a file that is to be made of it."""
+
+    request: TableRequest
+
+    def __init__(self, request: TableRequest, progress: Progress | None = None) -> None:
+        """Open the table, or refuse what cannot be released from it or written."""
+        check_ending(request.target)
+        self.request, self.table = request, Input(request.source)
+        request.check_columns(self.table.names)
+        request.check_kinds(self.table.schema)
+        self.id_type = id_type_of(self.table.schema.field(request.id_column).type)
+        self._progress, self._place = progress, request.target
+
+    def refuse_taken(self, quoted: Callable[[], list[Charge]]) -> None:
+        """Refuse a file that is there already."""
+        refuse_taken(self.request.target, quoted)
+
+    @contextmanager
+    def held(self, payer: Payer | None) -> Iterator[None]:
+        """Hold a place beside the target."""
+        with aside(self.request.target) as self._place:
+            yield
+
+    def write(self, plan: Plan, schema: Any, batches: Iterator[Any]) -> int:
+        """Write released batches aside, wait for the disk, and return how many rows there were."""
+        refuse_other(self.request, plan.description)
+        output, rows = None, 0
+        try:
+            output = Output(self._place, format_of(self.request.target), schema, plan.description)
+            for batch in batches:
+                output.write(batch)
+                rows += batch.num_rows
+            refuse_rowless(rows)
+            output.close()
+            os.fsync(output.descriptor())
+        except OSError as problem:
+            if isinstance(problem, TableFileError):
+                raise
+            raise TableFileError(
+                f"{str(self.request.target)!r} cannot be written: {problem.strerror or 'the disk may be full'}. "
+                "Nothing was released."
+            ) from None
+        finally:
+            if output is not None:
+                output.abandon()
+        return rows
+
+    def publish(self, plan: Plan, staged: Staged) -> None:
+        """Put a finished file, and the description beside a CSV file, under their names."""
+        # First, so that no file ever stands without its description; a run that was killed may have come so far.
+        if format_of(self.request.target) is Format.CSV:
+            _put_beside(self.request, replace(plan.description, rows=staged.rows))
+        put_in_place(staged.content, self.request.target)
+
+    def advance(self, rows: int | None) -> None:
+        """Tell of a batch that is done, or, with None, of a new beginning."""
+        self._done = 0 if rows is None else self._done + rows
+        if self._progress is not None:
+            self._progress(self._done, self.table.rows)
+
+    _done = 0
+
+
+def _put_beside(request: TableRequest, description: FileDescription) -> None:
+    """Write the description of a CSV file, also over one that a killed run left there, whose rows may be others."""
+    sidecar, text = sidecar_of(request.target), description.dumps()
+    if sidecar.exists() and sidecar.read_bytes() != text.encode():
+        refuse_other(request, description)
+        sidecar.unlink()
+    if not sidecar.exists():
+        with aside(sidecar) as beside:
+            beside.write_text(text, "utf-8")
+            put_in_place(beside, sidecar)
+
+
+def refuse_other(request: TableRequest, description: FileDescription) -> None:
+    """Refuse to write over a file, or beside a description of something else."""
+    refuse_existing(request.target)
+    sidecar = sidecar_of(request.target)
+    if format_of(request.target) is not Format.CSV or not os.path.lexists(sidecar):
+        return
+    if not sidecar.is_file() or not description.is_said_by(sidecar.read_bytes()):
+        raise other_description(sidecar)
 
 
 class TableDrawing(FileDrawing):

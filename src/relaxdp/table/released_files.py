@@ -15,7 +15,7 @@ import pyarrow as pa
 from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, TableFileError, UnknownColumnError
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.table.column_names import nearest
+from relaxdp.table.columns import nearest
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import Format, Input, files_of, released
 

@@ -16,19 +16,18 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.draw.private_file import sync_folder
+from relaxdp.encode.release import add_texts
 from relaxdp.errors import KeyFileError, OptionError, TableChangedError
 from relaxdp.ledger.account import Account
+from relaxdp.ledger.entries import Entry
 from relaxdp.ledger.ledger import Charge
-from relaxdp.ledger.paths import Entry
-from relaxdp.table.column_names import ColumnNames
-from relaxdp.table.derive import way_out
+from relaxdp.ledger.payer import Payer
+from relaxdp.table.columns import ColumnNames, way_out
 from relaxdp.table.description import METADATA_KEY, FileDescription
-from relaxdp.table.fingerprint import add_texts
 from relaxdp.table.frame_release import NUMBER_WAY_OUT, VALUE_WAY_OUT, refuse_released_frame
-from relaxdp.table.payer import Payer
 from relaxdp.table.plain import plain_type
 from relaxdp.table.publication import Drawing, Plan, Progress, Seen, Staged
-from relaxdp.table.refusals import refuse_rowless, refuse_taken
+from relaxdp.table.release import refuse_rowless, refuse_taken
 from relaxdp.table.request import Planned, ReleaseRequest, id_type_of
 from relaxdp.table.spark_session import spark_sentences, watched
 from relaxdp.table.spark_worker import SparkTask, Summary, file_and_summary, rows_and_summary, summary_alone

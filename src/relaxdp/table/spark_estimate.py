@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import CountsError, DescriptionError, UnknownColumnError
 from relaxdp.estimate.counts import Counts, Method
-from relaxdp.table.column_names import ColumnNames
+from relaxdp.table.columns import ColumnNames
 from relaxdp.table.description import METADATA_KEY, FileDescription, described_columns
 from relaxdp.table.packed_counting import count_reports, split
 from relaxdp.table.released_files import Axis, axis_of

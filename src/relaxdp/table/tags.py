@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
-from relaxdp.draw.blocks import Words
 from relaxdp.draw.private_file import sync_folder
+from relaxdp.draw.stream import Words
 from relaxdp.errors import TableFileError
 from relaxdp.table.formats import BATCH_ROWS
 from relaxdp.table.interrupts import interruptible

@@ -1,8 +1,11 @@
-"""Where a key has spent, by its fingerprint, in the user's state folder: so a copy of a key begins no second ledger.
+"""Marks that notice a ledger which is lost, or a second one that a copy of a key would begin.
 
-What is kept beside a key is found through links, but not from a copy. A mark holds the fingerprint and the address
-(without a password) of what was written down for the key, never the key. It is made before the first charge and
-confirmed after it: one that was not confirmed may belong to a charge that never happened, and is looked into.
+One lies beside a ledger's file and says that it was begun: so one that is lost is missed, not begun anew. Nothing is
+charged from it and nothing is in it; whoever knows what is lost removes it, and begins again. Others lie in the user's
+state folder, by the key's fingerprint: what is kept beside a key is found through links, but not from a copy. Such a
+mark holds the fingerprint and the address (without a password) of what was written down for the key, never the key. It
+is made before the first charge and confirmed after it: one that was not confirmed may belong to a charge that never
+happened, and is looked into.
 """
 
 from __future__ import annotations
@@ -19,6 +22,26 @@ from typing import Literal
 
 from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, write_private
 from relaxdp.errors import StateFolderWarning
+
+ENDING = ".begun"
+_TEXT = """\
+A ledger of privacy budgets, {name}, was begun here.
+While this file lies here no other one is begun under that name: it would forget what was spent.
+If the ledger is lost, docs/ledger.md says what to do ("Backup and restore").
+"""
+
+
+def mark_of(ledger: Path) -> Path:
+    """Return where the mark of a ledger lies."""
+    return ledger.with_name(ledger.name + ENDING)
+
+
+def mark(ledger: Path) -> None:
+    """Write down, durably, that a ledger was begun; a `PrivateFileError` where that cannot be."""
+    place = mark_of(ledger)
+    if not place.exists():
+        with suppress(FileExistsError):  # another process was faster
+            write_private(place, _TEXT.format(name=ledger.name).encode(), replace=False)
 
 
 def state_folder() -> Path:
