@@ -80,8 +80,8 @@ consistent: $(VENV)/dev.stamp ## measure ways to make shares consistent; writes 
 audit: $(VENV)-bench/stamp ## try to refute every guarantee, 10 million trials each; writes docs/audit.md (10 minutes)
 	$(VENV)-bench/bin/python -m benchmarks.audit
 
-faults: $(VENV)/dev.stamp ## kill and race releases, ledger, collector and market on both stores, 500 times (20 minutes)
-	RELAXDP_FAULTS=500 $(BIN)/pytest -p no:xdist -s tests/faults
+faults: $(VENV)/dev.stamp ## kill and race releases, ledger, collector and market on both stores, 500 times (40 minutes)
+	RELAXDP_FAULTS=500 $(BIN)/pytest -p no:xdist -s tests/faults tests/spark/test_spark_faults.py
 
 fuzz: $(VENV)/dev.stamp ## ask the collector 10,000 questions that its description allows or forbids (3 minutes)
 	$(BIN)/python -m tests.contract.collector_fuzz

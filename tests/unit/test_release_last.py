@@ -351,17 +351,13 @@ def test_the_level_of_nothing(place: Path) -> None:
     )  # fmt: skip
 
 
-# Every place at which a step can be killed, and whether the ledger knows of it then.
+# Places within a step at which it can be killed, and whether the ledger knows of it then; those between the steps of a
+# publication are in tests/faults/test_publication.py.
 POINTS = [
-    (algorithm1.Algorithm1Drawing, "stage", "before", False),
     (algorithm1.Algorithm1Drawing, "write", "after", False),
     (pairs, "paired", "before", False),
     (algorithm1, "kept_aside", "before", False),
     (algorithm1, "sync_folder", "after", False),
-    (algorithm1.Algorithm1Drawing, "stage", "after", False),
-    (Ledger, "charge_all", "before", False),
-    (Ledger, "charge_all", "after", True),
-    (algorithm1.Algorithm1Drawing, "publish", "before", True),
     (release, "put_in_place", "before", True),
 ]
 

@@ -25,9 +25,6 @@ from relaxdp.errors import PathNameError
 Purpose = Literal["path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge"]
 
 
-_STREAM_NAME_OF_AN_EPOCH = re.compile(r" \(epoch [0-9]+\)\Z")
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class PathId:
     """One path: an attribute of a release, and which time it was begun. An epoch above 1 was forced.
@@ -50,7 +47,7 @@ class PathId:
         if type(self.epoch) is not int or self.epoch < 1:
             raise PathNameError("epochs of a path are counted from 1.")
         # It would share its noise with a later epoch of another release.
-        if _STREAM_NAME_OF_AN_EPOCH.search(self.release):
+        if re.search(r" \(epoch [0-9]+\)\Z", self.release):
             raise PathNameError("a release's name must not end in '(epoch ...)', which marks a path that was forced.")
 
     def stream_name(self) -> str:
