@@ -30,11 +30,11 @@ from rich.table import Table
 import relaxdp as rx
 from relaxdp.audit.attacks import Independent, Relaxed, error_rate, maximum_likelihood, minimum_error_rate
 from relaxdp.audit.laws import Law
-from relaxdp.market.files import write_file
 from relaxdp.market.listings import find, levels_of
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
 from relaxdp.market.purchases import Purchase
+from relaxdp.market.store import write_file
 from relaxdp.service.database import Database
 
 ANSWERS = rx.Categorical(["flu", "covid", "none"])

@@ -18,7 +18,7 @@ import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.collector.app import build as build_collector
 from relaxdp.collector.client_address import Server
-from relaxdp.market import books, goods, grid, pools, prices, schema
+from relaxdp.market import accounts, goods, levels, pools, prices, schema
 from relaxdp.market.app import build
 from relaxdp.market.client import MarketClient
 from relaxdp.market.market import Market
@@ -85,10 +85,10 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"| {Settings(database='x').upload_limit >> 20} MiB | `--upload-limit`" in TEXT
     assert f"| {goods.MOST_OBJECTS:,}, and {goods.MOST_BYTES >> 30} GiB unpacked |" in TEXT
     assert f"| members of a pool | {pools.MOST_MEMBERS:,} |" in TEXT
-    assert f"| levels of a listing | {grid.MOST_LEVELS} |" in TEXT
-    assert f"| digits of a level | {grid.MOST_DIGITS} |" in TEXT
+    assert f"| levels of a listing | {levels.MOST_LEVELS} |" in TEXT
+    assert f"| digits of a level | {levels.MOST_DIGITS} |" in TEXT
     assert f"| points of a price curve | {prices.MOST_POINTS:,} |" in TEXT
-    assert prices.MOST_PRICE == books.MOST_CREDITS == 10**15
+    assert prices.MOST_PRICE == accounts.MOST_CREDITS == 10**15
     assert "| a price, and all credits in circulation | 10^15 |" in TEXT
     assert f"`{HEADER.decode().strip()}`" in TEXT
 

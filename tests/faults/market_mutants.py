@@ -19,15 +19,15 @@ if purchase is not None and purchase != owned:
 if purchase is not None:
 """
 MUTANTS: dict[str, list[Edit]] = {
-    "a line is not written": [("books", "post", "insert(ENTRIES), rows", "insert(ENTRIES), rows[:-1]")],
-    "a balance is not changed": [("books", "post", "connection.execute(raised, given)", "pass")],
+    "a line is not written": [("accounts", "post", "insert(ENTRIES), rows", "insert(ENTRIES), rows[:-1]")],
+    "a balance is not changed": [("accounts", "post", "connection.execute(raised, given)", "pass")],
     "nobody pays": [("sales", "sell", _PAY, "pass")],
     "an upgrade costs the whole price": [("sales", "release_deal", "else owned.price", "else 0")],
     "a level is not kept": [("sales", "sell", "listings.keep_level(connection, listing, level)", "pass")],
     "what is authorised is forgotten": [  # and whoever wants more gets the highest level there is, under another name
-        ("deals", "level_of", "epsilon > authorised", "epsilon > 2 * authorised"),
+        ("sales", "level_of", "epsilon > authorised", "epsilon > 2 * authorised"),
         (
-            "deals",
+            "sales",
             "level_of",
             "return level_on(listing.grid, epsilon, encoding, _NOTHING)",
             "return epsilon, encoding.threshold(min(epsilon, authorised))",
@@ -37,7 +37,7 @@ MUTANTS: dict[str, list[Edit]] = {
         ("market", "Market.refund", "purchases.chain(connection, purchase)", "[purchase]")
     ],
     "a refund is of goods alone": [
-        ("market", "Market.refund", "books.post(connection, back", "books.post(connection, {}")
+        ("market", "Market.refund", "accounts.post(connection, back", "accounts.post(connection, {}")
     ],
     "a stale draw is kept": [("sales", "sell", "drawn is None or drawn.between != between", "drawn is None")],
     "a sale is not written down": [("market", "Market.buy", "self.write_down(connection, listing_id)\n", "pass\n")],

@@ -52,8 +52,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "ledger/rules.py": (*_LEDGER,),
     "ledger/entries.py": ("src/relaxdp/ledger/entries.py", *_LEDGER),
     "market/levels.py": ("src/relaxdp/market/levels.py", _LEVELS),
-    "market/grid.py": ("src/relaxdp/market/grid.py", _LEVELS),
-    "market/deals.py": ("tests/unit/test_market_deals.py",),
+    "market/sales.py": ("tests/unit/test_market_deals.py",),
     "market/goods.py": (
         "tests/unit/test_market_goods.py",
         *("-k", "level_in_memory or a_level_is_written or cannot_be or rows or unfolds or not_there or deliveries"),

@@ -28,13 +28,13 @@ from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.errors import RelaxdpError
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.market import accounts, books, listings, pools, purchases, views
+from relaxdp.market import accounts, listings, pools, purchases, views
 from relaxdp.market.accounts import OPERATOR
-from relaxdp.market.files import parts_of
 from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_from_json
 from relaxdp.market.receipts import signed_of
+from relaxdp.market.store import parts_of
 from relaxdp.service.database import Database
 from relaxdp.service.problems import code_of
 from relaxdp.service.schema import METADATA
@@ -201,12 +201,12 @@ class Here:
 
     def books(self) -> Any:
         with self.database.reading() as connection:
-            balanced, transactions, circulating = books.balances(connection)
+            balanced, transactions, circulating = accounts.balances(connection)
         return {"balanced": balanced, "transactions": transactions, "credits": circulating}
 
     def statement(self, name: str) -> Any:
         with self.database.reading() as connection:
-            entries = books.statement(connection, accounts.named(connection, name).number, 1000)
+            entries = accounts.statement(connection, accounts.named(connection, name).number, 1000)
         return [_plain(entry) for entry in entries]
 
     def list_release(self, seller: str, listing: str | None, prices: Any, **more: Any) -> Any:

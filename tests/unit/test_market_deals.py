@@ -23,10 +23,10 @@ from relaxdp.errors import (
 )
 from relaxdp.law.threshold import ONE
 from relaxdp.market.accounts import Account
-from relaxdp.market.deals import Deal, Offer, check, level_of, release_offer
 from relaxdp.market.listings import Listing
 from relaxdp.market.prices import prices_of
 from relaxdp.market.purchases import Purchase
+from relaxdp.market.sales import Deal, Offer, check, level_of, release_offer
 from relaxdp.table.description import ColumnDescription
 
 VALUES = ("flu", "covid", "none")

@@ -42,9 +42,9 @@ from relaxdp.law.threshold import ONE
 from relaxdp.ledger.entries import Sampler
 from relaxdp.market import goods as goods_module
 from relaxdp.market.delivery_file import read_delivery
-from relaxdp.market.files import parts_of
 from relaxdp.market.goods import Goods, check_fits, draw_level, read_level, write_level
 from relaxdp.market.listings import find, levels_of
+from relaxdp.market.store import parts_of
 from relaxdp.table.formats import Input, Output
 
 NUMBERS = list(range(3, 43))

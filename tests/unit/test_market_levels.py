@@ -20,18 +20,20 @@ from relaxdp.errors import (
     UnknownLevelError,
 )
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.market.grid import (
+from relaxdp.market.levels import (
     Grid,
+    Neighbours,
+    check_delivery,
     check_digits,
     check_priced,
     extended,
     grown,
     level_on,
+    neighbours,
     of_pool,
     round_levels,
     stated,
 )
-from relaxdp.market.levels import Neighbours, check_delivery, neighbours
 from relaxdp.market.prices import prices_of
 
 THREE = rx.Categorical(["flu", "covid", "none"]).encoding

@@ -32,7 +32,7 @@ from tests.servers.markets import (
 import relaxdp as rx
 from relaxdp.errors import CreditsError, MarketKeyError, WrongRoleError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.market import books
+from relaxdp.market import accounts
 from relaxdp.market.accounts import NAME_PATTERN, OPERATOR
 from relaxdp.market.market import Market
 from relaxdp.market.schema import ACCOUNTS, ENTRIES
@@ -262,7 +262,7 @@ def test_a_refund_that_the_seller_cannot_pay(trader: Here) -> None:
     bought = trader.buy("institute", "one", "1")
     with trader.market.writing() as connection:
         clinic, insurer = trader.market.account("clinic").number, trader.market.account("insurer").number
-        books.post(connection, {clinic: -1, insurer: 1}, reason="spent", issued="2026-11-15T00:00:00Z")
+        accounts.post(connection, {clinic: -1, insurer: 1}, reason="spent", issued="2026-11-15T00:00:00Z")
     before = dump(trader.database)
     for who in ("clinic", "operator"):
         with pytest.raises(Refused) as refused:
@@ -317,9 +317,9 @@ def test_books_that_were_tampered_with_do_not_balance(trader: Here, what: str) -
 def test_nobody_but_the_issuer_may_owe(trader: Here) -> None:
     clinic, institute = (trader.market.account(name).number for name in ("clinic", "institute"))
     with pytest.raises(CreditsError), trader.market.writing() as connection:
-        books.post(connection, {clinic: -1, institute: 1}, reason="x", issued="x")
+        accounts.post(connection, {clinic: -1, institute: 1}, reason="x", issued="x")
     with pytest.raises(AssertionError), trader.market.writing() as connection:
-        books.post(connection, {institute: -1}, reason="x", issued="x")
+        accounts.post(connection, {institute: -1}, reason="x", issued="x")
     assert trader.books()["transactions"] == 2
 
 

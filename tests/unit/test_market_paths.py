@@ -36,7 +36,7 @@ import relaxdp as rx
 from relaxdp.collector.definition import resolved
 from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.errors import ListingExistsError, RelaxdpError
-from relaxdp.market import deals, deliveries, listings, sales
+from relaxdp.market import deliveries, listings, sales
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_from_json
 from relaxdp.market.schema import LISTINGS, PURCHASES
@@ -362,8 +362,8 @@ def test_mutant_what_was_sold_is_forgotten(trader: Here, tmp_path: Path, monkeyp
 
 def test_mutant_a_prepared_sale_is_finished(trader: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a second look at the state while the market is held, a sale would come after the path was given up."""
-    real = deals.level_of
-    monkeypatch.setattr(deals, "level_of", lambda listing, *more: real(replace(listing, state="open"), *more))
+    real = sales.level_of
+    monkeypatch.setattr(sales, "level_of", lambda listing, *more: real(replace(listing, state="open"), *more))
     trader.deliver("rival", "squat", release_file(tmp_path, "1"))
     _between(monkeypatch, lambda: _handed_over(trader, tmp_path))
     trader.buy("institute", "squat", "0.5")

@@ -30,7 +30,7 @@ from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.errors import OptionError, PriceError, RefusedByServerError, RelaxdpError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.market.client import Content, MarketClient, understood
-from relaxdp.market.client_delivery import sendable
+from relaxdp.market.client_files import sendable
 from relaxdp.market.prices import prices_from_json
 
 

@@ -14,9 +14,9 @@ from relaxdp import errors
 from relaxdp.errors import ListingStateError, UnknownPurchaseError
 from relaxdp.market import listings, purchases, views, wire
 from relaxdp.market.accounts import Account
-from relaxdp.market.files import length_of, part_of
+from relaxdp.market.context import PARQUET, Room, answer
 from relaxdp.market.purchases import Purchase
-from relaxdp.market.room import PARQUET, Room, answer
+from relaxdp.market.store import length_of, part_of
 from relaxdp.service.bodies import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 

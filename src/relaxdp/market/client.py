@@ -19,7 +19,7 @@ from relaxdp.errors import (
     ServerAnswerError,
     UnreachableError,
 )
-from relaxdp.market.client_download import save
+from relaxdp.market.client_files import save
 from relaxdp.market.receipts import SignedReceipt, signed_of, verify
 
 Content = dict[str, Any]

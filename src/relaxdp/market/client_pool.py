@@ -35,7 +35,7 @@ from relaxdp.errors import (
 )
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.marks import Marks
-from relaxdp.market.grid import MOST_LEVELS, level_on
+from relaxdp.market.levels import MOST_LEVELS, level_on
 
 ATTRIBUTE = "answer"
 _NOTHING = "Nothing was sent."

@@ -13,13 +13,12 @@ from relaxdp.errors import DeliveryError, ListingStateError, MarketError, PriceE
 from relaxdp.law.epsilon import Epsilon, epsilon_text
 from relaxdp.market import listings
 from relaxdp.market.accounts import Account
-from relaxdp.market.files import digest_of, keep_file, write_file
 from relaxdp.market.goods import Goods, check_fits, encoding_of, read_level, write_level
-from relaxdp.market.grid import check_digits, check_priced, extended, grown
-from relaxdp.market.levels import check_delivery
+from relaxdp.market.levels import check_delivery, check_digits, check_priced, extended, grown
 from relaxdp.market.listings import Level, Listing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.market.sales import authorised
+from relaxdp.market.store import digest_of, keep_file, write_file
 
 
 def own(connection: Connection, listing_id: str, seller: Account) -> Listing:

@@ -1,16 +1,164 @@
-"""Which reports a new level is drawn from: its two nearest neighbours among all levels that are out.
+"""The levels that a listing sells, and which of those that are out a new one is drawn from.
 
-Levels are thresholds. A level is out when it was delivered by the seller, or drawn and kept for a buyer. All reports of
-an object are one path only if each new one is drawn between its nearest neighbours, one at a time, and kept.
+A listing sells at most a hundred levels, stated or round, and fixed from when they are on sale. Every level that is
+sold is drawn and kept for good, and prices are whole credits. Were every epsilon a level, those between two credits
+would cost nothing, and whoever has ten credits could have them drawn without end.
+
+A level is out when it was delivered by the seller, or drawn and kept for a buyer. All reports of an object are one path
+only if each new one is drawn between its nearest neighbours, one at a time, and kept.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
-from relaxdp.errors import DeliveryError, NotAuthorisedError
+from relaxdp.encode.protocol import Encoding
+from relaxdp.errors import DeliveryError, EpsilonError, MarketError, NotAuthorisedError, PriceError, UnknownLevelError
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.market.prices import PriceCurve
+
+MOST_LEVELS = 100
+MOST_DIGITS = 17
+"""As many as a floating-point number is written with: people read levels and type them."""
+_STEPS = 20
+_ROUND = (Decimal(1), Decimal("2.5"), Decimal(5), Decimal(10))
+
+Grid = tuple[Decimal, ...]
+
+
+def stated(levels: Iterable[Epsilon], prices: PriceCurve, nothing: str) -> Grid:
+    """Return the levels that somebody states, ascending; each of them has a price. `nothing` ends a refusal.
+
+    >>> from relaxdp.market.prices import prices_of
+    >>> stated(["1", "0.5"], prices_of(None, "10"), "Nothing was listed.")
+    (Decimal('0.5'), Decimal('1'))
+    """
+    grid = tuple(sorted({as_epsilon(level) for level in levels}))
+    if not 1 <= len(grid) <= MOST_LEVELS:
+        raise MarketError(f"a listing has 1 to {MOST_LEVELS} levels. {nothing}", most=MOST_LEVELS)
+    for level in grid:
+        check_digits(level, nothing)
+    check_priced(grid, prices, nothing)
+    return grid
+
+
+def check_digits(level: Decimal, nothing: str) -> None:
+    """Refuse a level that nobody would type."""
+    if len(level.as_tuple().digits) > MOST_DIGITS:
+        raise EpsilonError(f"an epsilon on the market has at most {MOST_DIGITS} digits. {nothing}")
+
+
+def check_priced(grid: Grid, prices: PriceCurve, nothing: str) -> None:
+    """Refuse prices that do not reach every level."""
+    last = grid[-1] if grid else None
+    if last is not None and not prices.reaches(last):
+        shown = epsilon_text(last)
+        raise PriceError(f"the prices do not reach the level {shown}. {nothing}", epsilon=shown)
+
+
+def round_levels(top: Decimal, prices: PriceCurve) -> list[Decimal]:
+    """Return at most twenty equal steps up to a level that nobody stated, and the points of its prices.
+
+    Below the first point everything costs as much as that, and nobody would choose it.
+
+    >>> from relaxdp.market.prices import prices_of
+    >>> [str(level) for level in round_levels(Decimal("2.1"), prices_of([("0.4", 10), ("3", 90)], None))]
+    ['0.4', '0.5', '0.75', '1', '1.25', '1.5', '1.75', '2', '2.1']
+    """
+    unit = Decimal(1).scaleb((top / _STEPS).adjusted())
+    step = next(each * unit for each in _ROUND if each * unit * _STEPS >= top)
+    least = prices.corners[0] if prices.corners else step
+    steps = (as_epsilon(step * number) for number in range(1, _STEPS + 1))
+    levels = {top, *(level for level in steps if least <= level < top)}
+    points = {level for level in prices.corners if level < top and len(level.as_tuple().digits) <= MOST_DIGITS}
+    return sorted(levels | points if len(levels | points) <= MOST_LEVELS else levels)
+
+
+def of_pool(levels: Iterable[Epsilon] | None, prices: PriceCurve, encoding: Encoding) -> Grid:
+    """Return the levels of a pool: the stated ones, or round ones up to where its prices end."""
+    nothing = "Nothing was listed."
+    if levels is not None:
+        return _distinct(stated(levels, prices, nothing), encoding, nothing)
+    if not prices.corners:
+        raise MarketError(f"a price formula does not say which level is the last: state the levels. {nothing}")
+    return _distinct(round_levels(prices.corners[-1], prices), encoding, nothing)
+
+
+def grown(grid: Grid, delivered: Decimal, prices: PriceCurve, encoding: Encoding) -> Grid:
+    """Return the levels of a release after a delivery above all others, which is always one of them.
+
+    Where it lies above the last level, round ones come between. None is added below what was delivered before, and
+    none goes away: whoever chose a level chose among all that there are.
+    """
+    nothing, last = "Nothing was delivered.", grid[-1] if grid else Decimal(0)
+    between = [level for level in round_levels(delivered, prices) if level > last] if delivered > last else []
+    for new in (between, []):
+        wider = _distinct([*grid, *new], encoding, nothing, delivered)
+        if len(wider) <= MOST_LEVELS:
+            return wider
+    raise DeliveryError(f"a listing has at most {MOST_LEVELS} levels: deliver at one of them. {nothing}")
+
+
+def extended(
+    grid: Grid, more: Iterable[Epsilon], prices: PriceCurve, delivered: Decimal | None, encoding: Encoding | None
+) -> Grid:
+    """Return a listing's levels with some that lie above everything that was delivered."""
+    nothing = "Nothing was changed."
+    new = set(stated(more, prices, nothing)) - set(grid)
+    if delivered is not None and any(level <= delivered for level in new):
+        shown = epsilon_text(delivered)
+        raise MarketError(f"new levels lie above everything delivered, which is {shown}. {nothing}", delivered=shown)
+    wider = stated([*grid, *new], prices, nothing)
+    return wider if encoding is None else _distinct(wider, encoding, nothing)
+
+
+def level_on(grid: Grid, epsilon: Decimal, encoding: Encoding, nothing: str) -> tuple[Decimal, int]:
+    """Return the level that an epsilon means, and its threshold; refuse what is none, and name the nearest ones.
+
+    Epsilons with one threshold give the same reports: they are one level, under the name that it has here.
+    """
+    threshold, place = _threshold(encoding, epsilon), bisect_left(grid, epsilon)
+    below, above = grid[:place][-1:], grid[place : place + 1]
+    for level in (*below, *above):
+        if threshold is not None and _threshold(encoding, level) == threshold:
+            return level, threshold
+    names = [epsilon_text(level) for level in (*below, *above)]
+    near = f"the nearest are {' and '.join(names)}" if len(names) == 2 else f"the nearest is {''.join(names)}"
+    raise UnknownLevelError(
+        f"epsilon {epsilon_text(epsilon)} is none of the levels on sale: {near}. {nothing}",
+        epsilon=epsilon_text(epsilon),
+        below=epsilon_text(below[0]) if below else None,
+        above=epsilon_text(above[0]) if above else None,
+    )
+
+
+def _distinct(levels: Sequence[Decimal], encoding: Encoding, nothing: str, delivered: Decimal | None = None) -> Grid:
+    """Return one level for each threshold: the least, or the delivered one, whose file bears its name.
+
+    What these values cannot tell from noise is no level. A delivery lies above all others, so a name that it replaces
+    was not on sale.
+    """
+    found: dict[int, Decimal] = {}
+    for level in sorted(levels):
+        threshold = _threshold(encoding, level)
+        if threshold is not None:
+            found.setdefault(threshold, level)
+    if delivered is not None:
+        found[encoding.threshold(delivered)] = delivered
+    if not found:
+        raise MarketError(f"none of these levels can be told from noise. {nothing}")
+    return tuple(sorted(found.values()))
+
+
+def _threshold(encoding: Encoding, level: Decimal) -> int | None:
+    """Return the threshold of a level; None where it is too small to tell anything."""
+    try:
+        return encoding.threshold(level)
+    except EpsilonError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

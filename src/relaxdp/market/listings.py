@@ -19,7 +19,7 @@ from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, Account
 from relaxdp.market.goods import encoding_of
-from relaxdp.market.grid import Grid
+from relaxdp.market.levels import Grid
 from relaxdp.market.prices import PriceCurve, prices_from_json
 from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
 from relaxdp.market.store import end_of, end_text, level_text, next_number

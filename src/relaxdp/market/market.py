@@ -20,16 +20,16 @@ from relaxdp.draw.stream import PathId
 from relaxdp.encode.bloom import BloomEncoding
 from relaxdp.errors import ListingStateError, MarketError, MarketKeyError, ReceiptForgedError, UnknownListingError
 from relaxdp.law.epsilon import Epsilon, as_epsilon
-from relaxdp.market import accounts, books, deliveries, listings, pools, purchases, sales
+from relaxdp.market import accounts, deliveries, listings, pools, purchases, sales
 from relaxdp.market.accounts import OPERATOR, Account, Role
-from relaxdp.market.deals import Deal, check
 from relaxdp.market.delivery_file import read_delivery
-from relaxdp.market.grid import of_pool, stated
 from relaxdp.market.journal import Journal
+from relaxdp.market.levels import of_pool, stated
 from relaxdp.market.listings import Listing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.market.purchases import Purchase, receipt_of
 from relaxdp.market.receipts import Receipt, SignedReceipt, Signer, verify
+from relaxdp.market.sales import Deal, check
 from relaxdp.market.schema import SETUP
 from relaxdp.market.store import hold, time_text
 from relaxdp.service.database import Database
@@ -107,7 +107,7 @@ class Market:
         """Give an account new credits."""
         with self.writing() as connection:
             account = accounts.named(connection, name)
-            books.issue(connection, account.number, amount, reason=reason, issued=self._now())
+            accounts.issue(connection, account.number, amount, reason=reason, issued=self._now())
             return accounts.named(connection, name)
 
     def account(self, name: str) -> Account:
@@ -265,9 +265,9 @@ class Market:
             if purchase.state != purchases.OWNED:
                 raise ListingStateError(f"this purchase is {purchase.state} already. Nothing was refunded.")
             for each in purchases.chain(connection, purchase):
-                back = {account: -amount for account, amount in books.paid_in(connection, each.number).items()}
+                back = {account: -amount for account, amount in accounts.paid_in(connection, each.number).items()}
                 words = f"refund of {number}: {reason}"
-                books.post(connection, back, reason=words, issued=self._now(), purchase=each.number)
+                accounts.post(connection, back, reason=words, issued=self._now(), purchase=each.number)
                 purchases.set_state(connection, each.number, purchases.REFUNDED)
             return purchases.find(connection, number)
 

@@ -11,10 +11,10 @@ from starlette.responses import Response
 from relaxdp import errors
 from relaxdp.collector.definition import resolved
 from relaxdp.collector.wire import EncodingRequest
-from relaxdp.market import accounts, books, views, wire
+from relaxdp.market import accounts, views, wire
 from relaxdp.market.accounts import Account
+from relaxdp.market.context import Room, answer
 from relaxdp.market.prices import prices_of
-from relaxdp.market.room import Room, answer
 from relaxdp.service.bodies import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 
@@ -88,7 +88,7 @@ class OperatorRoutes:
     async def show_books(self, request: Request) -> Response:
         """Tell whether the books balance."""
         await self._room.access.operator(request)
-        return answer(wire.Books(*await self._room.worker.read(books.balances)))
+        return answer(wire.Books(*await self._room.worker.read(accounts.balances)))
 
     async def show_account(self, request: Request) -> Response:
         """Show whose token this is."""
@@ -99,7 +99,7 @@ class OperatorRoutes:
         who = await self._room.access.somebody(request)
 
         def work(connection: Connection) -> list[wire.Entry]:
-            return [wire.Entry(**asdict(entry)) for entry in books.statement(connection, who.number, 1000)]
+            return [wire.Entry(**asdict(entry)) for entry in accounts.statement(connection, who.number, 1000)]
 
         return answer(wire.Statement(await self._room.worker.read(work)))
 

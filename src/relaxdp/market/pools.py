@@ -23,19 +23,15 @@ from relaxdp.errors import DeliveryError, ListingStateError, MarketError, NotAut
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.threshold import ONE
 from relaxdp.market import purchases
-from relaxdp.market.accounts import Account
-from relaxdp.market.books import MOST_CREDITS
-from relaxdp.market.deals import Deal, Offer, level_of
-from relaxdp.market.files import digest_of, keep_file
+from relaxdp.market.accounts import MOST_CREDITS, Account
 from relaxdp.market.goods import Goods, draw_level, write_level
-from relaxdp.market.grid import level_on
-from relaxdp.market.levels import check_delivery, neighbours
+from relaxdp.market.levels import check_delivery, level_on, neighbours
 from relaxdp.market.listings import Listing, change
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.receipts import Signer
-from relaxdp.market.sales import Order, pay, record
+from relaxdp.market.sales import Deal, Offer, Order, level_of, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
-from relaxdp.market.store import end_of, end_text, level_text
+from relaxdp.market.store import digest_of, end_of, end_text, keep_file, level_text
 
 MEMBER = "member"
 ATTRIBUTE = "answer"

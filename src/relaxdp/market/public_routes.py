@@ -10,9 +10,9 @@ from starlette.responses import Response
 from relaxdp import errors
 from relaxdp.errors import StorageUnavailableError
 from relaxdp.market import listings, views, wire
+from relaxdp.market.context import Room, answer
 from relaxdp.market.listings import Listing
 from relaxdp.market.receipts import signed_of
-from relaxdp.market.room import Room, answer
 from relaxdp.market.schema import LISTINGS
 from relaxdp.service.bodies import decode, decoder_of, read_body
 from relaxdp.service.mistakes import log_mistake

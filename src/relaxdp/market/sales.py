@@ -1,27 +1,132 @@
-"""Sales of a release: a level that is out is handed out, a new one is drawn, kept, paid and signed in one commit."""
+"""Sales: what one would be, or the one sentence why it cannot be; and a sale of a release, all in one commit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 from sqlalchemy import Connection
 
 from relaxdp.draw.key import Key
+from relaxdp.errors import (
+    CreditsError,
+    ListingStateError,
+    NotAuthorisedError,
+    NotOwnedError,
+    OwnedAlreadyError,
+    PriceChangedError,
+)
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.market import accounts, books, listings, purchases
+from relaxdp.law.threshold import ONE
+from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import Account
-from relaxdp.market.deals import Deal, Offer, check, release_offer
-from relaxdp.market.files import digest_of, keep_file, write_file
 from relaxdp.market.goods import draw_level, read_level, write_level
-from relaxdp.market.levels import Neighbours, neighbours
+from relaxdp.market.levels import Neighbours, level_on, neighbours
 from relaxdp.market.listings import Level, Listing
 from relaxdp.market.purchases import OWNED, Purchase, receipt_of
 from relaxdp.market.receipts import Signer
 from relaxdp.market.schema import PURCHASES
-from relaxdp.market.store import next_number, time_text
+from relaxdp.market.store import digest_of, keep_file, next_number, time_text, write_file
+
+_NOTHING = "Nothing was sold."
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A level of a listing as it could be sold now: how many objects, and what all of them cost together."""
+
+    listing: Listing
+    epsilon: Decimal
+    threshold: int
+    price: int
+    objects: int
+    each: int = 0
+    """What one object of a pool costs."""
+
+    @property
+    def half_width(self) -> float | None:
+        """How precise an estimate from it will be, at worst."""
+        return self.listing.half_width(self.epsilon, self.objects)
+
+
+@dataclass(frozen=True, slots=True)
+class Deal:
+    """An offer to one buyer, who may own a lower level already."""
+
+    offer: Offer
+    due: int
+    owned: Purchase | None
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether the buyer has exactly this level already."""
+        return self.owned is not None and self.owned.threshold == self.offer.threshold
+
+
+def level_of(listing: Listing, epsilon: Decimal, authorised: Decimal | None) -> tuple[Decimal, int]:
+    """Return the level on sale that an epsilon means, and its threshold, or refuse what is not on sale.
+
+    Levels are compared by their thresholds: another name of the same one is no more than what was delivered.
+    """
+    if listing.state != "open":
+        raise ListingStateError(f"this listing is {listing.state} and sells nothing now. {_NOTHING}")
+    if authorised is None:
+        raise NotAuthorisedError(f"nobody has joined this pool yet. {_NOTHING}")
+    encoding = listing.encoding
+    if epsilon > authorised and encoding.threshold(epsilon) > encoding.threshold(authorised):
+        most = epsilon_text(authorised)
+        raise NotAuthorisedError(
+            f"epsilon {epsilon_text(epsilon)} is more than the seller has authorised, which is {most}. {_NOTHING}",
+            epsilon=epsilon_text(epsilon),
+            authorised=most,
+        )
+    return level_on(listing.grid, epsilon, encoding, _NOTHING)
+
+
+def release_offer(listing: Listing, epsilon: Decimal, authorised: Decimal | None) -> Offer:
+    """Return the offer of a release: all of its objects, for one price."""
+    level, threshold = level_of(listing, epsilon, authorised)
+    price = listing.prices.price(level, Fraction(threshold, ONE))
+    return Offer(listing, level, threshold, price, listing.objects)
+
+
+def check(deal: Deal, buyer: Account, *, upgrade: bool, most: int | None) -> None:
+    """Refuse a deal that cannot be made; what is owned already is no deal, and is not refused."""
+    owned, offer = deal.owned, deal.offer
+    if upgrade and owned is None:
+        raise NotOwnedError(
+            f"{buyer.name} owns nothing of {offer.listing.id!r}, so there is nothing to upgrade: buy it. {_NOTHING}"
+        )
+    if deal.is_owned:
+        return
+    if owned is not None and owned.threshold > offer.threshold:
+        raise OwnedAlreadyError(
+            f"{buyer.name} owns {offer.listing.id!r} at epsilon {epsilon_text(owned.epsilon)} (purchase "
+            f"{owned.number}), which tells more than {epsilon_text(offer.epsilon)}. {_NOTHING}",
+            owned=epsilon_text(owned.epsilon),
+        )
+    if owned is not None and not upgrade:
+        raise OwnedAlreadyError(
+            f"{buyer.name} owns {offer.listing.id!r} at epsilon {epsilon_text(owned.epsilon)}: an upgrade to "
+            f"{epsilon_text(offer.epsilon)} costs the difference, {deal.due:,} credits. {_NOTHING}",
+            owned=epsilon_text(owned.epsilon),
+            due=deal.due,
+        )
+    if most is not None and deal.due > most:
+        raise PriceChangedError(
+            f"{deal.due:,} credits are due, which is more than the {most:,} that you are ready to pay. {_NOTHING}",
+            due=deal.due,
+            most=most,
+        )
+    if buyer.balance < deal.due:
+        raise CreditsError(
+            f"{buyer.name} has {buyer.balance:,} credits, and {deal.due:,} are due. {_NOTHING}",
+            balance=buyer.balance,
+            due=deal.due,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +260,7 @@ def record(connection: Connection, deal: Deal, buyer: Account, digest: str, sign
 def pay(connection: Connection, purchase: Purchase, listing: Listing, shares: Mapping[int, int]) -> None:
     """Move what was paid from the buyer to whoever earned it."""
     what = "bought" if purchase.previous is None else "upgraded"
-    books.post(
+    accounts.post(
         connection,
         {purchase.buyer: -sum(shares.values()), **shares},
         reason=f"{what} {listing.id} at {epsilon_text(purchase.epsilon)}",

@@ -13,9 +13,9 @@ from starlette.responses import Response
 from relaxdp import errors
 from relaxdp.market import listings, pools, views, wire
 from relaxdp.market.accounts import Account
+from relaxdp.market.context import PARQUET, Room, answer
 from relaxdp.market.listings import Listing
 from relaxdp.market.prices import prices_of
-from relaxdp.market.room import PARQUET, Room, answer
 from relaxdp.service.bodies import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation, Query, read_queries
 from relaxdp.service.uploads import receive_file

@@ -14,12 +14,11 @@ from sqlalchemy import Connection
 
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.threshold import ONE
-from relaxdp.market import accounts, books, listings, pools, purchases, wire
-from relaxdp.market.deals import Deal
+from relaxdp.market import accounts, listings, pools, purchases, wire
 from relaxdp.market.listings import Level, Listing
 from relaxdp.market.pools import Kept, Standing
 from relaxdp.market.purchases import Purchase
-from relaxdp.market.sales import authorised
+from relaxdp.market.sales import Deal, authorised
 from relaxdp.table.description import ColumnDescription, typed
 
 ENCODER = msgspec.json.Encoder()
@@ -157,7 +156,7 @@ def seller_view(connection: Connection, listing: Listing, account: int) -> wire.
     delivered = sorted(level.threshold for level in levels.values() if level.delivered)
     loss_buyers = max((purchase.epsilon for purchase in sold), default=Decimal(0))
     loss_platform = max((levels[threshold].epsilon for threshold in delivered), default=Decimal(0))
-    earned = books.earned(connection, account, listing.number)
+    earned = accounts.earned(connection, account, listing.number)
     left = None if listing.budget is None else epsilon_text(Context(prec=80).subtract(listing.budget, loss_platform))
     return wire.SellerListing(
         listing=listing_view(connection, listing),

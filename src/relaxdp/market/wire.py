@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from relaxdp.collector.wire import EpsilonText, Label, WireLevel
 from relaxdp.market.accounts import NAME_PATTERN
-from relaxdp.market.grid import MOST_LEVELS
+from relaxdp.market.levels import MOST_LEVELS
 from relaxdp.market.listings import ID_PATTERN, MOST_TITLE
 
 Credits = Annotated[int, Meta(ge=0, le=10**15)]

@@ -1,12 +1,18 @@
-"""Who asks: the bearer of a token, with the role that a route needs."""
+"""What all routes of the market share: the worker, the market, and who asks, with the role that a route needs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from starlette.requests import Request
+from starlette.responses import Response
 
 from relaxdp.errors import WrongTokenError
 from relaxdp.market import accounts
 from relaxdp.market.accounts import OPERATOR, Account, Role
+from relaxdp.market.market import Market
+from relaxdp.market.views import ENCODER
 from relaxdp.service.worker import Worker
 
 
@@ -47,3 +53,20 @@ class Access:
     async def operator(self, request: Request) -> None:
         """Refuse who is not the operator: somebody with a role of their own, or nobody at all."""
         (await self.somebody(request)).check("operator")
+
+
+JSON, PARQUET = "application/json", "application/vnd.apache.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The market of one worker."""
+
+    worker: Worker
+    market: Market
+    access: Access
+
+
+def answer(content: Any, status: int = 200) -> Response:
+    """Return an answer in JSON."""
+    return Response(ENCODER.encode(content), status, media_type=JSON, headers={"cache-control": "no-store"})
