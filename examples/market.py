@@ -95,19 +95,18 @@ class Example:
         """Say what a level was drawn from."""
         with self.market.reading() as connection:
             levels = levels_of(connection, find(connection, "diagnoses"))
-        level = levels[purchase.threshold]
+        level = levels[purchase.level]
         earlier = [each for purchases in self.bought.values() for each in purchases if each.number < purchase.number]
-        if level.delivered:
+        if level.between is None:
             return "as delivered"
         if purchase.digest in {each.digest for each in earlier}:
             return "the file that was kept"
-        assert level.upper is not None
-        upper = f"{levels[level.upper].epsilon:.2f}"
-        return f"blurred from {upper}" if level.lower is None else f"between {levels[level.lower].epsilon:.2f}, {upper}"
+        lower, upper = level.between.lower, f"{level.between.upper.epsilon:.2f}"
+        return f"blurred from {upper}" if lower is None else f"between {lower.epsilon:.2f}, {upper}"
 
     def right(self, purchases: Sequence[Purchase]) -> float:
         """Return how often whoever has these purchases guesses right; no attack does better (maximum likelihood)."""
-        distinct = {purchase.epsilon: purchase for purchase in purchases}
+        distinct = {purchase.level.epsilon: purchase for purchase in purchases}
         epsilons = sorted(distinct)
         reports = np.stack([self._reports(distinct[epsilon]) for epsilon in epsilons], axis=1)
         return self._guessed(reports, Relaxed.at(epsilons, values=3))
@@ -158,7 +157,7 @@ def collude(example: Example, console: Console) -> None:
     )  # fmt: skip
 
     def add(name: str, purchases: Sequence[Purchase]) -> None:
-        epsilons = [purchase.epsilon for purchase in purchases]
+        epsilons = [purchase.level.epsilon for purchase in purchases]
         independent = example.right_if_independent(epsilons)
         table.add_row(name, f"{max(epsilons):.2f}", f"{example.right(purchases):.1%}", f"{independent:.1%}")
 
@@ -170,7 +169,7 @@ def collude(example: Example, console: Console) -> None:
     table.add_section()
     order = random.Random(1).sample(LEVELS, len(LEVELS))  # anybody may come at any time
     everyone = [example.buy(f"buyer-{number}", epsilon) for number, epsilon in enumerate(order)]
-    add("the buyer of 1.00, alone", [purchase for purchase in everyone if purchase.epsilon == 1])
+    add("the buyer of 1.00, alone", [purchase for purchase in everyone if purchase.level.epsilon == 1])
     add(f"{len(everyone)} buyers of all levels, pooled", everyone)
     console.print(table)
     most = [1 - minimum_error_rate(3, epsilon) for epsilon in ("0.8", "1")]

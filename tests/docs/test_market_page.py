@@ -111,7 +111,7 @@ def test_lost_sales_bought_again_in_order_are_the_same_bytes(
     sold = [market.buy("acme", "a", "0.5"), market.buy("zeta", "a", "0.7")]
     market.deliver("clinic", "a", levels["2"])
     sold += [market.upgrade("acme", "a", "1.2"), market.upgrade("zeta", "a", "0.9")]
-    digests = {purchase.epsilon: purchase.digest for purchase, _ in sold}
+    digests = {purchase.level.epsilon: purchase.digest for purchase, _ in sold}
     assert len(set(digests.values())) == 4
 
     def again(name: str, order: list[int]) -> list[bool]:
@@ -124,7 +124,7 @@ def test_lost_sales_bought_again_in_order_are_the_same_bytes(
             restored.create_account(f"again-{number}", "buyer")
             restored.issue(f"again-{number}", 1, "lost")
             wanted = sold[number][0]
-            found.append(restored.buy(f"again-{number}", "a", wanted.epsilon)[0].digest == wanted.digest)
+            found.append(restored.buy(f"again-{number}", "a", wanted.level.epsilon)[0].digest == wanted.digest)
         return found
 
     assert again("same", [0, 1, 2, 3]) == [True] * 4

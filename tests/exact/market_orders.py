@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from tests.exact.enumeration import Law, Transcript
 
 from relaxdp.errors import DeliveryError, NotAuthorisedError
 from relaxdp.law.bridge import NOISE, TRUTH, bridge_law
+from relaxdp.law.level import Level
 from relaxdp.market.levels import check_delivery, neighbours
 
 
@@ -45,21 +47,28 @@ def by_level(state: State, places: Sequence[int]) -> dict[int, int]:
     return {state.draws[place].level: place for place in places}
 
 
+@cache
+def at(threshold: int) -> Level:
+    """A level of the grid, as the rule takes it; of which encoding does not matter here."""
+    return Level(Decimal(threshold), threshold, ("a grid", b""))
+
+
 class Market:
     """The rule under test: `check_delivery` and `neighbours`. Mutants replace one of the two answers."""
 
     def delivery(self, state: State, level: int) -> Draw:
         """The seller's path: the next report comes from the truth and the last delivery, whatever was sold."""
-        check_delivery(level, by_level(state, state.delivered))
+        check_delivery(at(level), map(at, by_level(state, state.delivered)))
         return Draw(level, lower=state.delivered[-1] if state.delivered else None)
 
     def sale(self, state: State, level: int) -> Draw | None:
         """What is drawn for a buyer; None where the kept report is handed out."""
         kept = by_level(state, state.kept)
-        found = neighbours(level, kept)
+        found = neighbours(at(level), map(at, kept))
         if found is None:
             return None
-        return Draw(level, None if found.lower is None else kept[found.lower], kept[found.upper])
+        lower = None if found.lower is None else kept[found.lower.threshold]
+        return Draw(level, lower, kept[found.upper.threshold])
 
 
 class Afresh(Market):

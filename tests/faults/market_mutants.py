@@ -10,27 +10,27 @@ from typing import Any
 Edit = tuple[str, str, str, str]
 """Where a mistake is: the file, the function, what stands there, and what a careless hand would have written."""
 
-_PAY = "pay(connection, purchase, listing, {listing.seller: deal.due})"
+_KEEP = "listings.keep_level(connection, listing, KeptFile(deal.offer.level, between, digest))"
+_PAY = "pay(connection, purchase, {listing.seller: deal.due})"
 _LATER = """\
-if purchase is not None and purchase != owned:
+if sold is not None and sold[1]:
     with self.writing() as connection:
-        listing = listings.find(connection, order.listing)
-        sales.pay(connection, purchase, listing, {listing.seller: purchase.paid})
-if purchase is not None:
+        sales.pay(connection, sold[0], {sold[0].listing.seller: sold[0].paid})
+if sold is not None:
 """
 MUTANTS: dict[str, list[Edit]] = {
     "a line is not written": [("accounts", "post", "insert(ENTRIES), rows", "insert(ENTRIES), rows[:-1]")],
     "a balance is not changed": [("accounts", "post", "connection.execute(raised, given)", "pass")],
     "nobody pays": [("sales", "sell", _PAY, "pass")],
-    "an upgrade costs the whole price": [("sales", "release_deal", "else owned.price", "else 0")],
-    "a level is not kept": [("sales", "sell", "listings.keep_level(connection, listing, level)", "pass")],
+    "an upgrade costs the whole price": [("sales", "look", "else owned.price", "else 0")],
+    "a level is not kept": [("sales", "sell", _KEEP, "pass")],
     "what is authorised is forgotten": [  # and whoever wants more gets the highest level there is, under another name
-        ("sales", "level_of", "epsilon > authorised", "epsilon > 2 * authorised"),
+        ("sales", "level_of", "epsilon > authorised.epsilon", "epsilon > 2 * authorised.epsilon"),
         (
             "sales",
             "level_of",
             "return level_on(listing.grid, epsilon, encoding, _NOTHING)",
-            "return epsilon, encoding.threshold(min(epsilon, authorised))",
+            "return encoding.level(epsilon, encoding.level(min(epsilon, authorised.epsilon)).threshold)",
         ),
     ],
     "a refund forgets what was upgraded": [
@@ -40,11 +40,13 @@ MUTANTS: dict[str, list[Edit]] = {
         ("market", "Market.refund", "accounts.post(connection, back", "accounts.post(connection, {}")
     ],
     "a stale draw is kept": [("sales", "sell", "drawn is None or drawn.between != between", "drawn is None")],
-    "a sale is not written down": [("market", "Market.buy", "self.write_down(connection, listing_id)\n", "pass\n")],
+    "a sale is not written down": [
+        ("market", "Market.buy", "self.write_down(connection, sold[0].listing)\n", "pass\n")
+    ],
     "nobody holds the market": [("market", "Market.writing", "hold(connection)", "pass")],
     "goods first and money later": [
         ("sales", "sell", _PAY, "pass"),
-        ("market", "Market._buy_release", "if purchase is not None:\n", textwrap.indent(_LATER, " " * 12).lstrip()),
+        ("market", "Market.buy", "if sold is not None:\n", textwrap.indent(_LATER, " " * 8).lstrip()),
     ],
 }
 

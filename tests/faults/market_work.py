@@ -78,9 +78,9 @@ class Worker:
         listing = POOL if self.chance.random() < 0.3 else LISTING
         buyer = self.chance.choice([*own_buyers(self.slot), *own_buyers(self.slot), *SHARED])
         owned = self._owned(buyer, listing)
-        if owned is not None and self.chance.random() < 0.05 + float(owned.epsilon) / 8:
+        if owned is not None and self.chance.random() < 0.05 + float(owned.level.epsilon) / 8:
             return {"kind": "refund", "number": owned.number}
-        low = Decimal(0) if owned is None else owned.epsilon
+        low = Decimal(0) if owned is None else owned.level.epsilon
         chosen = POPULAR if self.chance.random() < 0.35 else LEVELS
         near = [level for level in chosen if Decimal(level) >= low][: 4 if chosen is POPULAR else 20]
         none = epsilon_text(low + Decimal(self.chance.randint(1, 400)) / 997)
@@ -132,8 +132,8 @@ def carry_out(market: Market, folder: Path, task: Task) -> Task:
         names = ("buyer", "listing", "epsilon")
         options = {"most": task.get("most"), "upgrade": task.get("upgrade", False)}
         sold, new = market.buy(*(task[name] for name in names), **options)
-        told = ("number", "threshold", "price", "paid", "objects", "digest", "previous", "issued", "signature")
-        return {name: getattr(sold, name) for name in told} | {"new": new}
+        told = ("number", "price", "paid", "objects", "digest", "previous", "issued", "signature")
+        return {name: getattr(sold, name) for name in told} | {"threshold": sold.level.threshold, "new": new}
     return {}
 
 

@@ -22,6 +22,8 @@ from tests.servers.postgres import Server
 
 from relaxdp.errors import StorageUnavailableError
 from relaxdp.market import listings, sales
+from relaxdp.market.levels import Neighbours
+from relaxdp.market.listings import KeptLevel
 
 NUMBERS = itertools.count()
 
@@ -72,10 +74,16 @@ class After:
         return result
 
 
-def level_of(scene: Scene, epsilon: str) -> listings.Level:
+def level_of(scene: Scene, epsilon: str) -> KeptLevel:
     with scene.market.reading() as connection:
         levels = listings.levels_of(connection, listings.find(connection, LISTING)).values()
-    return next(level for level in levels if str(level.epsilon) == epsilon)
+    return next(kept for kept in levels if str(kept.level) == epsilon)
+
+
+def drawn_from(scene: Scene, epsilon: str) -> Neighbours:
+    between = level_of(scene, epsilon).between
+    assert between is not None
+    return between
 
 
 # Between the draw and the sale
@@ -88,7 +96,7 @@ def test_a_nearer_level_is_sold_meanwhile(scene: Scene, monkeypatch: pytest.Monk
     assert scene.do(buy(one, "0.2"))["done"]["new"]
     assert raced.answers[0]["done"]["new"]
     assert raced.calls == 3
-    assert level_of(scene, "0.2").upper == level_of(scene, "0.21").threshold
+    assert drawn_from(scene, "0.2").upper == level_of(scene, "0.21").level
 
 
 def test_nearer_levels_are_sold_again_and_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +107,7 @@ def test_nearer_levels_are_sold_again_and_again(scene: Scene, monkeypatch: pytes
     assert scene.do(buy(one, "0.3"))["done"]["new"]
     assert all(answer["done"]["new"] for answer in raced.answers)
     assert raced.calls == 7
-    assert level_of(scene, "0.3").upper == level_of(scene, "0.31").threshold
+    assert drawn_from(scene, "0.3").upper == level_of(scene, "0.31").level
 
 
 def test_the_same_level_is_sold_meanwhile(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +174,7 @@ def test_whoever_sells_holds_the_market(scene: Scene, monkeypatch: pytest.Monkey
     late.join()
     assert answers[0]["done"]["new"]
     assert prepared.calls == 3
-    assert level_of(scene, "0.052").lower == level_of(scene, "0.05").threshold
+    assert drawn_from(scene, "0.052").lower == level_of(scene, "0.05").level
 
 
 def waits(scene: Scene) -> bool:

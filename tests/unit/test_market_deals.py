@@ -21,7 +21,6 @@ from relaxdp.errors import (
     PriceChangedError,
     UnknownLevelError,
 )
-from relaxdp.law.threshold import ONE
 from relaxdp.market.accounts import Account
 from relaxdp.market.listings import Listing
 from relaxdp.market.prices import prices_of
@@ -31,22 +30,23 @@ from relaxdp.table.description import ColumnDescription
 
 VALUES = ("flu", "covid", "none")
 THREE = rx.Categorical(VALUES).encoding
-THRESHOLD = {level: THREE.threshold(Decimal(level)) for level in ("0.5", "1", "2")}
+LEVEL = {epsilon: THREE.level(epsilon) for epsilon in ("0.5", "1", "2")}
 DESCRIBED = ColumnDescription(
-    PathId("survey", "diagnosis"), "categorical", Decimal(1), THRESHOLD["1"], "int", "00", VALUES
+    PathId("survey", "diagnosis"), "categorical", Decimal(1), LEVEL["1"].threshold, "int", "00", VALUES
 )
 PRICES = prices_of(None, "100*epsilon + 1000*precision")
 LISTING = Listing(
-    number=1, id="one", kind="release", seller=1, title="Diagnoses", state="open", budget=None, id_column="id",
-    objects=2000, terms=(json.dumps(PRICES.to_json()), '["0.5", "1", "2"]', json.dumps(DESCRIBED.to_json())),
+    number=1, id="one", kind="release", seller=1, title="Diagnoses", state="open", budget=None, path=None,
+    id_column="id", objects=2000,
+    terms=(json.dumps(PRICES.to_json()), '["0.5", "1", "2"]', json.dumps(DESCRIBED.to_json())),
 )  # fmt: skip
 BUYER = Account(2, "institute", "buyer", 100)
-OFFER = Offer(LISTING, Decimal(1), THRESHOLD["1"], 100, 2000)
+OFFER = Offer(LISTING, LEVEL["1"], 100, 2000)
 
 
 def owned(level: str) -> Purchase:
     return Purchase(
-        number=7, listing=1, buyer=2, epsilon=Decimal(level), threshold=THRESHOLD[level], price=40, paid=40,
+        number=7, listing=LISTING, buyer=2, level=LEVEL[level], price=40, paid=40,
         objects=2000, digest="", state="owned", previous=None, issued="", signature="", place=0, history="",
     )  # fmt: skip
 
@@ -54,7 +54,7 @@ def owned(level: str) -> Purchase:
 @pytest.mark.parametrize("state", ["draft", "closed"])
 def test_only_an_open_listing_sells(state: str) -> None:
     with pytest.raises(ListingStateError, match=f"is {state} and sells nothing now. Nothing was sold."):
-        level_of(replace(LISTING, state=state), Decimal(1), Decimal(2))
+        level_of(replace(LISTING, state=state), Decimal(1), LEVEL["2"])
 
 
 def test_a_pool_without_members_sells_nothing() -> None:
@@ -66,14 +66,15 @@ def test_a_pool_without_members_sells_nothing() -> None:
 def test_what_was_authorised_is_on_sale(asked: str) -> None:
     """Another name of the level that was delivered is no more than that."""
     level = "0.5" if asked == "0.5" else "1"
-    assert level_of(LISTING, Decimal(asked), Decimal(1)) == (Decimal(level), THRESHOLD[level])
+    found = level_of(LISTING, Decimal(asked), LEVEL["1"])
+    assert (found, str(found)) == (LEVEL[level], level)
 
 
 @pytest.mark.parametrize("asked", ["2", "1.0000000001"])
 def test_more_than_was_authorised_is_not_on_sale(asked: str) -> None:
     """Nor is what lies next to it, where the refusal must not be that there is no such level."""
     with pytest.raises(NotAuthorisedError, match="which is 1. Nothing was sold.") as refused:
-        level_of(LISTING, Decimal(asked), Decimal(1))
+        level_of(LISTING, Decimal(asked), LEVEL["1"])
     assert refused.value.fields == {"epsilon": asked, "authorised": "1"}
 
 
@@ -81,16 +82,16 @@ def test_what_tells_nothing_is_no_level_of_what_was_authorised() -> None:
     """It has no threshold that could be compared."""
     for asked in ("1e-30", "0.7"):
         with pytest.raises(UnknownLevelError, match="Nothing was sold."):
-            level_of(LISTING, Decimal(asked), Decimal(1))
+            level_of(LISTING, Decimal(asked), LEVEL["1"])
 
 
 @pytest.mark.parametrize("level", ["0.5", "1"])
 def test_the_offer_of_a_release(level: str) -> None:
     """All of its objects, at the price of the precision that is realised, rounded up."""
-    offer = release_offer(LISTING, Decimal(level), Decimal(1))
-    exact = 100 * Fraction(level) + 1000 * Fraction(THRESHOLD[level], ONE) ** 2
-    assert offer == Offer(LISTING, Decimal(level), THRESHOLD[level], ceil(exact), 2000, each=0)
-    assert offer.half_width == LISTING.half_width(Decimal(level), 2000)
+    offer = release_offer(LISTING, Decimal(level), LEVEL["1"])
+    exact = 100 * Fraction(level) + 1000 * LEVEL[level].retention ** 2
+    assert offer == Offer(LISTING, LEVEL[level], ceil(exact), 2000, each=0)
+    assert offer.half_width == LISTING.half_width(LEVEL[level], 2000)
 
 
 def test_a_deal_that_can_be_made() -> None:

@@ -42,8 +42,8 @@ from relaxdp.law.threshold import ONE
 from relaxdp.ledger.entries import Sampler
 from relaxdp.market import goods as goods_module
 from relaxdp.market.delivery_file import read_delivery
-from relaxdp.market.goods import Goods, check_fits, draw_level, read_level, write_level
-from relaxdp.market.listings import find, levels_of
+from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, read_level, write_level
+from relaxdp.market.listings import KeptLevel, find, levels_of
 from relaxdp.market.store import parts_of
 from relaxdp.table.formats import Input, Output
 
@@ -168,11 +168,18 @@ class Watched:
         """All that is out is still what it was when it was sold."""
         with self.trader.database.reading() as connection:
             levels = levels_of(connection, find(connection, "watched"))
-            assert {level.threshold: (level.lower, level.upper) for level in levels.values()} == self.between
-            for threshold, level in levels.items():
-                content = b"".join(parts_of(connection, level.digest))
-                assert content == self.files.get(threshold, content)
-                assert rows(content)[1] == self.out[threshold]
+            assert {level.threshold: _ends(kept) for level, kept in levels.items()} == self.between
+            for level, kept in levels.items():
+                content = b"".join(parts_of(connection, kept.digest))
+                assert content == self.files.get(level.threshold, content)
+                assert rows(content)[1] == self.out[level.threshold]
+
+
+def _ends(kept: KeptLevel) -> tuple[int | None, int | None]:
+    """The thresholds of what a level was drawn from."""
+    if kept.between is None:
+        return None, None
+    return None if kept.between.lower is None else kept.between.lower.threshold, kept.between.upper.threshold
 
 
 @pytest.mark.long
@@ -265,12 +272,12 @@ def test_a_draw_is_a_pure_function(tmp_path: Path) -> None:
     """An interrupted sale may be begun again: the same reports, and the same bytes."""
     upper = read_delivery(release_file(tmp_path, "2"))
     lower = read_delivery(release_file(tmp_path, "0.5"))
-    threshold = rx.Categorical(VALUES).encoding.threshold(as_epsilon(1))
-    drawn = [draw_level(MARKET_KEY, "one", as_epsilon(1), threshold, lower=lower, upper=upper) for _ in range(2)]
+    level = upper.encoding.level(1)
+    drawn = [draw_level(MARKET_KEY, "one", level, lower=lower, upper=upper) for _ in range(2)]
     for place, goods in enumerate(drawn):
         write_level(goods, tmp_path / f"{place}.parquet")
     assert (tmp_path / "0.parquet").read_bytes() == (tmp_path / "1.parquet").read_bytes()
-    assert read_level(tmp_path / "0.parquet").reports.to_pylist() == drawn[0].reports.to_pylist()
+    assert read_level(tmp_path / "0.parquet", upper.encoding).reports.to_pylist() == drawn[0].reports.to_pylist()
 
 
 @pytest.mark.parametrize("kind", ["categorical of 3", "unary-optimised", "local-hash"])
@@ -285,12 +292,12 @@ def test_a_level_in_memory_is_the_scalar_bridge(tmp_path: Path, kind: str) -> No
     name = encoding.path_name(PathId(f"one/{SELLER_KEY.fingerprint}/survey-2026", "diagnosis"))
     above, below = ((goods.described.threshold, goods.reports.to_pylist()) for goods in (upper, lower))
     for epsilon, low, out in (("1", lower, below), ("0.3", None, None)):
-        threshold = encoding.threshold(as_epsilon(epsilon))
-        drawn = draw_level(MARKET_KEY, "one", as_epsilon(epsilon), threshold, lower=low, upper=upper)
-        wanted = bridged(mechanism, name, threshold, out, above, ids)
+        level = encoding.level(epsilon)
+        drawn = draw_level(MARKET_KEY, "one", level, lower=low, upper=upper)
+        wanted = bridged(mechanism, name, level.threshold, out, above, ids)
         assert [symbols_of(mechanism, report) for report in drawn.reports.to_pylist()] == wanted
-        assert drawn.described == replace(upper.described, epsilon=as_epsilon(epsilon), threshold=threshold)
-        assert (drawn.id_column, drawn.ids, drawn.level) == ("id", upper.ids, Fraction(threshold, ONE))
+        assert drawn.described == replace(upper.described, epsilon=as_epsilon(epsilon), threshold=level.threshold)
+        assert (drawn.id_column, drawn.ids, drawn.level) == ("id", upper.ids, level)
 
 
 @pytest.mark.parametrize("size", [7, 20, 39, 40, 41])
@@ -299,9 +306,9 @@ def test_a_level_is_written_piece_by_piece(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(goods_module, "BATCH_ROWS", size)
     goods, path = read_delivery(release_file(tmp_path, "1")), tmp_path / "written.parquet"
     write_level(goods, path)
-    found = read_level(path)
+    found = read_level(path, goods.encoding)
     assert (found.ids.to_pylist(), found.reports.to_pylist()) == (goods.ids.to_pylist(), goods.reports.to_pylist())
-    assert (found.id_column, found.described) == ("id", replace(goods.described, retention=goods.level))
+    assert (found.id_column, found.described) == ("id", replace(goods.described, retention=goods.level.retention))
 
 
 def test_a_level_that_cannot_be_written_leaves_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -510,7 +517,8 @@ def test_columns_that_are_not_there_once(monkeypatch: pytest.MonkeyPatch, names:
 
 
 def other(goods: Goods, **changes: Any) -> Goods:
-    return replace(goods, described=replace(goods.described, **changes))
+    described = replace(goods.described, **changes)
+    return replace(goods, described=described, encoding=encoding_of(described))
 
 
 def misfit(new: Goods, first: Goods) -> str:

@@ -19,6 +19,7 @@ from relaxdp.cli.main import app
 from relaxdp.errors import MarketKeyError, RelaxdpError
 from relaxdp.market.journal import Forgotten, Journal
 from relaxdp.market.keys import begin_journal
+from relaxdp.market.listings import find
 from relaxdp.market.schema import LEVELS
 from relaxdp.service.backup import back_up, restore
 from relaxdp.service.database import Database
@@ -249,7 +250,7 @@ def test_many_write_at_once(market: Here, tmp_path: Path) -> None:
 
     def write(_: int) -> None:
         with market.database.reading() as connection:
-            Journal(tmp_path / "journal").keep(connection, "diagnoses")
+            Journal(tmp_path / "journal").keep(connection, find(connection, "diagnoses"))
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(write, range(32)))

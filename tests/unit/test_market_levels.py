@@ -19,7 +19,8 @@ from relaxdp.errors import (
     RelaxdpError,
     UnknownLevelError,
 )
-from relaxdp.law.epsilon import epsilon_text
+from relaxdp.law.epsilon import Epsilon, epsilon_text
+from relaxdp.law.level import Level
 from relaxdp.market.levels import (
     Grid,
     Neighbours,
@@ -54,6 +55,10 @@ def steps(step: str, first: int, last: int) -> list[str]:
     return [epsilon_text(Decimal(step) * number) for number in range(first, last + 1)]
 
 
+def at(epsilon: Epsilon) -> Level:
+    return THREE.level(epsilon)
+
+
 def refused(problem: type[RelaxdpError], act: Callable[[], object], ending: str = NOTHING) -> RelaxdpError:
     with pytest.raises(problem) as found:
         act()
@@ -67,23 +72,23 @@ def refused(problem: type[RelaxdpError], act: Callable[[], object], ending: str 
 @pytest.mark.parametrize("out", list(permutations([2, 7, 9])), ids=str)
 def test_a_level_is_drawn_between_its_nearest_neighbours(out: tuple[int, ...]) -> None:
     """In whatever order they came out."""
-    found = [neighbours(wanted, out) for wanted in range(1, 10)]
-    blur, low, high = Neighbours(None, 2), Neighbours(2, 7), Neighbours(7, 9)
+    found = [neighbours(at(wanted), map(at, out)) for wanted in range(1, 10)]
+    blur, low, high = Neighbours(None, at(2)), Neighbours(at(2), at(7)), Neighbours(at(7), at(9))
     assert found == [blur, None, low, low, low, low, None, high, None]
 
 
 def test_nothing_is_drawn_above_what_was_delivered() -> None:
-    refused(NotAuthorisedError, lambda: neighbours(10, [2, 7, 9]), "Nothing was sold.")
-    refused(NotAuthorisedError, lambda: neighbours(1, []), "Nothing was sold.")
+    refused(NotAuthorisedError, lambda: neighbours(at(10), map(at, [2, 7, 9])), "Nothing was sold.")
+    refused(NotAuthorisedError, lambda: neighbours(at(1), []), "Nothing was sold.")
 
 
 @pytest.mark.parametrize("level", [1, 5, 6, 9])
 def test_a_delivery_at_or_below_another_is_refused(level: int) -> None:
     """One of the delivered levels above it is enough, and not only the last one that came."""
-    for delivered in ([5, 9], [9, 5]):
-        refused(DeliveryError, lambda: check_delivery(level, delivered), "Nothing was delivered.")  # noqa: B023
-        check_delivery(10, delivered)
-    check_delivery(level, [])
+    for delivered in ([at(5), at(9)], [at(9), at(5)]):
+        refused(DeliveryError, lambda: check_delivery(at(level), delivered), "Nothing was delivered.")  # noqa: B023
+        check_delivery(at(10), delivered)
+    check_delivery(at(level), [])
 
 
 # Which levels a listing sells.
@@ -165,8 +170,8 @@ def test_a_pool_has_one_level_for_each_threshold() -> None:
 
 
 def test_a_first_delivery_makes_round_levels() -> None:
-    assert texts(grown((), Decimal("0.9"), LINEAR, THREE)) == steps("0.05", 1, 18)
-    assert texts(grown((), Decimal("0.9"), TO_THREE, THREE)) == steps("0.05", 8, 18)
+    assert texts(grown((), at("0.9"), LINEAR, THREE)) == steps("0.05", 1, 18)
+    assert texts(grown((), at("0.9"), TO_THREE, THREE)) == steps("0.05", 8, 18)
 
 
 @pytest.mark.parametrize(
@@ -179,14 +184,14 @@ def test_a_first_delivery_makes_round_levels() -> None:
     ],
 )
 def test_levels_grow_with_a_delivery(delivered: str, expected: list[str]) -> None:
-    assert texts(grown(grid_of("0.5", "0.6", "1"), Decimal(delivered), LINEAR, THREE)) == expected
+    assert texts(grown(grid_of("0.5", "0.6", "1"), at(delivered), LINEAR, THREE)) == expected
 
 
 def test_a_delivery_gives_a_level_its_name() -> None:
-    assert THREE.threshold(Decimal(50)) == THREE.threshold(Decimal(70))
-    assert texts(grown(grid_of("1", "50"), Decimal(70), LINEAR, THREE)) == ["1", "70"]
+    assert at(50) == at(70)
+    assert texts(grown(grid_of("1", "50"), at(70), LINEAR, THREE)) == ["1", "70"]
     near = "0.50000000000000000000001"
-    assert texts(grown(grid_of("0.5", "1"), Decimal(near), LINEAR, THREE)) == [near, "1"]
+    assert texts(grown(grid_of("0.5", "1"), at(near), LINEAR, THREE)) == [near, "1"]
 
 
 @pytest.mark.parametrize(
@@ -196,22 +201,22 @@ def test_a_delivery_gives_a_level_its_name() -> None:
 def test_a_delivery_where_there_is_little_room(count: int, added: list[str]) -> None:
     """Round levels come between if all of them have room; the delivery needs only its own."""
     grid = grid_of(*steps("0.01", 101 - count, 100))
-    assert texts(grown(grid, Decimal(2), LINEAR, THREE)) == [*texts(grid), *added]
+    assert texts(grown(grid, at(2), LINEAR, THREE)) == [*texts(grid), *added]
 
 
 def test_a_delivery_where_there_is_no_room() -> None:
     hundred = grid_of(*steps("0.01", 1, 100))
-    assert grown(hundred, Decimal("0.5"), LINEAR, THREE) == hundred
+    assert grown(hundred, at("0.5"), LINEAR, THREE) == hundred
     for wrong in ("0.505", "2"):
         refused(
             DeliveryError,
-            lambda: grown(hundred, Decimal(wrong), LINEAR, THREE),  # noqa: B023
+            lambda: grown(hundred, at(wrong), LINEAR, THREE),  # noqa: B023
             "Nothing was delivered.",
         )
 
 
 def test_levels_are_added_above_what_was_delivered() -> None:
-    grid, delivered, nothing = grid_of("0.5", "1"), Decimal(2), "Nothing was changed."
+    grid, delivered, nothing = grid_of("0.5", "1"), at(2), "Nothing was changed."
     assert texts(extended(grid, ["3", "2.5", "0.5"], LINEAR, delivered, THREE)) == ["0.5", "1", "2.5", "3"]
     assert texts(extended(grid, ["0.7"], LINEAR, None, None)) == ["0.5", "0.7", "1"]
     for wrong in (["2"], ["0.7"], ["1.9", "3"]):
@@ -224,12 +229,12 @@ def test_levels_are_added_above_what_was_delivered() -> None:
     refused(PriceError, lambda: extended(grid, ["4"], TO_THREE, delivered, THREE), nothing)
     refused(PriceError, lambda: extended(grid_of("4"), ["3"], TO_THREE, delivered, THREE), nothing)
     hundred = grid_of(*steps("0.01", 1, 100))
-    refused(MarketError, lambda: extended(hundred, ["2"], LINEAR, Decimal(1), THREE), nothing)
+    refused(MarketError, lambda: extended(hundred, ["2"], LINEAR, at(1), THREE), nothing)
 
 
 def test_added_levels_with_one_threshold_are_one_as_soon_as_it_is_known() -> None:
     grid, more = grid_of("1"), ["50", "60"]
-    assert texts(extended(grid, more, LINEAR, Decimal(1), THREE)) == ["1", "50"]
+    assert texts(extended(grid, more, LINEAR, at(1), THREE)) == ["1", "50"]
     assert texts(extended(grid, more, LINEAR, None, None)) == ["1", "50", "60"]
 
 
@@ -247,7 +252,7 @@ def test_added_levels_with_one_threshold_are_one_as_soon_as_it_is_known() -> Non
 )
 def test_what_an_epsilon_means(asked: str, level: str) -> None:
     found = level_on(grid_of("0.5", "1", "2"), Decimal(asked), THREE, NOTHING)
-    assert found == (Decimal(level), THREE.threshold(Decimal(level)))
+    assert (found, str(found)) == (at(level), level)
 
 
 @pytest.mark.parametrize(

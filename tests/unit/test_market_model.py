@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import delete, insert, update
+from sqlalchemy import delete, event, insert, update
 from tests.servers.market_refusals import MISTAKES, Mistake
 from tests.servers.market_scene import Scene, set_the_scene
 from tests.servers.markets import (
@@ -34,8 +35,9 @@ from relaxdp.errors import CreditsError, MarketKeyError, WrongRoleError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.market import accounts
 from relaxdp.market.accounts import NAME_PATTERN, OPERATOR
+from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
-from relaxdp.market.schema import ACCOUNTS, ENTRIES
+from relaxdp.market.schema import ACCOUNTS, ENTRIES, LEVELS
 from relaxdp.market.store import next_number
 
 SENTENCE = re.compile(r"[^\n]{10,300}[.]")
@@ -83,6 +85,66 @@ def test_the_table_of_mistakes_would_notice_a_change(stage: tuple[Here, Scene]) 
     trader.credit("poor", 1)
     after = dump(trader.database)
     assert {name for name in before if before[name] != after[name]} == {"market_account", "market_entry"}
+
+
+Transaction = tuple[str, Counter[str]]
+
+
+def looked(trader: Here, act: Callable[[], Any]) -> list[Transaction]:
+    """Return how every transaction of an act began, and how often it looked at each table."""
+    found: list[Transaction] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_more: Any) -> None:
+        if statement.startswith("BEGIN"):
+            found.append((statement, Counter()))
+        for table in re.findall(r"^SELECT .*?FROM (\w+)", statement, re.DOTALL):
+            is_owned = "market_purchase.state = " in statement
+            found[-1][1].update([f"{table}, owned" if is_owned else table])
+
+    event.listen(trader.database.engine, "before_cursor_execute", note)
+    try:
+        act()
+    finally:
+        event.remove(trader.database.engine, "before_cursor_execute", note)
+    return found
+
+
+def test_a_sale_looks_at_everything_once(trader: Here, tmp_path: Path) -> None:
+    """Once while the market is held, and once before: what is looked up twice may be two things."""
+    (tmp_path / "journal").mkdir()
+    market, trader.market.journal = trader.market, Journal(tmp_path / "journal")
+    trader.pool("pool", {"name": "categorical", "values": ["a", "b"]}, {"formula": "5"}, levels=["1"])
+    trader.join("clinic", "pool", level_of("1", rx.Categorical(["a", "b"])), "a")
+    sales: dict[str, Callable[[], Any]] = {
+        "a level that is drawn": lambda: market.buy("institute", "one", "0.5"),
+        "one between two": lambda: market.upgrade("institute", "one", "1"),
+        "one that is out": lambda: market.buy("insurer", "one", "1"),
+        "one that is owned": lambda: market.buy("insurer", "one", "1"),
+        "one of a pool": lambda: market.buy("insurer", "pool", "1"),
+    }
+    for name, sale in sales.items():
+        transactions = looked(trader, sale)
+        (held,) = (place for place, (begin, _) in enumerate(transactions) if begin == "BEGIN IMMEDIATE")
+        before, after = (sum((each for _, each in part), Counter[str]())
+                         for part in (transactions[:held], transactions[held + 1 :]))  # fmt: skip
+        once = {"market_listing": 1, "market_account": 1, "market_purchase, owned": 1}
+        once |= {} if name == "one of a pool" else {"market_level": 1}
+        for table in ("market_listing", "market_level", "market_account", "market_purchase, owned"):
+            assert transactions[held][1][table] == once.get(table, 0), (name, table)
+            assert before[table] <= 1, (name, table)
+            assert after[table] == 0, (name, table)
+
+
+def test_a_level_that_tells_more_than_its_row_says_is_not_sold(trader: Here) -> None:
+    """Epsilon and threshold are two columns: a row in which they are not one level is refused, whoever changed it."""
+    with trader.market.writing() as connection:
+        connection.execute(update(LEVELS).values(epsilon="0.4"))
+    before = dump(trader.database)
+    for epsilon in ("0.25", "2.5"):
+        with pytest.raises(Refused) as refused:
+            trader.buy("institute", "one", epsilon)
+        assert refused.value.code == "level_mismatch"
+    assert dump(trader.database) == before
 
 
 def price_by_hand(epsilon: Decimal) -> int:

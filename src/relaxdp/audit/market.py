@@ -18,6 +18,7 @@ from relaxdp.audit.views import Transcripts
 from relaxdp.draw.key import Key
 from relaxdp.encode.declared import DeclaredEncoding
 from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.law.level import Level
 from relaxdp.market.goods import Goods, draw_level
 from relaxdp.market.levels import Neighbours, check_delivery, neighbours
 from relaxdp.table.description import ColumnDescription
@@ -54,49 +55,49 @@ class PooledSource(EncodedSource):
     def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
         """Deliver and sell, one event after the other."""
         seller, market = batch_key(seed, batch), batch_key(seed, batch, 1)
-        out: dict[int, Goods] = {}
-        delivered: list[int] = []
+        out: dict[Level, Goods] = {}
+        delivered: list[Level] = []
         bought: list[Goods] = []
         for kind, epsilon in self.events:
-            level = self.encoding.level(epsilon).threshold
+            level = self.encoding.level(epsilon)
             if kind == "deliver":
                 check_delivery(level, delivered)
                 delivered.append(level)
-                out[level] = self._delivery(truths, seller, epsilon)
+                out[level] = self._delivery(truths, seller, level)
                 continue
             between = self.between(level, out, delivered)
             if between is not None:
                 lower = None if between.lower is None else out[between.lower]
-                out[level] = draw_level(market, "listing", epsilon, level, lower=lower, upper=out[between.upper])
+                out[level] = draw_level(market, "listing", level, lower=lower, upper=out[between.upper])
             bought.append(out[level])
         transcripts = self.empty(len(truths))
         for place, goods in enumerate(sorted(bought, key=lambda goods: goods.level)):
             self.show(transcripts, place, *self.encoding.read(goods.reports))
         return transcripts
 
-    def between(self, level: int, out: Collection[int], delivered: Sequence[int]) -> Neighbours | None:
+    def between(self, level: Level, out: Collection[Level], delivered: Sequence[Level]) -> Neighbours | None:
         """Return what a level is drawn from; None where it is out."""
         return neighbours(level, out)
 
-    def _delivery(self, truths: Truths, seller: Key, epsilon: Decimal) -> Goods:
+    def _delivery(self, truths: Truths, seller: Key, level: Level) -> Goods:
         described = ColumnDescription(
             path=PATH,
             encoding=self.encoding.name,
-            epsilon=epsilon,
-            threshold=self.encoding.level(epsilon).threshold,
+            epsilon=level.epsilon,
+            threshold=level.threshold,
             id_type="integer",
             key_fingerprint=seller.fingerprint,
             values=self._values,
             options=self.encoding.options,
         )
-        reports = self.encoding.column(*released(self.encoding, truths, seller, epsilon))
-        return Goods("object", described, pa.array(np.arange(len(truths))), reports)
+        reports = self.encoding.column(*released(self.encoding, truths, seller, level.epsilon))
+        return Goods("object", described, self.encoding, pa.array(np.arange(len(truths))), reports)
 
 
 class DrawnAgainSource(PooledSource):
     """Keeps no level that it sold: the next buyer's is drawn again, from the neighbours that there are then."""
 
-    def between(self, level: int, out: Collection[int], delivered: Sequence[int]) -> Neighbours | None:
+    def between(self, level: Level, out: Collection[Level], delivered: Sequence[Level]) -> Neighbours | None:
         """Forget the level itself, unless it was delivered."""
         return neighbours(level, [other for other in out if other != level or other in delivered])
 
@@ -104,6 +105,6 @@ class DrawnAgainSource(PooledSource):
 class BlurredSource(PooledSource):
     """Draws every level from the last delivery alone, past what was sold."""
 
-    def between(self, level: int, out: Collection[int], delivered: Sequence[int]) -> Neighbours | None:
+    def between(self, level: Level, out: Collection[Level], delivered: Sequence[Level]) -> Neighbours | None:
         """Return no lower neighbour, and the last delivery as the upper one."""
         return None if neighbours(level, out) is None else Neighbours(None, delivered[-1])

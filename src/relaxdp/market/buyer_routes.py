@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from relaxdp import errors
 from relaxdp.errors import ListingStateError, UnknownPurchaseError
-from relaxdp.market import listings, purchases, views, wire
+from relaxdp.market import purchases, views, wire
 from relaxdp.market.accounts import Account
 from relaxdp.market.context import PARQUET, Room, answer
 from relaxdp.market.purchases import Purchase
@@ -44,8 +44,8 @@ class BuyerRoutes:
 
         def work(connection: Connection) -> list[wire.Purchase]:
             found = purchases.of_buyer(connection, buyer.number)
-            for listing in {each.listing for each in found}:  # digests tell of files, if they are small
-                self._room.market.write_down(connection, listings.numbered(connection, listing).id)
+            for listing in {each.listing.number: each.listing for each in found}.values():
+                self._room.market.write_down(connection, listing)  # digests tell of files, if they are small
             return views.purchase_views(connection, found)
 
         return answer(wire.Purchases(await self._room.worker.read(work), buyer.balance))
@@ -103,7 +103,7 @@ class BuyerRoutes:
         purchase = self._room.market.purchase_of(connection, buyer, number)
         if purchase.state == purchases.REFUNDED:
             raise ListingStateError("this purchase was refunded, and is not handed out again. Nothing was done.")
-        self._room.market.write_down(connection, listings.numbered(connection, purchase.listing).id)
+        self._room.market.write_down(connection, purchase.listing)
         return purchase.digest, length_of(connection, purchase.digest)
 
     def operations(self) -> list[Operation]:

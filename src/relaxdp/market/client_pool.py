@@ -33,7 +33,7 @@ from relaxdp.errors import (
     UndeclaredValueError,
     ValuesChangedError,
 )
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.marks import Marks
 from relaxdp.market.levels import MOST_LEVELS, level_on
 
@@ -91,10 +91,9 @@ class Pool:
 
         A report at what is no level of the pool would be refused, after it had left.
         """
-        level, threshold = level_on(self.levels, epsilon, self.encoding, _NOTHING)
+        level = level_on(self.levels, epsilon, self.encoding, _NOTHING)
         path = ReportPath(self.encoding, answer, key=key, object_id=self.id, path=PathId(self.id, ATTRIBUTE))
-        travels = {"epsilon": epsilon_text(level), "threshold": str(threshold)}
-        return {"level": travels, "report": written_report(path.at(level))}
+        return {"level": level.to_json(), "report": written_report(path.at(level.epsilon))}
 
 
 def remember(pool: Pool, answer: Any, *, key: Key, beside: Path) -> None:

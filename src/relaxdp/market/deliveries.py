@@ -11,11 +11,12 @@ from sqlalchemy import Connection
 
 from relaxdp.errors import DeliveryError, ListingStateError, MarketError, PriceError, UnknownListingError
 from relaxdp.law.epsilon import Epsilon, epsilon_text
+from relaxdp.law.level import Level
 from relaxdp.market import listings
 from relaxdp.market.accounts import Account
-from relaxdp.market.goods import Goods, check_fits, encoding_of, read_level, write_level
+from relaxdp.market.goods import Goods, check_fits, read_level, write_level
 from relaxdp.market.levels import check_delivery, check_digits, check_priced, extended, grown
-from relaxdp.market.listings import Level, Listing
+from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.market.sales import authorised
 from relaxdp.market.store import digest_of, keep_file, write_file
@@ -35,41 +36,41 @@ def deliver(connection: Connection, listing: Listing, goods: Goods, path: Path, 
     What is sold was drawn below the levels that were delivered before. So a delivery lies above all of them, and is a
     relaxed release of the very same path; that the seller's key and truths are the same cannot be seen here.
     """
-    described = goods.described
+    described, level = goods.described, goods.level
     if listing.kind != "release":
         raise ListingStateError("a pool takes single reports, not releases. Nothing was delivered.")
     if listing.state == "closed":
         raise ListingStateError("this listing is closed. Nothing was delivered.")
     levels = listings.levels_of(connection, listing)
-    delivered = [level for level in levels.values() if level.delivered]
-    _check_level(listing, described.epsilon, authorised(levels))
+    delivered = [kept for kept in levels.values() if kept.delivered]
+    _check_level(listing, level, authorised(levels))
     if delivered:
-        first = read_level(write_file(connection, delivered[0].digest, folder / "first.parquet"))
+        first = read_level(write_file(connection, delivered[0].digest, folder / "first.parquet"), listing.encoding)
         check_fits(goods, first)
-    check_delivery(described.threshold, (level.threshold for level in delivered))
-    check_digits(described.epsilon, "Nothing was delivered.")
+    check_delivery(level, (kept.level for kept in delivered))
+    check_digits(level.epsilon, "Nothing was delivered.")
     columns = {
         "path": listings.claim_path(connection, listing, described),
         "described": json.dumps(described.to_json()),
         "id_column": goods.id_column,
         "objects": len(goods.ids),
         "state": "open",
-        "grid": listings.grid_text(grown(listing.grid, described.epsilon, listing.prices, encoding_of(described))),
+        "grid": listings.grid_text(grown(listing.grid, level, listing.prices, goods.encoding)),
     }
     digest = digest_of(path)
     keep_file(connection, path, digest)
-    level = Level(described.threshold, described.epsilon, True, None, None, digest)
-    listings.keep_level(connection, listing, level)
+    listings.keep_level(connection, listing, KeptFile(level, None, digest))
     return listings.change(connection, listing, **columns)
 
 
-def _check_level(listing: Listing, epsilon: Decimal, before: Decimal | None) -> None:
-    shown = epsilon_text(epsilon)
-    if before is not None and epsilon <= before:
+def _check_level(listing: Listing, level: Level, before: Level | None) -> None:
+    """Refuse a level by its epsilon: whether it is of the encoding that was delivered before is not known yet."""
+    epsilon, shown = level.epsilon, str(level)
+    if before is not None and epsilon <= before.epsilon:
         raise DeliveryError(
-            f"a delivery must lie above every delivered level: {epsilon_text(before)} was delivered, and this one is "
-            f"at {shown}. Nothing was delivered.",
-            delivered=epsilon_text(before),
+            f"a delivery must lie above every delivered level: {before} was delivered, and this one is at {shown}. "
+            "Nothing was delivered.",
+            delivered=str(before),
             epsilon=shown,
         )
     if listing.budget is not None and epsilon > listing.budget:
@@ -90,7 +91,7 @@ def extend_prices(
 ) -> Listing:
     """Let prices reach further up, and state more levels there; what is on sale stays as it is."""
     most = authorised(listings.levels_of(connection, listing))
-    prices, grid = listing.prices.extended_by(newer, most), listing.grid
+    prices, grid = listing.prices.extended_by(newer, None if most is None else most.epsilon), listing.grid
     check_priced(grid, prices, "Nothing was changed.")
     if levels is not None:
         grid = extended(grid, levels, prices, most, None if listing.described is None else listing.encoding)
@@ -105,10 +106,10 @@ def raise_budget(connection: Connection, listing: Listing, budget: Decimal) -> L
             "for. Nothing was changed."
         )
     most = authorised(listings.levels_of(connection, listing))
-    if most is not None and budget < most:
+    if most is not None and budget < most.epsilon:
         raise MarketError(
-            f"epsilon {epsilon_text(most)} was delivered already, which is more than a budget of "
-            f"{epsilon_text(budget)}. Nothing was changed."
+            f"epsilon {most} was delivered already, which is more than a budget of {epsilon_text(budget)}. Nothing was "
+            "changed."
         )
     return listings.change(connection, listing, budget=epsilon_text(budget))
 

@@ -48,7 +48,7 @@ def read_delivery(path: Path, column: str | None = None) -> Goods:
         raise DeliveryError(f"the delivery says an epsilon and a threshold that are not one level. {_NOTHING}")
     ids, reports = _read_delivered(path, table, file.id_column, name)
     _check_ids(ids, described)
-    return Goods(file.id_column, described, ids, _checked(encoding, reports))
+    return Goods(file.id_column, described, encoding, ids, _checked(encoding, reports))
 
 
 def _check_names(id_column: str, described: ColumnDescription) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from relaxdp.encode.bridges import keyed_column
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import DeliveryError, RelaxdpError
 from relaxdp.law.bridge import NOISE
-from relaxdp.law.threshold import ONE
+from relaxdp.law.level import Level
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import BATCH_ROWS, Format, Input, Output
 from relaxdp.table.plain import plain
@@ -35,27 +33,28 @@ class Goods:
 
     id_column: str
     described: ColumnDescription
+    encoding: Encoding
     ids: Any
     reports: Any
 
     @property
-    def level(self) -> Fraction:
-        """The exact retention of every symbol."""
-        return Fraction(self.described.threshold, ONE)
+    def level(self) -> Level:
+        """The level that its description says."""
+        return self.encoding.level(self.described.epsilon, self.described.threshold)
 
 
-def read_level(path: Path) -> Goods:
-    """Read a level that the market wrote."""
+def read_level(path: Path, encoding: Encoding) -> Goods:
+    """Read a level that the market wrote, of a listing with this encoding."""
     table = Input(path)
     file = table.description()
     assert file is not None  # noqa: S101 (we wrote it)
     (name, described) = next(iter(file.columns.items()))
-    return Goods(file.id_column, described, *read_columns(table, file.id_column, name))
+    return Goods(file.id_column, described, encoding, *read_columns(table, file.id_column, name))
 
 
 def write_level(goods: Goods, path: Path) -> None:
     """Write a level as every released file is written, with its retention in the description."""
-    described = replace(goods.described, retention=goods.level)
+    described = replace(goods.described, retention=goods.level.retention)
     file = FileDescription(goods.id_column, {described.path.attribute: described})
     schema = pa.schema([(goods.id_column, goods.ids.type), (described.path.attribute, goods.reports.type)])
     output = Output(path, Format.PARQUET, schema, file)
@@ -68,7 +67,7 @@ def write_level(goods: Goods, path: Path) -> None:
         output.abandon()
 
 
-def draw_level(key: Key, listing: str, epsilon: Decimal, threshold: int, *, lower: Goods | None, upper: Goods) -> Goods:
+def draw_level(key: Key, listing: str, level: Level, *, lower: Goods | None, upper: Goods) -> Goods:
     """Draw a level between two others, as a pure function of the market's key, the listing and what is out.
 
     Nothing of this has left when it returns, and the same call gives the same reports: a sale that was interrupted
@@ -76,20 +75,20 @@ def draw_level(key: Key, listing: str, epsilon: Decimal, threshold: int, *, lowe
 
     Claim: every report is the scalar `keyed_bridge` of its neighbours; tests/unit/test_market_goods.py.
     """
-    encoding = encoding_of(upper.described)
+    encoding = upper.encoding
     reports = keyed_column(
         encoding,
-        NOISE if lower is None else lower.level,
-        Fraction(threshold, ONE),
-        upper.level,
+        NOISE if lower is None else lower.level.retention,
+        encoding.checked(level).retention,
+        upper.level.retention,
         lower=None if lower is None else lower.reports,
         upper=upper.reports,
         object_ids=upper.ids,
         key=key,
         name=bridge_name(listing, upper.described, encoding),
     )
-    described = replace(upper.described, epsilon=epsilon, threshold=threshold, retention=None)
-    return Goods(upper.id_column, described, upper.ids, reports)
+    described = replace(upper.described, epsilon=level.epsilon, threshold=level.threshold, retention=None)
+    return replace(upper, described=described, reports=reports)
 
 
 def bridge_name(listing: str, described: ColumnDescription, encoding: Encoding) -> PathName:
@@ -118,8 +117,8 @@ def check_fits(new: Goods, first: Goods) -> None:
             f"the delivery is of another release, attribute or key than the first one: only a relaxed release of the "
             f"same path raises the authorised epsilon. {_NOTHING}"
         )
-    encoding = encoding_of(one)
-    if encoding.params != encoding_of(two).params or (one.encoding, one.sampler) != (two.encoding, two.sampler):
+    encoding = first.encoding
+    if encoding.params != new.encoding.params or (one.encoding, one.sampler) != (two.encoding, two.sampler):
         raise DeliveryError(f"the delivery has other values, or in another encoding, than the first one. {_NOTHING}")
     if (one.function or "identity") != (two.function or "identity"):
         raise DeliveryError(f"the delivery is of another function of the numbers than the first one. {_NOTHING}")

@@ -15,15 +15,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, select
 
 import relaxdp
 from relaxdp.draw.private_file import PrivateFileError, locked_folder, sync_folder
 from relaxdp.errors import ForgottenSalesError, StorageUnavailableError
-from relaxdp.market.schema import ACCOUNTS, LISTINGS, PURCHASES
+from relaxdp.market import listings
+from relaxdp.market.listings import Listing
+from relaxdp.market.schema import ACCOUNTS, PURCHASES
 
 _LINES = ".jsonl"
 _WIDTH = 768  # of every line, so that the one of any sale is found at once
@@ -70,23 +71,22 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def check(self, connection: Connection, listing: str) -> None:
+    def check(self, connection: Connection, listing: Listing) -> None:
         """Refuse a listing of a path whose sales are not those of the journal.
 
         Asked within the transaction of a sale: a sale that was forgotten is made again, to whoever had made it, and no
         other one. The last sale that both know of is compared, whose history tells of all before it.
         """
-        path = path_of(connection, listing)
-        newest = None if path is None else _newest(connection, path)
-        if path is None or newest is None:
+        newest = None if listing.path is None else _newest(connection, listing)
+        if listing.path is None or newest is None:
             return
-        with self._open(path) as file:
+        with self._open(listing.path) as file:
             known = _lines(file)
             both = min(newest, known - 1)
             written = _line(file, both) if both >= 0 else None
         if both < 0:
             return
-        (sold,) = _sold(connection, path, both, both)
+        (sold,) = _sold(connection, listing, both, both)
         is_again = newest < known
         if written is None or written.history != sold.history or (is_again and written.buyer != sold.buyer):
             raise ForgottenSalesError(
@@ -94,12 +94,12 @@ class Journal:
                 "the operator has made them again, nothing else of it is sold. Nothing was done."
             )
 
-    def keep(self, connection: Connection, listing: str) -> None:
+    def keep(self, connection: Connection, listing: Listing) -> None:
         """Write down all sales of a listing that are not in the journal yet. Nothing of them leaves before."""
-        path = path_of(connection, listing)
+        path = listing.path
         if path is None:
             return
-        newest = _newest(connection, path)
+        newest = _newest(connection, listing)
         with self._open(path) as file:
             is_written = newest is None or newest < _lines(file)
         if is_written:
@@ -109,18 +109,17 @@ class Journal:
             self.check(connection, listing)
             with self._open(path) as file:
                 known = _lines(file)
-            new = _sold(connection, path, known)
+            new = _sold(connection, listing, known)
             if new:
                 self._append(path, known, b"".join(one.line() for one in new))
 
-    def knows(self, connection: Connection, listing: str) -> bool:
+    def knows(self, listing: Listing) -> bool:
         """Tell whether anything was ever sold of a listing, also if the database has forgotten it."""
-        path = path_of(connection, listing)
-        if path is None:
+        if listing.path is None:
             return False
-        with self._open(path) as file:
+        with self._open(listing.path) as file:
             first = _line(file, 0) if _lines(file) else None
-            return _lines(file) > 0 and (first is None or first.listing == listing)
+            return _lines(file) > 0 and (first is None or first.listing == listing.id)
 
     def forgotten(self, connection: Connection) -> list[Forgotten]:
         """Return the sales that the database does not know, in an order in which they can be made again."""
@@ -129,7 +128,8 @@ class Journal:
             path = place.stem
             with self._open(path) as file:
                 lines = [_line(file, line) for line in range(_lines(file))]
-            sold = _sold(connection, path)
+            listing = listings.of_path(connection, path)
+            sold = [] if listing is None else _sold(connection, listing)
             same = 0
             while same < min(len(lines), len(sold)):
                 line = lines[same]
@@ -187,35 +187,25 @@ def _bytes(file: int | None, place: int) -> bytes:
     return os.read(file, _WIDTH)
 
 
-def path_of(connection: Connection, listing: str) -> str | None:
-    """Return the path of a listing; None where nothing of it can be sold."""
-    path: str | None = connection.execute(select(LISTINGS.c.path).where(LISTINGS.c.id == listing)).scalar()
-    return path
-
-
-def _newest(connection: Connection, path: str) -> int | None:
-    """Return the place of the last sale of a path."""
-    places = _sales(path, PURCHASES.c.place).order_by(PURCHASES.c.place.desc()).limit(1)
-    newest: int | None = connection.execute(places).scalar()
+def _newest(connection: Connection, listing: Listing) -> int | None:
+    """Return the place of the last sale of a listing, which are all sales of its path."""
+    places = select(PURCHASES.c.place).where(PURCHASES.c.listing == listing.number)
+    newest: int | None = connection.execute(places.order_by(PURCHASES.c.place.desc()).limit(1)).scalar()
     return newest
 
 
-def _sold(connection: Connection, path: str, first: int = 0, last: int | None = None) -> list[Sold]:
-    """Return the sales of a path from one place to another, as the database knows them."""
-    sold, named = PURCHASES.c, ACCOUNTS.c.name
-    columns = (sold.number, LISTINGS.c.id, named, sold.previous, sold.epsilon, sold.digest, sold.history)
-    query = _sales(path, *columns).join(ACCOUNTS, ACCOUNTS.c.number == sold.buyer).where(sold.place >= first)
+def _sold(connection: Connection, listing: Listing, first: int = 0, last: int | None = None) -> list[Sold]:
+    """Return the sales of a listing from one place to another, as the database knows them."""
+    sold = PURCHASES.c
+    query = select(sold.number, ACCOUNTS.c.name, sold.previous, sold.epsilon, sold.digest, sold.history)
+    query = query.join(ACCOUNTS, ACCOUNTS.c.number == sold.buyer)
+    query = query.where(sold.listing == listing.number, sold.place >= first)
     if last is not None:
         query = query.where(sold.place <= last)
     return [
-        Sold(number, listing, buyer, previous is not None, epsilon, digest, history, _WRITER)
-        for number, listing, buyer, previous, epsilon, digest, history in connection.execute(query.order_by(sold.place))
+        Sold(number, listing.id, buyer, previous is not None, epsilon, digest, history, _WRITER)
+        for number, buyer, previous, epsilon, digest, history in connection.execute(query.order_by(sold.place))
     ]
-
-
-def _sales(path: str, *columns: Any) -> Select[Any]:
-    found = select(*columns).select_from(PURCHASES).join(LISTINGS, LISTINGS.c.number == PURCHASES.c.listing)
-    return found.where(LISTINGS.c.path == path)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from decimal import Decimal
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import DeliveryError, EpsilonError, MarketError, NotAuthorisedError, PriceError, UnknownLevelError
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.level import Level
 from relaxdp.market.prices import PriceCurve
 
 MOST_LEVELS = 100
@@ -87,14 +88,14 @@ def of_pool(levels: Iterable[Epsilon] | None, prices: PriceCurve, encoding: Enco
     return _distinct(round_levels(prices.corners[-1], prices), encoding, nothing)
 
 
-def grown(grid: Grid, delivered: Decimal, prices: PriceCurve, encoding: Encoding) -> Grid:
+def grown(grid: Grid, delivered: Level, prices: PriceCurve, encoding: Encoding) -> Grid:
     """Return the levels of a release after a delivery above all others, which is always one of them.
 
     Where it lies above the last level, round ones come between. None is added below what was delivered before, and
     none goes away: whoever chose a level chose among all that there are.
     """
-    nothing, last = "Nothing was delivered.", grid[-1] if grid else Decimal(0)
-    between = [level for level in round_levels(delivered, prices) if level > last] if delivered > last else []
+    nothing, last, top = "Nothing was delivered.", grid[-1] if grid else Decimal(0), delivered.epsilon
+    between = [level for level in round_levels(top, prices) if level > last] if top > last else []
     for new in (between, []):
         wider = _distinct([*grid, *new], encoding, nothing, delivered)
         if len(wider) <= MOST_LEVELS:
@@ -103,60 +104,62 @@ def grown(grid: Grid, delivered: Decimal, prices: PriceCurve, encoding: Encoding
 
 
 def extended(
-    grid: Grid, more: Iterable[Epsilon], prices: PriceCurve, delivered: Decimal | None, encoding: Encoding | None
+    grid: Grid, more: Iterable[Epsilon], prices: PriceCurve, delivered: Level | None, encoding: Encoding | None
 ) -> Grid:
     """Return a listing's levels with some that lie above everything that was delivered."""
     nothing = "Nothing was changed."
     new = set(stated(more, prices, nothing)) - set(grid)
-    if delivered is not None and any(level <= delivered for level in new):
-        shown = epsilon_text(delivered)
-        raise MarketError(f"new levels lie above everything delivered, which is {shown}. {nothing}", delivered=shown)
+    if delivered is not None and any(level <= delivered.epsilon for level in new):
+        raise MarketError(
+            f"new levels lie above everything delivered, which is {delivered}. {nothing}", delivered=str(delivered)
+        )
     wider = stated([*grid, *new], prices, nothing)
     return wider if encoding is None else _distinct(wider, encoding, nothing)
 
 
-def level_on(grid: Grid, epsilon: Decimal, encoding: Encoding, nothing: str) -> tuple[Decimal, int]:
-    """Return the level that an epsilon means, and its threshold; refuse what is none, and name the nearest ones.
+def level_on(grid: Grid, epsilon: Decimal, encoding: Encoding, nothing: str) -> Level:
+    """Return the level that an epsilon means; refuse what is none, and name the nearest ones.
 
     Epsilons with one threshold give the same reports: they are one level, under the name that it has here.
     """
-    threshold, place = _threshold(encoding, epsilon), bisect_left(grid, epsilon)
+    asked, place = _level(encoding, epsilon), bisect_left(grid, epsilon)
     below, above = grid[:place][-1:], grid[place : place + 1]
-    for level in (*below, *above):
-        if threshold is not None and _threshold(encoding, level) == threshold:
-            return level, threshold
-    names = [epsilon_text(level) for level in (*below, *above)]
-    near = f"the nearest are {' and '.join(names)}" if len(names) == 2 else f"the nearest is {''.join(names)}"
+    for near in (*below, *above):
+        level = _level(encoding, near)
+        if level is not None and level == asked:
+            return level
+    names = [epsilon_text(near) for near in (*below, *above)]
+    nearest = f"the nearest are {' and '.join(names)}" if len(names) == 2 else f"the nearest is {''.join(names)}"
     raise UnknownLevelError(
-        f"epsilon {epsilon_text(epsilon)} is none of the levels on sale: {near}. {nothing}",
+        f"epsilon {epsilon_text(epsilon)} is none of the levels on sale: {nearest}. {nothing}",
         epsilon=epsilon_text(epsilon),
         below=epsilon_text(below[0]) if below else None,
         above=epsilon_text(above[0]) if above else None,
     )
 
 
-def _distinct(levels: Sequence[Decimal], encoding: Encoding, nothing: str, delivered: Decimal | None = None) -> Grid:
-    """Return one level for each threshold: the least, or the delivered one, whose file bears its name.
+def _distinct(levels: Sequence[Decimal], encoding: Encoding, nothing: str, delivered: Level | None = None) -> Grid:
+    """Return one epsilon for each threshold: the least, or the delivered one, whose file bears its name.
 
     What these values cannot tell from noise is no level. A delivery lies above all others, so a name that it replaces
     was not on sale.
     """
-    found: dict[int, Decimal] = {}
-    for level in sorted(levels):
-        threshold = _threshold(encoding, level)
-        if threshold is not None:
-            found.setdefault(threshold, level)
+    found: dict[Level, Decimal] = {}
+    for epsilon in sorted(levels):
+        level = _level(encoding, epsilon)
+        if level is not None:
+            found.setdefault(level, epsilon)
     if delivered is not None:
-        found[encoding.threshold(delivered)] = delivered
+        found[delivered] = delivered.epsilon
     if not found:
         raise MarketError(f"none of these levels can be told from noise. {nothing}")
     return tuple(sorted(found.values()))
 
 
-def _threshold(encoding: Encoding, level: Decimal) -> int | None:
-    """Return the threshold of a level; None where it is too small to tell anything."""
+def _level(encoding: Encoding, epsilon: Decimal) -> Level | None:
+    """Return the level of an epsilon; None where it is too small to tell anything."""
     try:
-        return encoding.threshold(level)
+        return encoding.level(epsilon)
     except EpsilonError:
         return None
 
@@ -165,11 +168,11 @@ def _threshold(encoding: Encoding, level: Decimal) -> int | None:
 class Neighbours:
     """The levels between which a new one is drawn: a bridge, or a blur of the upper one where there is no lower."""
 
-    lower: int | None
-    upper: int
+    lower: Level | None
+    upper: Level
 
 
-def neighbours(wanted: int, out: Iterable[int]) -> Neighbours | None:
+def neighbours(wanted: Level, out: Iterable[Level]) -> Neighbours | None:
     """Return what a level is drawn from; None where it is out already, and is handed out as it is.
 
     Blurring from the last delivery past a level that was sold, or drawing a kept level again, would give buyers who
@@ -178,10 +181,12 @@ def neighbours(wanted: int, out: Iterable[int]) -> Neighbours | None:
     Claim: in every order of deliveries and sales the joint law of all levels is that of one path;
     tests/exact/test_market.py.
 
-    >>> neighbours(5, [2, 9, 7])
-    Neighbours(lower=2, upper=7)
-    >>> neighbours(1, [2, 9, 7])
-    Neighbours(lower=None, upper=2)
+    >>> from relaxdp.encode.categorical import CategoricalEncoding
+    >>> two, five, seven, nine = map(CategoricalEncoding(["no", "yes"]).level, ("0.2", "0.5", "0.7", "0.9"))
+    >>> neighbours(five, [two, nine, seven]) == Neighbours(lower=two, upper=seven)
+    True
+    >>> neighbours(two, [nine, seven]) == Neighbours(lower=None, upper=seven)
+    True
     """
     levels = sorted(out)
     place = bisect_left(levels, wanted)
@@ -192,7 +197,7 @@ def neighbours(wanted: int, out: Iterable[int]) -> Neighbours | None:
     return Neighbours(levels[place - 1] if place else None, levels[place])
 
 
-def check_delivery(level: int, delivered: Iterable[int]) -> None:
+def check_delivery(level: Level, delivered: Iterable[Level]) -> None:
     """Refuse a delivery that does not lie above every delivered level.
 
     Below the last delivery everything is the market's to draw: a report that comes from the seller afterwards would be

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -17,12 +18,13 @@ from relaxdp.collector.precision import DEFAULT, Precision
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
 from relaxdp.law.epsilon import epsilon_text
+from relaxdp.law.level import Level
 from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, Account
 from relaxdp.market.goods import encoding_of
-from relaxdp.market.levels import Grid
+from relaxdp.market.levels import Grid, Neighbours
 from relaxdp.market.prices import PriceCurve, prices_from_json
 from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
-from relaxdp.market.store import end_of, end_text, level_text, next_number
+from relaxdp.market.store import level_columns, level_text, next_number
 from relaxdp.table.description import ColumnDescription
 
 Kind = Literal["release", "pool"]
@@ -42,6 +44,8 @@ class Listing:
     title: str
     state: str
     budget: Decimal | None
+    path: str | None
+    """The name under which what it holds is sold here and nowhere else; see `claim_path`."""
     id_column: str | None
     objects: int
     terms: tuple[str, str, str | None]
@@ -69,23 +73,69 @@ class Listing:
         assert self.described is not None  # noqa: S101 (nobody asks before the first delivery)
         return encoding_of(self.described)
 
-    def half_width(self, epsilon: Decimal, objects: int) -> float | None:
+    @cached_property
+    def _known(self) -> dict[tuple[str, str], Level]:
+        return {}
+
+    def level(self, row: Row[Any]) -> Level:
+        """Return the level that a row keeps as two texts: here they are read back, and nowhere else."""
+        texts = row.epsilon, row.threshold
+        if texts not in self._known:  # a pool has many rows at a few levels
+            self._known[texts] = self.encoding.level(row.epsilon, int(row.threshold))
+        return self._known[texts]
+
+    def price(self, level: Level) -> int:
+        """Return what a level costs: of a pool, for each object."""
+        return self.prices.price(level.epsilon, level.retention)
+
+    def half_width(self, level: Level, objects: int) -> float | None:
         """Return how precise shares (or a mean) from so many objects will be, at worst; 95 % intervals."""
         if not objects:
             return None
-        return Precision(self.encoding, [epsilon_text(epsilon)], DEFAULT).half_width([objects])
+        return Precision(self.encoding, [str(level)], DEFAULT).half_width([objects])
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
-    """A level of a release that is out: delivered, or drawn between two others."""
+class KeptLevel:
+    """A level that is out: delivered, or drawn between two others."""
 
-    threshold: int
-    epsilon: Decimal
-    delivered: bool
-    lower: int | None
-    upper: int | None
+    level: Level
+    between: Neighbours | None
+    """What it was drawn from; None where it was delivered."""
+
+    @property
+    def delivered(self) -> bool:
+        """Whether it came from a seller."""
+        return self.between is None
+
+    def columns(self) -> dict[str, Any]:
+        """Return it as it is kept."""
+        lower, upper = (None, None) if self.between is None else (self.between.lower, self.between.upper)
+        return {
+            **level_columns(self.level),
+            "delivered": self.delivered,
+            "lower": None if lower is None else level_text(lower),
+            "upper": None if upper is None else level_text(upper),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile(KeptLevel):
+    """A level of a release that is out: all of its reports in one file."""
+
     digest: str
+
+
+def origins(listing: Listing, rows: Sequence[Row[Any]]) -> list[tuple[Level, Neighbours | None]]:
+    """Return the levels that rows keep, and what each was drawn from: other levels of the same listing."""
+    named = {row.threshold: listing.level(row) for row in rows}
+    return [
+        (
+            listing.level(row),
+            None if row.delivered else Neighbours(None if row.lower is None else named[row.lower], named[row.upper]),
+        )
+        for row in rows
+    ]
 
 
 def create(
@@ -144,6 +194,12 @@ def numbered(connection: Connection, number: int) -> Listing:
     return _listing(connection.execute(select(LISTINGS).where(LISTINGS.c.number == number)).one())
 
 
+def of_path(connection: Connection, path: str) -> Listing | None:
+    """Return the listing that sells a path; None where none does."""
+    row = connection.execute(select(LISTINGS).where(LISTINGS.c.path == path)).first()
+    return None if row is None else _listing(row)
+
+
 def everything(connection: Connection, who: Account | None) -> list[Listing]:
     """Return all listings that somebody may see, in the order in which they were made: of drafts, one's own."""
     own = None if who is None else who.number
@@ -194,29 +250,17 @@ def anything_sold(connection: Connection, listing: Listing) -> bool:
     return any(connection.execute(query.limit(1)).first() is not None for query in (bought, drawn))
 
 
-def levels_of(connection: Connection, listing: Listing) -> dict[int, Level]:
-    """Return all levels of a release that are out, ascending, by threshold."""
-    rows = connection.execute(select(LEVELS).where(LEVELS.c.listing == listing.number).order_by(LEVELS.c.threshold))
-    found = [_level(row) for row in rows]
-    return {level.threshold: level for level in found}
+def levels_of(connection: Connection, listing: Listing) -> dict[Level, KeptFile]:
+    """Return all levels of a release that are out, ascending."""
+    query = select(LEVELS).where(LEVELS.c.listing == listing.number).order_by(LEVELS.c.threshold)
+    rows = connection.execute(query).all()
+    found = zip(origins(listing, rows), rows, strict=True)
+    return {level: KeptFile(level, between, row.digest) for (level, between), row in found}
 
 
-def keep_level(connection: Connection, listing: Listing, level: Level) -> None:
+def keep_level(connection: Connection, listing: Listing, kept: KeptFile) -> None:
     """Keep a level, once and for good."""
-    row = {
-        "threshold": level_text(level.threshold),
-        "epsilon": epsilon_text(level.epsilon),
-        "delivered": level.delivered,
-        "lower": end_text(level.lower),
-        "upper": end_text(level.upper),
-        "digest": level.digest,
-    }
-    connection.execute(insert(LEVELS).values(listing=listing.number, **row))
-
-
-def _level(row: Row[Any]) -> Level:
-    ends = end_of(row.lower), end_of(row.upper)
-    return Level(int(row.threshold), Decimal(row.epsilon), bool(row.delivered), *ends, row.digest)
+    connection.execute(insert(LEVELS).values(listing=listing.number, **kept.columns(), digest=kept.digest))
 
 
 def _listing(row: Row[Any]) -> Listing:
@@ -228,6 +272,7 @@ def _listing(row: Row[Any]) -> Listing:
         title=row.title,
         state=row.state,
         budget=None if row.budget is None else Decimal(row.budget),
+        path=row.path,
         id_column=row.id_column,
         objects=int(row.objects),
         terms=(row.prices, row.grid, row.described),

@@ -233,21 +233,22 @@ class Market:
         listing, exact = self.visible(connection, listing_id, None), as_epsilon(epsilon)
         if listing.kind == "pool":
             return pools.pool_quote(connection, listing, account, exact)
-        return sales.release_deal(connection, listing, account, exact)
+        return sales.look(connection, listing, account, exact).deal
 
     def buy(
         self, buyer: str, listing_id: str, epsilon: Epsilon, *, most: int | None = None, upgrade: bool = False
     ) -> tuple[Purchase, bool]:
         """Sell a level, and say whether that is new: a level that is owned already is not charged again."""
         order = sales.Order(buyer, listing_id, as_epsilon(epsilon), upgrade, most)
+        for is_last in (*[False] * (_ATTEMPTS - 1), True):
+            sold = self._sold(order, is_last=is_last)
+            if sold is not None:
+                break
+        else:
+            raise AssertionError("whoever holds the market sells")  # pragma: no cover
         with self.reading() as connection:
-            accounts.named(connection, buyer).check("buyer")
-            is_pool = self.visible(connection, listing_id, None).kind == "pool"
-            self.write_down(connection, listing_id)  # where that cannot be done, nobody is charged
-        purchase, is_new = self._buy_from_pool(order) if is_pool else self._buy_release(order)
-        with self.reading() as connection:
-            self.write_down(connection, listing_id)
-        return purchase, is_new
+            self.write_down(connection, sold[0].listing)
+        return sold
 
     def upgrade(
         self, buyer: str, listing_id: str, epsilon: Epsilon, *, most: int | None = None
@@ -259,8 +260,8 @@ class Market:
         """Give back what was paid for a purchase and what it upgraded. The privacy does not come back."""
         with self.writing() as connection:
             purchase = purchases.find(connection, number)
-            listing = listings.numbered(connection, purchase.listing)
-            if who.role != "operator" and (listing.seller is None or who.number != listing.seller):
+            seller = purchase.listing.seller
+            if who.role != "operator" and (seller is None or who.number != seller):
                 raise purchases.unknown()
             if purchase.state != purchases.OWNED:
                 raise ListingStateError(f"this purchase is {purchase.state} already. Nothing was refunded.")
@@ -282,9 +283,8 @@ class Market:
         """Return the receipt of a purchase, as it was signed."""
         with self.reading() as connection:
             purchase = self.purchase_of(connection, buyer, number)
-            listing = listings.numbered(connection, purchase.listing)
-            self.write_down(connection, listing.id)
-            receipt = receipt_of(purchase, listing, buyer, self.signer.fingerprint)
+            self.write_down(connection, purchase.listing)
+            receipt = receipt_of(purchase, buyer, self.signer.fingerprint)
         return SignedReceipt(receipt, purchase.signature, self.signer.public_key.hex())
 
     def verified(self, signed: SignedReceipt) -> tuple[Receipt, Purchase]:
@@ -301,19 +301,17 @@ class Market:
 
     # What several of them need.
 
-    def write_down(self, connection: Connection, listing_id: str) -> None:
+    def write_down(self, connection: Connection, listing: Listing) -> None:
         """Write what was sold of a listing into the journal: nothing of it leaves before."""
         if self.journal is not None:
-            self.journal.keep(connection, listing_id)
+            self.journal.keep(connection, listing)
 
-    def _check_journal(self, connection: Connection, listing_id: str) -> None:
+    def _check_journal(self, connection: Connection, listing: Listing) -> None:
         if self.journal is not None:
-            self.journal.check(connection, listing_id)
+            self.journal.check(connection, listing)
 
     def _close(self, connection: Connection, listing: Listing) -> Listing:
-        return deliveries.close(
-            connection, listing, sold=self.journal is not None and self.journal.knows(connection, listing.id)
-        )
+        return deliveries.close(connection, listing, sold=self.journal is not None and self.journal.knows(listing))
 
     def visible(self, connection: Connection, listing_id: str, who: Account | None) -> Listing:
         """Return a listing; a draft is there for its seller only."""
@@ -322,46 +320,50 @@ class Market:
             raise UnknownListingError("there is no listing with this id. Nothing was done.")
         return listing
 
-    def _buy_release(self, order: sales.Order) -> tuple[Purchase, bool]:
-        """Sell a level of a release.
+    def _sold(self, order: sales.Order, *, is_last: bool) -> tuple[Purchase, bool] | None:
+        """Try to sell; None where somebody else was faster.
 
-        It is drawn before the market is held. If another one was kept meanwhile that is nearer, the draw is thrown away
-        and made again; after a few times while the market is held, so that it comes to an end.
+        A level is drawn before the market is held. If another one was kept meanwhile that is nearer, the draw is thrown
+        away and made again; the last time while the market is held, so that it comes to an end.
         """
-        for attempt in range(_ATTEMPTS):
-            # One draw of a listing at a time in this process: two at once would make one of them useless.
-            turn = self._turns[hash(order.listing) % len(self._turns)]
-            with turn, self._database.translated(), workplace() as folder:
-                drawn = None
-                if attempt < _ATTEMPTS - 1:
-                    with self.reading() as connection:
-                        wanted = sales.prepare(connection, order, folder)
-                    drawn = sales.draw(wanted, self._key, folder)
-                with self.writing() as connection:
-                    if attempt == _ATTEMPTS - 1:
-                        drawn = sales.draw(sales.prepare(connection, order, folder), self._key, folder)
-                    owned = self._owned(connection, order)
-                    purchase = sales.sell(connection, order, drawn, self.signer, self._clock())
-                    self._check_journal(connection, order.listing)
-                if purchase is not None:
-                    return purchase, purchase != owned
-        raise AssertionError("whoever holds the market sells")  # pragma: no cover
+        # One draw of a listing at a time in this process: two at once would make one of them useless.
+        turn = self._turns[hash(order.listing) % len(self._turns)]
+        with turn, self._database.translated(), workplace() as folder:
+            with self.reading() as connection:
+                listing, buyer = self._parties(connection, order)
+                self.write_down(connection, listing)  # where that cannot be done, nobody is charged
+                is_pool, wanted = listing.kind == "pool", None
+                if not is_pool and not is_last:
+                    wanted = sales.prepare(connection, sales.agree(connection, order, listing, buyer), folder)
+            drawn = sales.draw(wanted, self._key, folder)
+            with self.writing() as connection:
+                sold: tuple[Purchase, bool] | None
+                listing, buyer = self._parties(connection, order)
+                if is_pool:
+                    sold = self._sold_from_pool(connection, order, listing, buyer, folder)
+                else:
+                    sale = sales.agree(connection, order, listing, buyer)
+                    if is_last:
+                        drawn = sales.draw(sales.prepare(connection, sale, folder), self._key, folder)
+                    sold = sales.sell(connection, sale, buyer, drawn, self.signer, self._clock())
+                self._check_journal(connection, listing)
+        return sold
 
-    def _buy_from_pool(self, order: sales.Order) -> tuple[Purchase, bool]:
-        with self._database.translated(), workplace() as folder, self.writing() as connection:
-            buyer, listing = accounts.named(connection, order.buyer), listings.find(connection, order.listing)
-            deal, shares, willing = pools.pool_deal(connection, listing, buyer, order.epsilon)
-            check(deal, buyer, upgrade=order.upgrade, most=order.most)
-            if deal.is_owned and deal.owned is not None:
-                return deal.owned, False
-            options: Any = {"key": self._key, "signer": self.signer, "now": self._clock(), "folder": folder}
-            purchase = pools.sell(connection, order, deal, shares, willing, buyer, **options)
-            self._check_journal(connection, order.listing)
-            return purchase, True
+    def _sold_from_pool(
+        self, connection: Connection, order: sales.Order, listing: Listing, buyer: Account, folder: Path
+    ) -> tuple[Purchase, bool]:
+        deal, shares, willing = pools.pool_deal(connection, listing, buyer, order.epsilon)
+        check(deal, buyer, upgrade=order.upgrade, most=order.most)
+        if deal.is_owned and deal.owned is not None:
+            return deal.owned, False
+        options: Any = {"key": self._key, "signer": self.signer, "now": self._clock(), "folder": folder}
+        return pools.sell(connection, deal, shares, willing, buyer, **options), True
 
-    def _owned(self, connection: Connection, order: sales.Order) -> Purchase | None:
-        listing = listings.find(connection, order.listing)
-        return purchases.owned(connection, listing, accounts.named(connection, order.buyer).number)
+    def _parties(self, connection: Connection, order: sales.Order) -> tuple[Listing, Account]:
+        """Look up what is sold and who buys it, which a transaction does once."""
+        buyer = accounts.named(connection, order.buyer)
+        buyer.check("buyer")
+        return self.visible(connection, order.listing, None), buyer
 
     def _seller(self, connection: Connection, name: str) -> Account:
         account = accounts.named(connection, name)

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,17 @@ from relaxdp.encode.packed import PackedEncoding, packed_matrix
 from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import DeliveryError, ListingStateError, MarketError, NotAuthorisedError, ReportOutsideEncodingError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.law.threshold import ONE
+from relaxdp.law.level import Level
 from relaxdp.market import purchases
 from relaxdp.market.accounts import MOST_CREDITS, Account
 from relaxdp.market.goods import Goods, draw_level, write_level
-from relaxdp.market.levels import check_delivery, level_on, neighbours
-from relaxdp.market.listings import Listing, change
+from relaxdp.market.levels import Neighbours, check_delivery, level_on, neighbours
+from relaxdp.market.listings import KeptLevel, Listing, change, origins
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.receipts import Signer
-from relaxdp.market.sales import Deal, Offer, Order, level_of, pay, record
+from relaxdp.market.sales import Deal, Offer, level_of, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
-from relaxdp.market.store import digest_of, end_of, end_text, keep_file, level_text
+from relaxdp.market.store import digest_of, keep_file
 
 MEMBER = "member"
 ATTRIBUTE = "answer"
@@ -40,15 +39,10 @@ _NOTHING = "Nothing was delivered."
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptReport(KeptLevel):
     """One report of a member that is out: delivered, or drawn for buyers."""
 
-    threshold: int
-    epsilon: Decimal
-    delivered: bool
     report: bytes
-    lower: int | None = None
-    upper: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +52,12 @@ class Member:
     account: int
     pseudonym: str
     minimum: int
-    levels: dict[int, Kept]
+    levels: dict[Level, KeptReport]
 
     @property
-    def limit(self) -> Decimal:
-        """The largest epsilon that this person delivered."""
-        return max(level.epsilon for level in self.levels.values() if level.delivered)
+    def limit(self) -> Level:
+        """The largest level that this person delivered."""
+        return max(kept.level for kept in self.levels.values() if kept.delivered)
 
 
 def members_of(connection: Connection, listing: Listing, account: int | None = None) -> list[Member]:
@@ -72,17 +66,10 @@ def members_of(connection: Connection, listing: Listing, account: int | None = N
     kept = select(MEMBER_LEVELS).where(MEMBER_LEVELS.c.listing == listing.number)
     if account is not None:
         people, kept = people.where(MEMBERS.c.account == account), kept.where(MEMBER_LEVELS.c.account == account)
-    levels: defaultdict[int, dict[int, Kept]] = defaultdict(dict)
-    for row in connection.execute(kept):
-        threshold = int(row.threshold)
-        levels[row.account][threshold] = Kept(
-            threshold,
-            Decimal(row.epsilon),
-            bool(row.delivered),
-            bytes(row.report),
-            end_of(row.lower),
-            end_of(row.upper),
-        )
+    levels: defaultdict[int, dict[Level, KeptReport]] = defaultdict(dict)
+    rows = connection.execute(kept).all()
+    for (level, between), row in zip(origins(listing, rows), rows, strict=True):
+        levels[row.account][level] = KeptReport(level, between, bytes(row.report))
     return [
         Member(row.account, row.pseudonym, int(row.minimum), levels[row.account]) for row in connection.execute(people)
     ]
@@ -92,31 +79,34 @@ def members_of(connection: Connection, listing: Listing, account: int | None = N
 class Standing:
     """How many members have the same limit and the same least price: all that a price curve needs to know."""
 
-    members: tuple[tuple[Decimal, int, int], ...]
+    members: tuple[tuple[Level, int, int], ...]
 
     @property
-    def authorised(self) -> Decimal | None:
+    def authorised(self) -> Level | None:
         """The largest limit of anybody."""
         return max((limit for limit, _, _ in self.members), default=None)
 
-    def willing(self, epsilon: Decimal, price: int) -> int:
+    def willing(self, level: Level, price: int) -> int:
         """Return how many would be in a sale."""
-        return sum(count for limit, minimum, count in self.members if limit >= epsilon and minimum <= price)
+        return sum(count for limit, minimum, count in self.members if limit >= level and minimum <= price)
 
 
 def standing_of(connection: Connection, listing: Listing) -> Standing:
     """Return where the members of a pool stand, counted by the database: a pool may have many."""
     limits = _limits(listing)
-    query = select(limits.c.epsilon, limits.c.minimum, func.count()).group_by(limits.c.epsilon, limits.c.minimum)
-    found = ((Decimal(limit), int(least), int(count)) for limit, least, count in connection.execute(query))
-    return Standing(tuple(sorted(found)))
+    same = limits.c.epsilon, limits.c.threshold, limits.c.minimum
+    rows = connection.execute(select(*same, func.count().label("members")).group_by(*same))
+    return Standing(tuple(sorted((listing.level(row), int(row.minimum), int(row.members)) for row in rows)))
 
 
-def _willing(connection: Connection, listing: Listing, epsilon: Decimal, price: int) -> set[int]:
+def _willing(connection: Connection, listing: Listing, level: Level, price: int) -> set[int]:
     """Return who would be in a sale."""
     limits = _limits(listing)
-    query = select(limits.c.account, limits.c.epsilon).where(limits.c.minimum <= price)
-    return {account for account, limit in connection.execute(query) if Decimal(limit) >= epsilon}
+    return {
+        row.account
+        for row in connection.execute(select(limits).where(limits.c.minimum <= price))
+        if listing.level(row) >= level
+    }
 
 
 def _limits(listing: Listing) -> Subquery:
@@ -129,7 +119,7 @@ def _limits(listing: Listing) -> Subquery:
         .subquery()
     )
     return (
-        select(levels.account, levels.epsilon, people.minimum)
+        select(levels.account, levels.epsilon, levels.threshold, people.minimum)
         .select_from(MEMBER_LEVELS)
         .join(top, (top.c.account == levels.account) & (top.c.top == levels.threshold))
         .join(MEMBERS, (people.listing == levels.listing) & (people.account == levels.account))
@@ -160,21 +150,21 @@ def join(
     if type(minimum) is not int or not 0 <= minimum <= MOST_CREDITS:
         raise MarketError(f"the least price is a whole number of credits, 0 or more. {_NOTHING}")
     epsilon, encoding = as_epsilon(level.epsilon), listing.encoding
-    limit, threshold = level_on(listing.grid, epsilon, encoding, _NOTHING)
-    if level.threshold != str(threshold) or level.epsilon != epsilon_text(epsilon):
+    limit = level_on(listing.grid, epsilon, encoding, _NOTHING)
+    if level.threshold != str(limit.threshold) or level.epsilon != epsilon_text(epsilon):
         raise DeliveryError(f"epsilon and threshold are not one level. {_NOTHING}")
     codec = codec_of(encoding)
     kept = _kept(codec, report)
     known = members_of(connection, listing, seller.number)
     objects = listing.objects
     if known:
-        _check_same_path(known[0], threshold, kept, codec)
+        _check_same_path(known[0], limit, kept, codec)
         connection.execute(
             update(MEMBERS)
             .where(MEMBERS.c.listing == listing.number, MEMBERS.c.account == seller.number)
             .values(minimum=minimum)
         )
-        if threshold in known[0].levels:  # the same report again, to change the least price
+        if limit in known[0].levels:  # the same report again, to change the least price
             return listing
     else:
         if objects >= MOST_MEMBERS:
@@ -182,31 +172,30 @@ def join(
         row = {"listing": listing.number, "account": seller.number, "pseudonym": pseudonym_of(key, listing, seller)}
         connection.execute(insert(MEMBERS).values(**row, minimum=minimum))
         objects += 1
-    _keep(connection, listing, {seller.number: Kept(threshold, limit, True, kept)})
+    _keep(connection, listing, {seller.number: KeptReport(limit, None, kept)})
     return change(connection, listing, objects=objects)
 
 
-def _check_same_path(member: Member, threshold: int, kept: bytes, codec: Codec) -> None:
-    delivered = [level.threshold for level in member.levels.values() if level.delivered]
-    top = member.levels[max(delivered)]
+def _check_same_path(member: Member, level: Level, kept: bytes, codec: Codec) -> None:
+    top = member.levels[member.limit]
     if kept[: codec.fixed] != top.report[: codec.fixed]:
         raise DeliveryError(f"this report has another seed than the one before: it is not of one path. {_NOTHING}")
-    if threshold != top.threshold or kept != top.report:
-        check_delivery(threshold, delivered)
+    if level != top.level or kept != top.report:
+        check_delivery(level, (each.level for each in member.levels.values() if each.delivered))
 
 
-def _offer(listing: Listing, epsilon: Decimal, most: Decimal | None) -> tuple[Decimal, int, int]:
-    """Return the level that an epsilon means, its threshold, and what one object of it costs."""
-    level, threshold = level_of(listing, epsilon, most)
-    return level, threshold, listing.prices.price(level, Fraction(threshold, ONE))
+def _offer(listing: Listing, epsilon: Decimal, most: Level | None) -> tuple[Level, int]:
+    """Return the level that an epsilon means, and what one object of it costs."""
+    level = level_of(listing, epsilon, most)
+    return level, listing.price(level)
 
 
 def pool_quote(connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal) -> Deal:
     """Return what a level of a pool means to a buyer, without looking at a report: anybody may ask, and often."""
     standing = standing_of(connection, listing)
-    level, threshold, each = _offer(listing, epsilon, standing.authorised)
+    level, each = _offer(listing, epsilon, standing.authorised)
     objects = standing.willing(level, each)
-    offer = Offer(listing, level, threshold, each * objects, objects, each)
+    offer = Offer(listing, level, each * objects, objects, each)
     owned = purchases.owned(connection, listing, buyer.number)
     paid = _paid_before(connection, owned)
     willing = _willing(connection, listing, level, each) if paid else set()
@@ -222,9 +211,9 @@ def pool_deal(
     a purchase that is upgraded the difference is due, for everybody else the whole price.
     """
     members = members_of(connection, listing)
-    level, threshold, each = _offer(listing, epsilon, max((member.limit for member in members), default=None))
+    level, each = _offer(listing, epsilon, max((member.limit for member in members), default=None))
     willing = [member for member in members if member.limit >= level and member.minimum <= each]
-    offer = Offer(listing, level, threshold, each * len(willing), len(willing), each)
+    offer = Offer(listing, level, each * len(willing), len(willing), each)
     owned = purchases.owned(connection, listing, buyer.number)
     paid = _paid_before(connection, owned)
     shares = {member.account: each - paid.get(member.account, 0) for member in willing}
@@ -240,27 +229,26 @@ def _paid_before(connection: Connection, owned: Purchase | None) -> dict[int, in
 
 
 def sell(
-    connection: Connection, order: Order, deal: Deal, shares: dict[int, int], willing: list[Member], buyer: Account,
+    connection: Connection, deal: Deal, shares: dict[int, int], willing: list[Member], buyer: Account,
     *, key: Key, signer: Signer, now: float, folder: Path,
 ) -> Purchase:  # fmt: skip
     """Draw what is missing, keep it, take and give the credits, and sign. The market is held throughout."""
     offer, listing = deal.offer, deal.offer.listing
     if not willing:
         raise NotAuthorisedError(
-            f"nobody in this pool sells at epsilon {epsilon_text(offer.epsilon)} for {offer.each:,} credits. "
-            "Nothing was sold.",
-            epsilon=epsilon_text(offer.epsilon),
+            f"nobody in this pool sells at epsilon {offer.level} for {offer.each:,} credits. Nothing was sold.",
+            epsilon=str(offer.level),
         )
     reports = _reports(connection, listing, offer, willing, key)
     ids = pa.array([member.pseudonym for member in willing], pa.string())
     column = codec_of(listing.encoding).column([reports[member.account] for member in willing])
     path = folder / "pool.parquet"
-    write_level(_goods(listing, offer.epsilon, offer.threshold, ids, column), path)
+    write_level(_goods(listing, offer.level, ids, column), path)
     digest = digest_of(path)
     keep_file(connection, path, digest)
     purchase = record(connection, deal, buyer, digest, signer, now)
     purchases.keep_members(connection, purchase.number, [member.account for member in willing], offer.each)
-    pay(connection, purchase, listing, shares)
+    pay(connection, purchase, shares)
     return purchase
 
 
@@ -269,17 +257,17 @@ def _reports(
 ) -> dict[int, bytes]:
     """Return everybody's report at a level: the one that is out, or a new one between each person's own neighbours."""
     found: dict[int, bytes] = {}
-    groups: defaultdict[tuple[int | None, int], list[Member]] = defaultdict(list)
+    groups: defaultdict[Neighbours, list[Member]] = defaultdict(list)
     for member in willing:
-        between = neighbours(offer.threshold, member.levels)
+        between = neighbours(offer.level, member.levels)
         if between is None:
-            found[member.account] = member.levels[offer.threshold].report
+            found[member.account] = member.levels[offer.level].report
         else:
-            groups[between.lower, between.upper].append(member)
-    for (lower, upper), group in groups.items():
-        drawn = _drawn(listing, offer, group, lower, upper, key)
+            groups[between].append(member)
+    for between, group in groups.items():
+        drawn = _drawn(listing, offer, group, between, key)
         new = {
-            member.account: Kept(offer.threshold, offer.epsilon, False, report, lower, upper)
+            member.account: KeptReport(offer.level, between, report)
             for member, report in zip(group, drawn, strict=True)
         }
         _keep(connection, listing, new)
@@ -287,18 +275,15 @@ def _reports(
     return found
 
 
-def _drawn(listing: Listing, offer: Offer, group: list[Member], lower: int | None, upper: int, key: Key) -> list[bytes]:
+def _drawn(listing: Listing, offer: Offer, group: list[Member], between: Neighbours, key: Key) -> list[bytes]:
     codec = codec_of(listing.encoding)
     ids = pa.array([member.pseudonym for member in group], pa.string())
 
-    def at(threshold: int) -> Goods:
-        epsilon = group[0].levels[threshold].epsilon
-        column = codec.column([member.levels[threshold].report for member in group])
-        return _goods(listing, epsilon, threshold, ids, column)
+    def at(level: Level) -> Goods:
+        return _goods(listing, level, ids, codec.column([member.levels[level].report for member in group]))
 
-    goods = draw_level(
-        key, listing.id, offer.epsilon, offer.threshold, lower=None if lower is None else at(lower), upper=at(upper)
-    )
+    lower = None if between.lower is None else at(between.lower)
+    goods = draw_level(key, listing.id, offer.level, lower=lower, upper=at(between.upper))
     return kept_reports(listing.encoding, goods.reports)
 
 
@@ -310,9 +295,10 @@ def kept_reports(encoding: Encoding, column: Any) -> list[bytes]:
     return [int(code).to_bytes(width, "little") for code in encoding.codes(column).reshape(-1)]
 
 
-def _goods(listing: Listing, epsilon: Decimal, threshold: int, ids: Any, column: Any) -> Goods:
+def _goods(listing: Listing, level: Level, ids: Any, column: Any) -> Goods:
     assert listing.described is not None  # noqa: S101
-    return Goods(MEMBER, replace(listing.described, epsilon=epsilon, threshold=threshold), ids, column)
+    described = replace(listing.described, epsilon=level.epsilon, threshold=level.threshold)
+    return Goods(MEMBER, described, listing.encoding, ids, column)
 
 
 def _kept(codec: Codec, report: str | int | float) -> bytes:
@@ -322,19 +308,10 @@ def _kept(codec: Codec, report: str | int | float) -> bytes:
         raise ReportOutsideEncodingError(f"this is no report of the pool's encoding. {_NOTHING}") from None
 
 
-def _keep(connection: Connection, listing: Listing, new: Mapping[int, Kept]) -> None:
+def _keep(connection: Connection, listing: Listing, new: Mapping[int, KeptReport]) -> None:
     """Keep one new report of each account, once and for good."""
     rows = [
-        {
-            "listing": listing.number,
-            "account": account,
-            "threshold": level_text(kept.threshold),
-            "epsilon": epsilon_text(kept.epsilon),
-            "delivered": kept.delivered,
-            "lower": end_text(kept.lower),
-            "upper": end_text(kept.upper),
-            "report": kept.report,
-        }
+        {"listing": listing.number, "account": account, **kept.columns(), "report": kept.report}
         for account, kept in new.items()
     ]
     connection.execute(insert(MEMBER_LEVELS), rows)

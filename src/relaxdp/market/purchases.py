@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from decimal import Decimal
-from fractions import Fraction
+from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
 from relaxdp.errors import UnknownPurchaseError
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.law.threshold import ONE
+from relaxdp.law.level import Level
+from relaxdp.market import listings
 from relaxdp.market.accounts import Account
 from relaxdp.market.listings import Listing
 from relaxdp.market.receipts import Receipt
 from relaxdp.market.schema import PURCHASE_MEMBERS, PURCHASES
-from relaxdp.market.store import level_text
+from relaxdp.market.store import level_columns
 
 OWNED, UPGRADED, REFUNDED = "owned", "upgraded", "refunded"
 
@@ -27,10 +25,9 @@ class Purchase:
     """What a buyer got: a level of a listing, as a file. `price` is that of the level, `paid` what was due for it."""
 
     number: int
-    listing: int
+    listing: Listing
     buyer: int
-    epsilon: Decimal
-    threshold: int
+    level: Level
     price: int
     paid: int
     objects: int
@@ -42,22 +39,16 @@ class Purchase:
     place: int
     history: str
 
-    @property
-    def retention(self) -> Fraction:
-        """The exact retention of what was bought."""
-        return Fraction(self.threshold, ONE)
 
-
-def receipt_of(purchase: Purchase, listing: Listing, buyer: Account, market: str) -> Receipt:
+def receipt_of(purchase: Purchase, buyer: Account, market: str) -> Receipt:
     """Return what is signed."""
     return Receipt(
         version=1,
         number=purchase.number,
-        listing=listing.id,
+        listing=purchase.listing.id,
         buyer=buyer.name,
-        epsilon=epsilon_text(purchase.epsilon),
-        threshold=str(purchase.threshold),
-        retention=str(purchase.retention),
+        **purchase.level.to_json(),
+        retention=str(purchase.level.retention),
         price=purchase.price,
         paid=purchase.paid,
         objects=purchase.objects,
@@ -70,7 +61,8 @@ def receipt_of(purchase: Purchase, listing: Listing, buyer: Account, market: str
 
 def keep(connection: Connection, purchase: Purchase) -> None:
     """Write a purchase down; the one that it upgrades is owned no more."""
-    row = asdict(purchase) | {"epsilon": epsilon_text(purchase.epsilon), "threshold": level_text(purchase.threshold)}
+    row = {field.name: getattr(purchase, field.name) for field in fields(purchase) if field.name != "level"}
+    row |= {"listing": purchase.listing.number, **level_columns(purchase.level)}
     connection.execute(insert(PURCHASES).values(**row))
     if purchase.previous is not None:
         set_state(connection, purchase.previous, UPGRADED)
@@ -86,7 +78,7 @@ def find(connection: Connection, number: int) -> Purchase:
     row = connection.execute(select(PURCHASES).where(PURCHASES.c.number == number)).first()
     if row is None:
         raise unknown()
-    return _purchase(row)
+    return _purchase(row, listings.numbered(connection, row.listing))
 
 
 def unknown() -> UnknownPurchaseError:
@@ -100,38 +92,42 @@ def owned(connection: Connection, listing: Listing, buyer: int) -> Purchase | No
     row = connection.execute(
         select(PURCHASES).where(table.listing == listing.number, table.buyer == buyer, table.state == OWNED)
     ).first()
-    return None if row is None else _purchase(row)
+    return None if row is None else _purchase(row, listing)
 
 
-def newest(connection: Connection, listing: int) -> Purchase | None:
+def newest(connection: Connection, listing: Listing) -> Purchase | None:
     """Return the last purchase of a listing."""
-    query = select(PURCHASES).where(PURCHASES.c.listing == listing).order_by(PURCHASES.c.place.desc()).limit(1)
+    query = select(PURCHASES).where(PURCHASES.c.listing == listing.number).order_by(PURCHASES.c.place.desc()).limit(1)
     row = connection.execute(query).first()
-    return None if row is None else _purchase(row)
+    return None if row is None else _purchase(row, listing)
 
 
-def history_of(listing: Listing, before: Purchase | None, threshold: int, digest: str) -> str:
+def history_of(listing: Listing, before: Purchase | None, level: Level, digest: str) -> str:
     """Return what stands for all sales of a listing up to one: which levels, with which files, in which order."""
-    return sha256(f"{listing.id if before is None else before.history} {threshold} {digest}".encode()).hexdigest()
+    begin = listing.id if before is None else before.history
+    return sha256(f"{begin} {level.threshold} {digest}".encode()).hexdigest()
 
 
 def of_buyer(connection: Connection, buyer: int) -> list[Purchase]:
-    """Return everything that somebody bought, the newest first."""
+    """Return everything that somebody bought, the newest first; each listing is looked up once."""
     query = select(PURCHASES).where(PURCHASES.c.buyer == buyer).order_by(PURCHASES.c.number.desc())
-    return [_purchase(row) for row in connection.execute(query)]
+    rows = connection.execute(query).all()
+    known = {number: listings.numbered(connection, number) for number in {row.listing for row in rows}}
+    return [_purchase(row, known[row.listing]) for row in rows]
 
 
 def of_listing(connection: Connection, listing: Listing) -> list[Purchase]:
     """Return everything that was sold of a listing, in order."""
     query = select(PURCHASES).where(PURCHASES.c.listing == listing.number).order_by(PURCHASES.c.number)
-    return [_purchase(row) for row in connection.execute(query)]
+    return [_purchase(row, listing) for row in connection.execute(query)]
 
 
 def chain(connection: Connection, purchase: Purchase) -> list[Purchase]:
     """Return a purchase and all that it upgraded, the newest first."""
     found = [purchase]
     while found[-1].previous is not None:
-        found.append(find(connection, found[-1].previous))
+        row = connection.execute(select(PURCHASES).where(PURCHASES.c.number == found[-1].previous)).one()
+        found.append(_purchase(row, purchase.listing))
     return found
 
 
@@ -158,16 +154,15 @@ def with_member(connection: Connection, listing: Listing, account: int) -> list[
         .where(PURCHASES.c.listing == listing.number, PURCHASE_MEMBERS.c.account == account)
         .order_by(PURCHASES.c.number)
     )
-    return [_purchase(row) for row in connection.execute(query)]
+    return [_purchase(row, listing) for row in connection.execute(query)]
 
 
-def _purchase(row: Row[Any]) -> Purchase:
+def _purchase(row: Row[Any], listing: Listing) -> Purchase:
     return Purchase(
         number=row.number,
-        listing=row.listing,
+        listing=listing,
         buyer=row.buyer,
-        epsilon=Decimal(row.epsilon),
-        threshold=int(row.threshold),
+        level=listing.level(row),
         price=int(row.price),
         paid=int(row.paid),
         objects=int(row.objects),

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,7 +21,7 @@ from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.key import Key
 from relaxdp.errors import EpsilonError, MarketError, ReceiptForgedError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.law.threshold import ONE
+from relaxdp.law.threshold import ONE, retention
 
 VERSION = 1
 HEADER = b"relaxdp market receipt 1\n"
@@ -63,7 +62,7 @@ class Receipt:
         for name, check in _RULES.items():
             if not check(getattr(self, name)):
                 raise ReceiptForgedError(f"the field {name!r} of this receipt is not what a market signs.", field=name)
-        if self.retention != str(Fraction(int(self.threshold), ONE)):
+        if self.retention != str(retention(int(self.threshold))):
             raise ReceiptForgedError(
                 "the retention of this receipt is not that of its threshold, so no market signed it.", field="retention"
             )

@@ -6,16 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sqlalchemy import select
-
 from relaxdp.draw.key import Key
 from relaxdp.errors import ForgottenSalesError, MarketClosedError, RelaxdpError
 from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import OPERATOR
-from relaxdp.market.journal import Forgotten, Journal, Sold, path_of
+from relaxdp.market.journal import Forgotten, Journal, Sold
 from relaxdp.market.keys import begin_journal, check_journal, journal_folder, key_file
 from relaxdp.market.market import Market
-from relaxdp.market.schema import LISTINGS
 from relaxdp.service.database import Database
 from relaxdp.service.prepare import existing
 from relaxdp.service.settings import Settings
@@ -65,7 +62,7 @@ def recover(settings: Settings) -> Iterator[Again]:
 def begin_anew(settings: Settings) -> int:
     """Begin a journal that was lost, from the database; return of how many listings. It must not be a restored copy."""
     with _market(settings, begin=True) as market, market.reading() as connection:
-        found = list(connection.execute(select(LISTINGS.c.id).where(LISTINGS.c.path.is_not(None))).scalars())
+        found = [listing for listing in listings.everything(connection, OPERATOR) if listing.path is not None]
         for listing in found:
             market.write_down(connection, listing)
     return len(found)
@@ -79,9 +76,8 @@ def _make(market: Market, forgotten: Forgotten) -> str | None:
     try:
         with market.reading() as connection:
             listing = listings.find(connection, sold.listing)
-            path = path_of(connection, sold.listing)
             owned = purchases.owned(connection, listing, accounts.named(connection, sold.buyer).number)
-        if path != forgotten.path:
+        if listing.path != forgotten.path:
             return "the listing of this name is of another release, or closed: list and deliver the right one again"
         if owned is not None and not sold.upgrade:  # nobody buys what they own: it was refunded in between
             market.refund(OPERATOR, owned.number, _REFUNDED)

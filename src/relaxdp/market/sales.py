@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -20,12 +19,12 @@ from relaxdp.errors import (
     PriceChangedError,
 )
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.law.threshold import ONE
+from relaxdp.law.level import Level
 from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import Account
 from relaxdp.market.goods import draw_level, read_level, write_level
 from relaxdp.market.levels import Neighbours, level_on, neighbours
-from relaxdp.market.listings import Level, Listing
+from relaxdp.market.listings import KeptFile, KeptLevel, Listing
 from relaxdp.market.purchases import OWNED, Purchase, receipt_of
 from relaxdp.market.receipts import Signer
 from relaxdp.market.schema import PURCHASES
@@ -39,8 +38,7 @@ class Offer:
     """A level of a listing as it could be sold now: how many objects, and what all of them cost together."""
 
     listing: Listing
-    epsilon: Decimal
-    threshold: int
+    level: Level
     price: int
     objects: int
     each: int = 0
@@ -49,7 +47,7 @@ class Offer:
     @property
     def half_width(self) -> float | None:
         """How precise an estimate from it will be, at worst."""
-        return self.listing.half_width(self.epsilon, self.objects)
+        return self.listing.half_width(self.level, self.objects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,34 +61,33 @@ class Deal:
     @property
     def is_owned(self) -> bool:
         """Whether the buyer has exactly this level already."""
-        return self.owned is not None and self.owned.threshold == self.offer.threshold
+        return self.owned is not None and self.owned.level == self.offer.level
 
 
-def level_of(listing: Listing, epsilon: Decimal, authorised: Decimal | None) -> tuple[Decimal, int]:
-    """Return the level on sale that an epsilon means, and its threshold, or refuse what is not on sale.
+def level_of(listing: Listing, epsilon: Decimal, authorised: Level | None) -> Level:
+    """Return the level on sale that an epsilon means, or refuse what is not on sale.
 
-    Levels are compared by their thresholds: another name of the same one is no more than what was delivered.
+    Another name of the level that was delivered is no more than that.
     """
     if listing.state != "open":
         raise ListingStateError(f"this listing is {listing.state} and sells nothing now. {_NOTHING}")
     if authorised is None:
         raise NotAuthorisedError(f"nobody has joined this pool yet. {_NOTHING}")
     encoding = listing.encoding
-    if epsilon > authorised and encoding.threshold(epsilon) > encoding.threshold(authorised):
-        most = epsilon_text(authorised)
+    if epsilon > authorised.epsilon and encoding.level(epsilon) > authorised:
+        asked = epsilon_text(epsilon)
         raise NotAuthorisedError(
-            f"epsilon {epsilon_text(epsilon)} is more than the seller has authorised, which is {most}. {_NOTHING}",
-            epsilon=epsilon_text(epsilon),
-            authorised=most,
+            f"epsilon {asked} is more than the seller has authorised, which is {authorised}. {_NOTHING}",
+            epsilon=asked,
+            authorised=str(authorised),
         )
     return level_on(listing.grid, epsilon, encoding, _NOTHING)
 
 
-def release_offer(listing: Listing, epsilon: Decimal, authorised: Decimal | None) -> Offer:
+def release_offer(listing: Listing, epsilon: Decimal, authorised: Level | None) -> Offer:
     """Return the offer of a release: all of its objects, for one price."""
-    level, threshold = level_of(listing, epsilon, authorised)
-    price = listing.prices.price(level, Fraction(threshold, ONE))
-    return Offer(listing, level, threshold, price, listing.objects)
+    level = level_of(listing, epsilon, authorised)
+    return Offer(listing, level, listing.price(level), listing.objects)
 
 
 def check(deal: Deal, buyer: Account, *, upgrade: bool, most: int | None) -> None:
@@ -102,17 +99,17 @@ def check(deal: Deal, buyer: Account, *, upgrade: bool, most: int | None) -> Non
         )
     if deal.is_owned:
         return
-    if owned is not None and owned.threshold > offer.threshold:
+    if owned is not None and owned.level > offer.level:
         raise OwnedAlreadyError(
-            f"{buyer.name} owns {offer.listing.id!r} at epsilon {epsilon_text(owned.epsilon)} (purchase "
-            f"{owned.number}), which tells more than {epsilon_text(offer.epsilon)}. {_NOTHING}",
-            owned=epsilon_text(owned.epsilon),
+            f"{buyer.name} owns {offer.listing.id!r} at epsilon {owned.level} (purchase {owned.number}), which tells "
+            f"more than {offer.level}. {_NOTHING}",
+            owned=str(owned.level),
         )
     if owned is not None and not upgrade:
         raise OwnedAlreadyError(
-            f"{buyer.name} owns {offer.listing.id!r} at epsilon {epsilon_text(owned.epsilon)}: an upgrade to "
-            f"{epsilon_text(offer.epsilon)} costs the difference, {deal.due:,} credits. {_NOTHING}",
-            owned=epsilon_text(owned.epsilon),
+            f"{buyer.name} owns {offer.listing.id!r} at epsilon {owned.level}: an upgrade to {offer.level} costs the "
+            f"difference, {deal.due:,} credits. {_NOTHING}",
+            owned=str(owned.level),
             due=deal.due,
         )
     if most is not None and deal.due > most:
@@ -141,12 +138,16 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """A level that was drawn and not kept yet: a file, and the neighbours that it comes from."""
+class Sale:
+    """A sale of a release as one transaction sees it: all that it depends on, looked up once."""
 
-    between: Neighbours
-    path: Path
-    digest: str
+    deal: Deal
+    levels: Mapping[Level, KeptFile]
+
+    @property
+    def between(self) -> Neighbours | None:
+        """What its level has to be drawn from; None where it is out already."""
+        return None if self.deal.is_owned else neighbours(self.deal.offer.level, self.levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,40 +156,53 @@ class Wanted:
 
     offer: Offer
     between: Neighbours
-    files: Mapping[int, Path]
+    files: Mapping[Level, Path]
 
 
-def authorised(levels: Mapping[int, Level]) -> Decimal | None:
-    """Return the largest epsilon that was delivered."""
-    return max((level.epsilon for level in levels.values() if level.delivered), default=None)
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A level that was drawn and not kept yet: a file, and the neighbours that it comes from."""
+
+    between: Neighbours
+    path: Path
+    digest: str
 
 
-def release_deal(connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal) -> Deal:
+def authorised(levels: Mapping[Level, KeptLevel]) -> Level | None:
+    """Return the largest level that was delivered."""
+    return max((kept.level for kept in levels.values() if kept.delivered), default=None)
+
+
+def look(connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal) -> Sale:
     """Return what a level of a release means to a buyer: an upgrade costs the difference."""
-    offer = release_offer(listing, epsilon, authorised(listings.levels_of(connection, listing)))
+    levels = listings.levels_of(connection, listing)
+    offer = release_offer(listing, epsilon, authorised(levels))
     owned = purchases.owned(connection, listing, buyer.number)
-    return Deal(offer, offer.price - (0 if owned is None else owned.price), owned)
+    return Sale(Deal(offer, offer.price - (0 if owned is None else owned.price), owned), levels)
 
 
-def prepare(connection: Connection, order: Order, folder: Path) -> Wanted | None:
-    """Return what the level that an order needs is drawn from, taken out of a snapshot; None where it is out already.
+def agree(connection: Connection, order: Order, listing: Listing, buyer: Account) -> Sale:
+    """Return the sale that an order asks for, or refuse what cannot be made."""
+    sale = look(connection, listing, buyer, order.epsilon)
+    check(sale.deal, buyer, upgrade=order.upgrade, most=order.most)
+    return sale
+
+
+def prepare(connection: Connection, sale: Sale, folder: Path) -> Wanted | None:
+    """Return what the level of a sale is drawn from, taken out of a snapshot; None where it is out already.
 
     The draw itself takes a while, so it is made after the snapshot was left, and before anybody holds the market.
     Whether the neighbours are still the nearest ones is seen when it is kept.
     """
-    listing, buyer = listings.find(connection, order.listing), accounts.named(connection, order.buyer)
-    deal = release_deal(connection, listing, buyer, order.epsilon)
-    check(deal, buyer, upgrade=order.upgrade, most=order.most)
-    levels = listings.levels_of(connection, listing)
-    between = None if deal.is_owned else neighbours(deal.offer.threshold, levels)
+    between = sale.between
     if between is None:
         return None
     files = {
-        end: write_file(connection, levels[end].digest, folder / f"{end}.parquet")
+        end: write_file(connection, sale.levels[end].digest, folder / f"{end.threshold}.parquet")
         for end in (between.lower, between.upper)
         if end is not None
     }
-    return Wanted(deal.offer, between, files)
+    return Wanted(sale.deal.offer, between, files)
 
 
 def draw(wanted: Wanted | None, key: Key, folder: Path) -> Drawn | None:
@@ -196,50 +210,48 @@ def draw(wanted: Wanted | None, key: Key, folder: Path) -> Drawn | None:
     if wanted is None:
         return None
     between, offer, path = wanted.between, wanted.offer, folder / "drawn.parquet"
-    lower = None if between.lower is None else read_level(wanted.files[between.lower])
-    upper = read_level(wanted.files[between.upper])
-    write_level(draw_level(key, offer.listing.id, offer.epsilon, offer.threshold, lower=lower, upper=upper), path)
+    encoding = offer.listing.encoding
+    lower = None if between.lower is None else read_level(wanted.files[between.lower], encoding)
+    upper = read_level(wanted.files[between.upper], encoding)
+    write_level(draw_level(key, offer.listing.id, offer.level, lower=lower, upper=upper), path)
     return Drawn(between, path, digest_of(path))
 
 
-def sell(connection: Connection, order: Order, drawn: Drawn | None, signer: Signer, now: float) -> Purchase | None:
+def sell(
+    connection: Connection, sale: Sale, buyer: Account, drawn: Drawn | None, signer: Signer, now: float
+) -> tuple[Purchase, bool] | None:
     """Keep the level, take and give the credits, and sign: all of it or nothing. The market is held.
 
-    None says that another level was kept meanwhile between the neighbours: then the draw is made again from the new
-    ones. What was drawn before has not left this process.
+    Also say whether the purchase is new: what is owned already is not charged again. None says that another level was
+    kept meanwhile between the neighbours: then the draw is made again from the new ones. What was drawn before has not
+    left this process.
     """
-    listing, buyer = listings.find(connection, order.listing), accounts.named(connection, order.buyer)
-    deal = release_deal(connection, listing, buyer, order.epsilon)
-    check(deal, buyer, upgrade=order.upgrade, most=order.most)
-    if deal.is_owned:
-        return deal.owned
-    offer, levels = deal.offer, listings.levels_of(connection, listing)
-    between = neighbours(offer.threshold, levels)
-    if between is not None:
-        if drawn is None or drawn.between != between:
-            return None
-        keep_file(connection, drawn.path, drawn.digest)
-        level = Level(offer.threshold, offer.epsilon, False, between.lower, between.upper, drawn.digest)
-        listings.keep_level(connection, listing, level)
-        digest = drawn.digest
+    deal, listing, between = sale.deal, sale.deal.offer.listing, sale.between
+    if deal.is_owned and deal.owned is not None:
+        return deal.owned, False
+    if between is None:
+        digest = sale.levels[deal.offer.level].digest
+    elif drawn is None or drawn.between != between:
+        return None
     else:
-        digest = levels[offer.threshold].digest
+        digest = drawn.digest
+        keep_file(connection, drawn.path, digest)
+        listings.keep_level(connection, listing, KeptFile(deal.offer.level, between, digest))
     purchase = record(connection, deal, buyer, digest, signer, now)
     assert listing.seller is not None  # noqa: S101
-    pay(connection, purchase, listing, {listing.seller: deal.due})
-    return purchase
+    pay(connection, purchase, {listing.seller: deal.due})
+    return purchase, True
 
 
 def record(connection: Connection, deal: Deal, buyer: Account, digest: str, signer: Signer, now: float) -> Purchase:
     """Write a purchase down, with the signature of its receipt."""
     offer, owned = deal.offer, deal.owned
-    before = purchases.newest(connection, offer.listing.number)
+    before = purchases.newest(connection, offer.listing)
     unsigned = Purchase(
         number=next_number(connection, PURCHASES),
-        listing=offer.listing.number,
+        listing=offer.listing,
         buyer=buyer.number,
-        epsilon=offer.epsilon,
-        threshold=offer.threshold,
+        level=offer.level,
         price=offer.price,
         paid=deal.due,
         objects=offer.objects,
@@ -249,21 +261,21 @@ def record(connection: Connection, deal: Deal, buyer: Account, digest: str, sign
         issued=time_text(now),
         signature="",
         place=0 if before is None else before.place + 1,
-        history=purchases.history_of(offer.listing, before, offer.threshold, digest),
+        history=purchases.history_of(offer.listing, before, offer.level, digest),
     )
-    signed = signer.sign(receipt_of(unsigned, offer.listing, buyer, signer.fingerprint))
+    signed = signer.sign(receipt_of(unsigned, buyer, signer.fingerprint))
     purchase = replace(unsigned, signature=signed.signature)
     purchases.keep(connection, purchase)
     return purchase
 
 
-def pay(connection: Connection, purchase: Purchase, listing: Listing, shares: Mapping[int, int]) -> None:
+def pay(connection: Connection, purchase: Purchase, shares: Mapping[int, int]) -> None:
     """Move what was paid from the buyer to whoever earned it."""
     what = "bought" if purchase.previous is None else "upgraded"
     accounts.post(
         connection,
         {purchase.buyer: -sum(shares.values()), **shares},
-        reason=f"{what} {listing.id} at {epsilon_text(purchase.epsilon)}",
+        reason=f"{what} {purchase.listing.id} at {purchase.level}",
         issued=purchase.issued,
         purchase=purchase.number,
     )

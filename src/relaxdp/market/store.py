@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Table, func, insert, select
 
+from relaxdp.law.level import Level
 from relaxdp.market.schema import FILES
 
 _MARKET = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxmkt')})"
@@ -32,23 +33,19 @@ def next_number(connection: Connection, table: Table, column: str = "number") ->
     return int(connection.execute(select(func.coalesce(func.max(table.c[column]), 0))).scalar_one()) + 1
 
 
-def level_text(threshold: int) -> str:
-    """Return a threshold as it is kept.
+def level_text(level: Level) -> str:
+    """Return the threshold of a level as it is kept.
 
-    >>> level_text(17)
-    '00000000000000000017'
+    >>> from relaxdp.encode.categorical import CategoricalEncoding
+    >>> level_text(CategoricalEncoding(["no", "yes"]).level("1e-18"))
+    '00000000000000000009'
     """
-    return f"{threshold:020d}"
+    return f"{level.threshold:020d}"
 
 
-def end_text(threshold: int | None) -> str | None:
-    """Return a level that another one was drawn from as it is kept; None where there is none."""
-    return None if threshold is None else level_text(threshold)
-
-
-def end_of(kept: str | None) -> int | None:
-    """Return the level that `end_text` wrote."""
-    return None if kept is None else int(kept)
+def level_columns(level: Level) -> dict[str, str]:
+    """Return a level as it is kept: two texts, which `Listing.level` reads back."""
+    return {"epsilon": str(level), "threshold": level_text(level)}
 
 
 def time_text(seconds: float) -> str:

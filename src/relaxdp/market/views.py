@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from fractions import Fraction
 from functools import lru_cache
 
 import msgspec
@@ -13,10 +12,10 @@ from msgspec import UNSET
 from sqlalchemy import Connection
 
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.law.threshold import ONE
+from relaxdp.law.level import Level
 from relaxdp.market import accounts, listings, pools, purchases, wire
-from relaxdp.market.listings import Level, Listing
-from relaxdp.market.pools import Kept, Standing
+from relaxdp.market.listings import KeptLevel, Listing
+from relaxdp.market.pools import Standing
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.sales import Deal, authorised
 from relaxdp.table.description import ColumnDescription, typed
@@ -44,13 +43,13 @@ def listing_view(connection: Connection, listing: Listing) -> wire.Listing:
         state=listing.state,  # type: ignore[arg-type]
         encoding=None if listing.described is None else encoding_view(listing.described),
         objects=listing.objects,
-        authorised=None if most is None else epsilon_text(most),
+        authorised=None if most is None else str(most),
         prices=wire.Prices(**listing.prices.to_json()),
         levels=[] if listing.described is None else list(_levels(_Offered(listing, most, standing))),
     )
 
 
-def _authorised(connection: Connection, listing: Listing, standing: Standing | None) -> Decimal | None:
+def _authorised(connection: Connection, listing: Listing, standing: Standing | None) -> Level | None:
     return authorised(listings.levels_of(connection, listing)) if standing is None else standing.authorised
 
 
@@ -59,7 +58,7 @@ class _Offered:
     """What the offer of all levels depends on. Two are equal where their offers are: so an offer is computed once."""
 
     listing: Listing
-    most: Decimal | None
+    most: Level | None
     standing: Standing | None
 
     @property
@@ -77,13 +76,14 @@ class _Offered:
 def _levels(offered: _Offered) -> tuple[wire.OfferedLevel, ...]:
     listing, most, standing, levels = offered.listing, offered.most, offered.standing, []
     for epsilon in listing.grid:
-        price = listing.prices.price(epsilon, Fraction(listing.encoding.threshold(epsilon), ONE))
-        each, objects, available = None, listing.objects, most is not None and epsilon <= most
+        level = listing.encoding.level(epsilon)
+        price = listing.price(level)
+        each, objects, available = None, listing.objects, most is not None and level <= most
         if standing is not None:
-            each, objects = price, standing.willing(epsilon, price)
+            each, objects = price, standing.willing(level, price)
             price, available = each * objects, objects > 0
-        half_width = listing.half_width(epsilon, objects)
-        levels.append(wire.OfferedLevel(epsilon_text(epsilon), price, each, objects, half_width, available))
+        half_width = listing.half_width(level, objects)
+        levels.append(wire.OfferedLevel(str(level), price, each, objects, half_width, available))
     return tuple(levels)
 
 
@@ -92,51 +92,48 @@ def quote_view(deal: Deal) -> wire.Quote:
     offer = deal.offer
     return wire.Quote(
         listing=offer.listing.id,
-        epsilon=epsilon_text(offer.epsilon),
-        threshold=str(offer.threshold),
+        **offer.level.to_json(),
         price=offer.price,
         due=0 if deal.is_owned else max(0, deal.due),  # whoever owns more has paid for less
-        owned=None if deal.owned is None else epsilon_text(deal.owned.epsilon),
+        owned=None if deal.owned is None else str(deal.owned.level),
         objects=offer.objects,
         half_width=offer.half_width,
     )
 
 
 def purchase_views(connection: Connection, found: Sequence[Purchase]) -> list[wire.Purchase]:
-    """Return what a buyer got; each listing is looked at once."""
-    own = {number: listings.numbered(connection, number) for number in {purchase.listing for purchase in found}}
+    """Return what a buyer got; the levels of each listing are looked at once."""
+    own = {purchase.listing.number: purchase.listing for purchase in found}
     most = {number: _most(connection, listing) for number, listing in own.items()}
-    return [_purchase_view(each, own[each.listing], most[each.listing]) for each in found]
+    return [_purchase_view(each, most[each.listing.number]) for each in found]
 
 
 def purchase_view(connection: Connection, purchase: Purchase, *, new: bool = False) -> wire.Purchase:
     """Return what a buyer got, and how far an upgrade may go now."""
-    listing = listings.numbered(connection, purchase.listing)
-    return _purchase_view(purchase, listing, _most(connection, listing), new=new)
+    return _purchase_view(purchase, _most(connection, purchase.listing), new=new)
 
 
-def _most(connection: Connection, listing: Listing) -> Decimal | None:
+def _most(connection: Connection, listing: Listing) -> Level | None:
     standing = pools.standing_of(connection, listing) if listing.kind == "pool" else None
     return _authorised(connection, listing, standing)
 
 
-def _purchase_view(purchase: Purchase, listing: Listing, most: Decimal | None, *, new: bool = False) -> wire.Purchase:
+def _purchase_view(purchase: Purchase, most: Level | None, *, new: bool = False) -> wire.Purchase:
     return wire.Purchase(
         number=purchase.number,
-        listing=listing.id,
-        title=listing.title,
-        epsilon=epsilon_text(purchase.epsilon),
-        threshold=str(purchase.threshold),
-        retention=str(purchase.retention),
+        listing=purchase.listing.id,
+        title=purchase.listing.title,
+        **purchase.level.to_json(),
+        retention=str(purchase.level.retention),
         price=purchase.price,
         paid=purchase.paid,
         objects=purchase.objects,
-        half_width=listing.half_width(purchase.epsilon, purchase.objects),
+        half_width=purchase.listing.half_width(purchase.level, purchase.objects),
         digest=purchase.digest,
         state=purchase.state,  # type: ignore[arg-type]
         previous=purchase.previous,
         issued=purchase.issued,
-        authorised=None if most is None else epsilon_text(most),
+        authorised=None if most is None else str(most),
         new=new,
     )
 
@@ -147,21 +144,21 @@ def seller_view(connection: Connection, listing: Listing, account: int) -> wire.
     Against buyers the loss is the largest epsilon that was sold, refunded or not; against the platform, which holds
     what was delivered, it is the largest epsilon delivered.
     """
-    levels: Mapping[int, Level | Kept]
+    levels: Mapping[Level, KeptLevel]
     if listing.kind == "pool":
         (member,) = pools.members_of(connection, listing, account)
         sold, levels, minimum = purchases.with_member(connection, listing, account), member.levels, member.minimum
     else:
         sold, levels, minimum = purchases.of_listing(connection, listing), listings.levels_of(connection, listing), None
-    delivered = sorted(level.threshold for level in levels.values() if level.delivered)
-    loss_buyers = max((purchase.epsilon for purchase in sold), default=Decimal(0))
-    loss_platform = max((levels[threshold].epsilon for threshold in delivered), default=Decimal(0))
+    delivered = sorted(kept.level for kept in levels.values() if kept.delivered)
+    loss_buyers = max((purchase.level.epsilon for purchase in sold), default=Decimal(0))
+    loss_platform = max((level.epsilon for level in delivered), default=Decimal(0))
     earned = accounts.earned(connection, account, listing.number)
     left = None if listing.budget is None else epsilon_text(Context(prec=80).subtract(listing.budget, loss_platform))
     return wire.SellerListing(
         listing=listing_view(connection, listing),
         budget=None if listing.budget is None else epsilon_text(listing.budget),
-        delivered=[wire.DeliveredLevel(_name(levels, threshold), str(threshold)) for threshold in delivered],
+        delivered=[wire.DeliveredLevel(**level.to_json()) for level in delivered],
         sold=_sold(sold, levels, earned),
         buyers=len({purchase.buyer for purchase in sold}),
         income=sum(earned.values()),
@@ -173,18 +170,14 @@ def seller_view(connection: Connection, listing: Listing, account: int) -> wire.
 
 
 def _sold(
-    sold: Sequence[Purchase], levels: Mapping[int, Level | Kept], earned: Mapping[int, int]
+    sold: Sequence[Purchase], levels: Mapping[Level, KeptLevel], earned: Mapping[int, int]
 ) -> list[wire.SoldLevel]:
     found = []
-    for threshold in sorted({purchase.threshold for purchase in sold}):
-        buyers = {purchase.buyer for purchase in sold if purchase.threshold == threshold}
-        income = earned.get(threshold, 0)
-        level, drawn_from = levels[threshold], None
-        if level.upper is not None:
-            drawn_from = (None if level.lower is None else _name(levels, level.lower), _name(levels, level.upper))
-        found.append(wire.SoldLevel(_name(levels, threshold), len(buyers), income, drawn_from))
+    for level in sorted({purchase.level for purchase in sold}):
+        buyers = {purchase.buyer for purchase in sold if purchase.level == level}
+        kept, drawn_from = levels[level], None
+        if kept.between is not None:
+            lower, upper = kept.between.lower, kept.between.upper
+            drawn_from = (None if lower is None else str(lower), str(upper))
+        found.append(wire.SoldLevel(str(kept.level), len(buyers), earned.get(level.threshold, 0), drawn_from))
     return found
-
-
-def _name(levels: Mapping[int, Level | Kept], threshold: int) -> str:
-    return epsilon_text(levels[threshold].epsilon)
