@@ -51,12 +51,15 @@ def test_addresses() -> None:
         assert "p@ss" not in refused.value.message
 
 
-def test_a_database_is_made_once_and_a_newer_one_is_refused(database: Database) -> None:
+@pytest.mark.parametrize("version", ["9999", "0002", "0003"])
+def test_a_database_is_made_once_and_an_unknown_one_is_refused(database: Database, version: str) -> None:
+    """Of a later version, or of one before the first that was published, which held pseudonyms."""
     database.prepare()
     with database.writing() as connection:
-        connection.exec_driver_sql("UPDATE service_version SET version_num = '9999'")
-    with pytest.raises(StorageVersionError, match="written by a newer one"):
+        connection.exec_driver_sql(f"UPDATE service_version SET version_num = '{version}'")
+    with pytest.raises(StorageVersionError, match="written by another version") as refused:
         database.prepare()
+    assert refused.value.fields["version"] == version
 
 
 def test_a_database_that_is_none(tmp_path: Path) -> None:

@@ -43,13 +43,11 @@ class Database:
                 if version is not None and version not in VERSIONS:
                     raise StorageVersionError(
                         f"the database {self.address.name!r} has schema version {version!r} and this relaxdp knows "
-                        f"{VERSIONS[-1]!r} at most: it was written by a newer one. Nothing was started.",
+                        f"{VERSIONS[-1]!r} at most: it was written by another version. Nothing was started.",
                         version=version,
                     )
                 if version != VERSIONS[-1]:
                     migrate(connection)
-            if version != VERSIONS[-1]:
-                self.empty_log()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from relaxdp.ledger import store as ledger
 
 VERSION_TABLE = "service_version"
-VERSIONS = ("0001", "0002", "0003")
+VERSIONS = ("0001_collector", "0002_market")
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 _CREATION = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxsrv')})"

@@ -1,11 +1,11 @@
-"""The first schema: tokens, duties, metrics; campaigns, their reports and counts."""
+"""The first schema of the service and the collector: tokens, duties, metrics; campaigns, their reports and counts."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0001_collector"
 down_revision = None
 
 
@@ -47,7 +47,7 @@ def upgrade() -> None:
     op.create_table(
         "collector_report",
         sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("device", sa.LargeBinary, primary_key=True),
+        sa.Column("device_digest", sa.LargeBinary, primary_key=True),
         sa.Column("level", sa.SmallInteger, primary_key=True, autoincrement=False),
         sa.Column("report", sa.LargeBinary, nullable=False),
         sqlite_with_rowid=False,

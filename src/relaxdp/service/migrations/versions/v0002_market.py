@@ -1,4 +1,4 @@
-"""The market: its key, accounts and entries, listings, levels and files, members of pools, purchases."""
+"""The first schema of the market: its key, accounts and entries, listings, levels, files, members, purchases."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0002_market"
+down_revision = "0001_collector"
 
 
 def _number(name: str = "number") -> sa.Column[int]:
