@@ -22,7 +22,7 @@ MUTANTS: dict[str, list[Edit]] = {
     "a line is not written": [("accounts", "post", "insert(ENTRIES), rows", "insert(ENTRIES), rows[:-1]")],
     "a balance is not changed": [("accounts", "post", "connection.execute(raised, given)", "pass")],
     "nobody pays": [("sales", "sell", _PAY, "pass")],
-    "an upgrade costs the whole price": [("sales", "look", "else owned.price", "else 0")],
+    "an upgrade costs the whole price": [("sales", "release_deal", "else owned.price", "else 0")],
     "a level is not kept": [("sales", "sell", _KEEP, "pass")],
     "what is authorised is forgotten": [  # and whoever wants more gets the highest level there is, under another name
         ("sales", "level_of", "epsilon > authorised.epsilon", "epsilon > 2 * authorised.epsilon"),

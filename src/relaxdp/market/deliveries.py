@@ -18,7 +18,6 @@ from relaxdp.market.goods import Goods, check_fits, read_level, write_level
 from relaxdp.market.levels import check_delivery, check_digits, check_priced, extended, grown
 from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.prices import PriceCurve
-from relaxdp.market.sales import authorised
 from relaxdp.market.store import digest_of, keep_file, write_file
 
 
@@ -41,9 +40,8 @@ def deliver(connection: Connection, listing: Listing, goods: Goods, path: Path, 
         raise ListingStateError("a pool takes single reports, not releases. Nothing was delivered.")
     if listing.state == "closed":
         raise ListingStateError("this listing is closed. Nothing was delivered.")
-    levels = listings.levels_of(connection, listing)
-    delivered = [kept for kept in levels.values() if kept.delivered]
-    _check_level(listing, level, authorised(levels))
+    delivered = [kept for kept in listings.levels_of(connection, listing).values() if kept.delivered]
+    _check_level(listing, level, max((kept.level for kept in delivered), default=None))
     if delivered:
         first = read_level(write_file(connection, delivered[0].digest, folder / "first.parquet"), listing.encoding)
         check_fits(goods, first)
@@ -90,7 +88,7 @@ def extend_prices(
     connection: Connection, listing: Listing, newer: PriceCurve, levels: Iterable[Epsilon] | None = None
 ) -> Listing:
     """Let prices reach further up, and state more levels there; what is on sale stays as it is."""
-    most = authorised(listings.levels_of(connection, listing))
+    most = listings.authorised(connection, listing)
     prices, grid = listing.prices.extended_by(newer, None if most is None else most.epsilon), listing.grid
     check_priced(grid, prices, "Nothing was changed.")
     if levels is not None:
@@ -105,7 +103,7 @@ def raise_budget(connection: Connection, listing: Listing, budget: Decimal) -> L
             f"a budget may only be raised: it is {epsilon_text(listing.budget)}, and {epsilon_text(budget)} was asked "
             "for. Nothing was changed."
         )
-    most = authorised(listings.levels_of(connection, listing))
+    most = listings.authorised(connection, listing)
     if most is not None and budget < most.epsilon:
         raise MarketError(
             f"epsilon {most} was delivered already, which is more than a budget of {epsilon_text(budget)}. Nothing was "

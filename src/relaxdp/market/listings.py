@@ -258,6 +258,13 @@ def levels_of(connection: Connection, listing: Listing) -> dict[Level, KeptFile]
     return {level: KeptFile(level, between, row.digest) for (level, between), row in found}
 
 
+def authorised(connection: Connection, listing: Listing) -> Level | None:
+    """Return the largest level of a release that was delivered; None before the first delivery."""
+    query = select(LEVELS).where(LEVELS.c.listing == listing.number, LEVELS.c.delivered)
+    row = connection.execute(query.order_by(LEVELS.c.threshold.desc()).limit(1)).first()
+    return None if row is None else listing.level(row)
+
+
 def keep_level(connection: Connection, listing: Listing, kept: KeptFile) -> None:
     """Keep a level, once and for good."""
     connection.execute(insert(LEVELS).values(listing=listing.number, **kept.columns(), digest=kept.digest))

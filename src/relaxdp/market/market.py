@@ -233,7 +233,7 @@ class Market:
         listing, exact = self.visible(connection, listing_id, None), as_epsilon(epsilon)
         if listing.kind == "pool":
             return pools.pool_quote(connection, listing, account, exact)
-        return sales.look(connection, listing, account, exact).deal
+        return sales.release_deal(connection, listing, account, exact, listings.authorised(connection, listing))
 
     def buy(
         self, buyer: str, listing_id: str, epsilon: Epsilon, *, most: int | None = None, upgrade: bool = False

@@ -24,7 +24,7 @@ from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import Account
 from relaxdp.market.goods import draw_level, read_level, write_level
 from relaxdp.market.levels import Neighbours, level_on, neighbours
-from relaxdp.market.listings import KeptFile, KeptLevel, Listing
+from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.purchases import OWNED, Purchase, receipt_of
 from relaxdp.market.receipts import Signer
 from relaxdp.market.schema import PURCHASES
@@ -168,24 +168,22 @@ class Drawn:
     digest: str
 
 
-def authorised(levels: Mapping[Level, KeptLevel]) -> Level | None:
-    """Return the largest level that was delivered."""
-    return max((kept.level for kept in levels.values() if kept.delivered), default=None)
-
-
-def look(connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal) -> Sale:
+def release_deal(
+    connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal, authorised: Level | None
+) -> Deal:
     """Return what a level of a release means to a buyer: an upgrade costs the difference."""
-    levels = listings.levels_of(connection, listing)
-    offer = release_offer(listing, epsilon, authorised(levels))
+    offer = release_offer(listing, epsilon, authorised)
     owned = purchases.owned(connection, listing, buyer.number)
-    return Sale(Deal(offer, offer.price - (0 if owned is None else owned.price), owned), levels)
+    return Deal(offer, offer.price - (0 if owned is None else owned.price), owned)
 
 
 def agree(connection: Connection, order: Order, listing: Listing, buyer: Account) -> Sale:
     """Return the sale that an order asks for, or refuse what cannot be made."""
-    sale = look(connection, listing, buyer, order.epsilon)
-    check(sale.deal, buyer, upgrade=order.upgrade, most=order.most)
-    return sale
+    levels = listings.levels_of(connection, listing)
+    most = max((kept.level for kept in levels.values() if kept.delivered), default=None)
+    deal = release_deal(connection, listing, buyer, order.epsilon, most)
+    check(deal, buyer, upgrade=order.upgrade, most=order.most)
+    return Sale(deal, levels)
 
 
 def prepare(connection: Connection, sale: Sale, folder: Path) -> Wanted | None:

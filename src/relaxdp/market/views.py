@@ -17,7 +17,7 @@ from relaxdp.market import accounts, listings, pools, purchases, wire
 from relaxdp.market.listings import KeptLevel, Listing
 from relaxdp.market.pools import Standing
 from relaxdp.market.purchases import Purchase
-from relaxdp.market.sales import Deal, authorised
+from relaxdp.market.sales import Deal
 from relaxdp.table.description import ColumnDescription, typed
 
 ENCODER = msgspec.json.Encoder()
@@ -50,7 +50,7 @@ def listing_view(connection: Connection, listing: Listing) -> wire.Listing:
 
 
 def _authorised(connection: Connection, listing: Listing, standing: Standing | None) -> Level | None:
-    return authorised(listings.levels_of(connection, listing)) if standing is None else standing.authorised
+    return listings.authorised(connection, listing) if standing is None else standing.authorised
 
 
 @dataclass(frozen=True, slots=True)
