@@ -14,6 +14,10 @@ _CHAIN = (
 )
 _LEDGER = ("tests/contract/test_ledger.py", "-k", "not postgres")
 _LEVELS = "tests/unit/test_market_levels.py"
+_SALES = (
+    "market_sales or owned or looks_at or entries_say or telescope or prepared or private_and_says or sold_stays"
+    " or nearer_level_is"
+)
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "law/bridge.py": ("src/relaxdp/law/bridge.py", _LAWS),
@@ -52,7 +56,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "ledger/rules.py": (*_LEDGER,),
     "ledger/entries.py": ("src/relaxdp/ledger/entries.py", *_LEDGER),
     "market/levels.py": ("src/relaxdp/market/levels.py", _LEVELS),
-    "market/sales.py": ("tests/unit/test_market_deals.py",),
+    "market/sales.py": (
+        *("tests/unit/test_market_sales.py", "tests/unit/test_market_model.py", "tests/unit/test_market_paths.py"),
+        *("tests/unit/test_market_journal.py", "tests/unit/test_market_goods.py", "tests/faults/test_market_races.py"),
+        *("-k", f"not mutant and not postgres and ({_SALES})"),
+    ),
     "market/goods.py": (
         "tests/unit/test_market_goods.py",
         *("-k", "level_in_memory or a_level_is_written or cannot_be or rows or unfolds or not_there or deliveries"),

@@ -147,6 +147,14 @@ def test_a_level_that_tells_more_than_its_row_says_is_not_sold(trader: Here) -> 
     assert dump(trader.database) == before
 
 
+def test_entries_say_what_was_sold(trader: Here) -> None:
+    trader.buy("institute", "one", "0.5")
+    trader.buy("institute", "one", "1", upgrade=True)
+    for name, kind in (("institute", -1), ("clinic", 1)):
+        said = [(each["reason"], kind * each["amount"]) for each in trader.statement(name)]
+        assert said[:2] == [("upgraded one at 1", 93), ("bought one at 0.5", 7)]
+
+
 def price_by_hand(epsilon: Decimal) -> int:
     """The price on the broken line of POINTS, rounded up."""
     level = Fraction(epsilon)
