@@ -16,7 +16,7 @@ from relaxdp.encode.bloom_fleet import Fleet
 from relaxdp.encode.bridges import fresh_column, truth_column
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.threshold import retention
+from relaxdp.law.level import retention
 
 BITS = 128
 VALUES = 1_024

@@ -13,7 +13,7 @@ from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
 from relaxdp.draw.entropy import Keystream
 from relaxdp.hazmat import relax_once
-from relaxdp.law.threshold import retention, threshold
+from relaxdp.law.level import retention, threshold
 
 OLD, NEW = "0.5", "1"
 OWN = f"relaxdp, epsilon {OLD} to {NEW}"

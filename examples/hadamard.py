@@ -23,11 +23,10 @@ import relaxdp as rx
 from relaxdp.draw.stream import Words
 from relaxdp.encode.declared import DeclaredEncoding
 from relaxdp.encode.packed import Packed, PackedEncoding
-from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths
-from relaxdp.encode.registry import register
+from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths, register
 from relaxdp.errors import CountsError
+from relaxdp.law.level import release_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold
 
 
 @register

@@ -24,8 +24,7 @@ from relaxdp.encode.declared import CategoricalEncoding, DeclaredEncoding
 from relaxdp.encode.local_hash import LocalHashEncoding, best_buckets
 from relaxdp.encode.numeric import Function, NumericEncoding
 from relaxdp.encode.path import Path
-from relaxdp.encode.protocol import Encoding, code_dtype
-from relaxdp.encode.registry import encoding_named
+from relaxdp.encode.protocol import Encoding, code_dtype, encoding_named
 from relaxdp.encode.release import release_codes, release_reports
 from relaxdp.encode.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
 from relaxdp.errors import ChainFileError, EncodingError, LevelError
@@ -35,8 +34,7 @@ from relaxdp.estimate.mean import Mean
 from relaxdp.estimate.result import Result
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.level import Level
-from relaxdp.law.threshold import ONE, retention
+from relaxdp.law.level import ONE, Level, retention
 
 
 class Mechanism:

@@ -14,11 +14,11 @@ import pytest
 from tests.contract import test_encodings as suite
 
 import relaxdp as rx
-from relaxdp.encode import registry
-from relaxdp.encode.registry import encoding_named
+from relaxdp.encode import protocol as registry
+from relaxdp.encode.protocol import encoding_named
 from relaxdp.errors import EncodingError
 from relaxdp.front import Mechanism
-from relaxdp.law.threshold import retention
+from relaxdp.law.level import retention
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "hadamard.py"

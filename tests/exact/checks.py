@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from tests.exact.enumeration import Law
 
-from relaxdp.law.report import report_law
-from relaxdp.law.threshold import odds
+from relaxdp.law.bridge import report_law
+from relaxdp.law.level import odds
 
 
 def check_sums(laws: Sequence[Law]) -> None:

@@ -31,8 +31,8 @@ from relaxdp.audit.attacks import (
 from relaxdp.audit.laws import Law, retentions
 from relaxdp.errors import AuditError
 from relaxdp.estimate.baselines import noisy_sampling_epsilon
-from relaxdp.law.report import report_law
-from relaxdp.law.threshold import odds
+from relaxdp.law.bridge import report_law
+from relaxdp.law.level import odds
 from relaxdp.law.transcript import transcript_probability
 
 EPSILONS = ("0.3", "0.9", "1.6")

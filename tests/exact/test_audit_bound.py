@@ -16,7 +16,7 @@ from relaxdp.audit.bound import chance_low, epsilon_low, log_odds
 from relaxdp.audit.events import FIRST, PASS, SECOND, rule_of_counts, rule_of_law
 from relaxdp.audit.laws import Independent, NoisySamples, Relaxed
 from relaxdp.audit.views import Column, Digits
-from relaxdp.law.threshold import odds
+from relaxdp.law.level import odds
 
 EPSILONS = (0.05, 0.2, 1.0, 4.0, 9.0)
 Bound = Callable[[np.ndarray, int, float], np.ndarray]

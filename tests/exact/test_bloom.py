@@ -15,8 +15,8 @@ from tests.exact.enumeration import chain_law, path_law
 from relaxdp.encode.bloom import BloomEncoding
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.bloom_levels import bloom_threshold, realised_guarantee
-from relaxdp.law.report import report_law
-from relaxdp.law.threshold import odds, retention
+from relaxdp.law.bridge import report_law
+from relaxdp.law.level import odds, retention
 
 Transcript = tuple[tuple[int, ...], ...]
 LEVELS = [F(1, 4), F(1, 2)]

@@ -20,8 +20,8 @@ from relaxdp.encode.local_hash import LocalHashEncoding
 from relaxdp.encode.protocol import Encoding, Truths
 from relaxdp.encode.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
 from relaxdp.law.epsilon import as_epsilon
+from relaxdp.law.level import ONE, odds, release_threshold, retention
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import ONE, odds, release_threshold, retention
 
 Report = tuple[int, ...]
 Law = dict[tuple[Report, ...], F]  # the law of a transcript: one report per level

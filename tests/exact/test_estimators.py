@@ -12,10 +12,9 @@ import pytest
 import relaxdp as rx
 from relaxdp.estimate.cross import CrossTable
 from relaxdp.estimate.frequency import Frequency, categorical_covariance, report_variance
-from relaxdp.law.bridge import next_report_law
-from relaxdp.law.report import report_law
+from relaxdp.law.bridge import next_report_law, report_law
+from relaxdp.law.level import retention, threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import retention, threshold
 
 
 def support_of(values: int, epsilon: str) -> Support:

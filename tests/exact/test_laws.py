@@ -10,9 +10,8 @@ import sympy
 from tests.exact.checks import check_all, check_guarantee
 from tests.exact.enumeration import Law, chain_law, level_lists
 
-from relaxdp.law.bridge import NOISE, bridge_law, next_report_law
-from relaxdp.law.report import blur_law, report_law
-from relaxdp.law.threshold import odds
+from relaxdp.law.bridge import NOISE, blur_law, bridge_law, next_report_law, report_law
+from relaxdp.law.level import odds
 from relaxdp.law.transcript import step_odds, transcript_probability
 
 LEVELS = [F(1, 7), F(2, 5), F(1, 2), F(9, 11)]

@@ -33,7 +33,7 @@ from tests.exact.market_orders import (
     sell,
 )
 
-from relaxdp.law.threshold import odds
+from relaxdp.law.level import odds
 
 # Levels and their grid: equal steps, other steps, near both ends, and fractions without a small common grid.
 GRIDS = [((4, 7, 10, 13), 16), ((2, 5, 9, 14), 16), ((1, 2, 14, 15), 16), ((110, 308, 385, 630), 770)]

@@ -13,7 +13,7 @@ from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.errors import RapporError
 from relaxdp.estimate.baselines import noisy_sampling_epsilon
 from relaxdp.estimate.rappor_classic import Responses
-from relaxdp.law.threshold import log_up
+from relaxdp.law.level import log_up
 
 CLASSIC = Responses(F(1, 2), F(1, 2), F(3, 4))
 

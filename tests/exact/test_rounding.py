@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relaxdp.encode.numeric import round_up
-from relaxdp.law.threshold import ONE
+from relaxdp.law.level import ONE
 
 
 def exact(word: int, number: float, low: float, high: float) -> bool:

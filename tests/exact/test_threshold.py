@@ -13,7 +13,7 @@ import pytest
 
 from relaxdp.errors import EpsilonError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.law.threshold import (
+from relaxdp.law.level import (
     ONE,
     log_up,
     odds,

@@ -28,7 +28,7 @@ from relaxdp.collector.client import Client
 from relaxdp.collector.device_offer import encoding_of
 from relaxdp.collector.device_state import State
 from relaxdp.errors import BudgetExceededError, RelaxdpError
-from relaxdp.law.threshold import ONE, realised_epsilon
+from relaxdp.law.level import ONE, realised_epsilon
 
 SERVERS = int(os.environ.get("RELAXDP_FAULTS", "60"))
 """How often what happened over all servers: a suite in which nothing happens shows nothing."""

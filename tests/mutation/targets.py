@@ -22,11 +22,9 @@ _SALES = (
 TARGETS: dict[str, tuple[str, ...]] = {
     "law/bridge.py": ("src/relaxdp/law/bridge.py", _LAWS),
     "law/epsilon.py": ("src/relaxdp/law/epsilon.py", _THRESHOLD, "-k", "not random_levels and not shared"),
-    "law/level.py": ("tests/unit/test_level.py",),
     "law/relaxation.py": ("src/relaxdp/law/relaxation.py", "tests/exact/test_paper_tables.py"),
-    "law/report.py": ("src/relaxdp/law/report.py", _LAWS),
     "law/support.py": ("src/relaxdp/law/support.py", "tests/exact/test_estimators.py"),
-    "law/threshold.py": ("src/relaxdp/law/threshold.py", _THRESHOLD),
+    "law/level.py": ("src/relaxdp/law/level.py", "tests/unit/test_level.py", _THRESHOLD),
     "law/transcript.py": ("src/relaxdp/law/transcript.py", f"{_FRONT}::test_privacy_loss", _LAWS),
     "draw/bridge.py": ("tests/exact/test_bridge_draw.py", f"{_BRIDGES}::test_keyed_arrays_equal_one_at_a_time"),
     "draw/bridge_arrays.py": (_BRIDGES, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),

@@ -24,7 +24,7 @@ from relaxdp.service.operations import Operation
 from relaxdp.service.prepare import prepare
 from relaxdp.service.run import BACKLOG, listen, serve
 from relaxdp.service.settings import Settings
-from relaxdp.service.uploads import receive_file
+from relaxdp.service.transfer import receive_file
 from relaxdp.service.worker import Worker
 
 PARQUET = "application/vnd.apache.parquet"

@@ -20,7 +20,7 @@ from relaxdp import mechanism
 from relaxdp.estimate.frequency import Frequency
 from relaxdp.estimate.simplex import nearest_shares
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.threshold import retention
+from relaxdp.law.level import retention
 
 Floats = NDArray[np.float64]
 PAGE = Path(__file__).parents[2] / "docs" / "consistent.md"

@@ -24,8 +24,8 @@ from relaxdp.estimate.frequency import Frequency, report_variance
 from relaxdp.estimate.mean import Mean
 from relaxdp.estimate.result import About
 from relaxdp.law.epsilon import as_epsilon
+from relaxdp.law.level import retention
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import retention
 
 Floats = NDArray[np.float64]
 NOMINAL, LEAST, WIDEST = 0.95, 0.945, 1.1

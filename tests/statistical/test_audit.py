@@ -25,7 +25,7 @@ from relaxdp.audit.planted import RaisedThreshold
 from relaxdp.audit.sources import AlgorithmSource, PathSource
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.law.bridge import NOISE
-from relaxdp.law.threshold import retention, threshold
+from relaxdp.law.level import retention, threshold
 
 CONFIDENCE = 1 - 1e-6
 Truths = NDArray[np.integer]

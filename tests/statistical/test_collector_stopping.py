@@ -21,7 +21,7 @@ from relaxdp.collector.wire import CampaignRequest, EncodingRequest, LevelReques
 from relaxdp.estimate.combined import Combined
 from relaxdp.estimate.frequency import Frequency
 from relaxdp.estimate.schedules import Explicit, UntilPrecise
-from relaxdp.law.threshold import retention
+from relaxdp.law.level import retention
 
 RUNS, LEAST_COVERAGE, TARGET = 50_000, 0.945, 0.05
 LEVELS = ["0.2", "0.5", "1", "1.5", "2"]

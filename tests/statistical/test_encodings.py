@@ -18,7 +18,7 @@ from relaxdp.estimate.advice import best_encoding
 from relaxdp.estimate.planning import share_variance
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.bridge import NOISE, TRUTH
-from relaxdp.law.threshold import retention
+from relaxdp.law.level import retention
 
 OBJECTS, RUNS = 400, 300
 

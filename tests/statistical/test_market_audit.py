@@ -21,7 +21,7 @@ from relaxdp.audit.sources import Source
 from relaxdp.encode.declared import CategoricalEncoding, DeclaredEncoding
 from relaxdp.encode.local_hash import LocalHashEncoding
 from relaxdp.encode.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
-from relaxdp.law.threshold import ONE
+from relaxdp.law.level import ONE
 
 pytestmark = pytest.mark.long
 

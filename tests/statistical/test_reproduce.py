@@ -17,8 +17,7 @@ from tests.docs.gallery_page import FIGURES, PAGE, gallery_page
 
 from relaxdp.audit.laws import retentions
 from relaxdp.hazmat import relax_once
-from relaxdp.law.bridge import NOISE
-from relaxdp.law.report import report_law
+from relaxdp.law.bridge import NOISE, report_law
 from relaxdp.paper import feasibility, judge, printed, proofs, utility
 from relaxdp.paper.catalogue import CLAIMS
 from relaxdp.paper.claims import Check, Verdict

@@ -17,7 +17,7 @@ from relaxdp import Categorical, Key
 from relaxdp.hazmat import SeededEntropy, blur_once, bridge_once, relax_once
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.threshold import retention, threshold
+from relaxdp.law.level import retention, threshold
 
 OBJECTS = 1_000_000
 LEVELS = ("0.8", "2")

@@ -20,7 +20,7 @@ from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.path_arrays import ArrayPath
 from relaxdp.draw.stream import words
 from relaxdp.errors import ColumnError, ObjectIdError
-from relaxdp.law.threshold import ONE, threshold
+from relaxdp.law.level import ONE, threshold
 
 KEY = Key.from_bytes(bytes(range(100, 132)))
 WHERE: Any = {"release": "r", "attribute": "a"}

@@ -22,8 +22,8 @@ from relaxdp.estimate.baselines import (
     split_budget_variance,
 )
 from relaxdp.estimate.planning import categorical_support
-from relaxdp.law.report import report_law
-from relaxdp.law.threshold import retention, threshold
+from relaxdp.law.bridge import report_law
+from relaxdp.law.level import retention, threshold
 
 LEVELS = ("0.1", "0.5", "1", "2")
 ODDS = [(Fraction(3), Fraction(2), 1), (Fraction(3), Fraction(3, 2), 4), (Fraction(9, 8), Fraction(7), 7)]

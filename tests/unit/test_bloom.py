@@ -27,7 +27,7 @@ from relaxdp.encode.bloom_filter import ALL_COHORTS, BloomShape
 from relaxdp.encode.bloom_fleet import Fleet
 from relaxdp.encode.bloom_levels import bloom_threshold, epsilon_of, guarantee_of, noise_of, whole_epsilon
 from relaxdp.encode.bloom_release import cohorts_of, release_bloom
-from relaxdp.encode.registry import encoding_named
+from relaxdp.encode.protocol import encoding_named
 from relaxdp.errors import EncodingError, EpsilonError, LengthError, LevelError, RapporError
 from relaxdp.estimate.schedules import Linear, NoisySampling
 from relaxdp.front import Mechanism, mechanism

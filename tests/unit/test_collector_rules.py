@@ -23,7 +23,7 @@ from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.estimate.planning import half_width
 from relaxdp.estimate.rappor_planning import word_error
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.threshold import retention
+from relaxdp.law.level import retention
 
 YES = EncodingRequest("categorical", ["no", "yes"])
 LEVELS = [LevelRequest("0.5"), LevelRequest("1"), LevelRequest("2")]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from relaxdp.errors import CampaignError, StorageUnavailableError, TableFileError
-from relaxdp.service.downloads import HandedOut, nameless
+from relaxdp.service.transfer import HandedOut, nameless
 
 CONTENT = os.urandom(600_000)
 

@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 
 import relaxdp as rx
 from relaxdp.draw.stream import PathId, Words
-from relaxdp.encode import registry
+from relaxdp.encode import protocol as registry
 from relaxdp.encode.path import Path
-from relaxdp.encode.protocol import Codes, Encoding, Permanent, Truths
-from relaxdp.encode.registry import encoding_named, register
+from relaxdp.encode.protocol import Codes, Encoding, Permanent, Truths, encoding_named, register
 from relaxdp.encode.release import release_codes
 from relaxdp.errors import EncodingError
 from relaxdp.front import Mechanism
+from relaxdp.law.level import release_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold
 
 
 class Bits(Encoding):

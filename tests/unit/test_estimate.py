@@ -23,7 +23,7 @@ from relaxdp.estimate.frequency import Frequency
 from relaxdp.estimate.shrinkage import expected_shares
 from relaxdp.estimate.simplex import nearest_shares
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.threshold import retention
+from relaxdp.law.level import retention
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 ANSWERS = rx.Categorical(["flu", "covid", "none"])

@@ -38,7 +38,7 @@ from relaxdp.draw.stream import PathId, PathName
 from relaxdp.errors import DeliveryError, DescriptionError
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.threshold import ONE
+from relaxdp.law.level import ONE
 from relaxdp.ledger.entries import Sampler
 from relaxdp.market import goods as goods_module
 from relaxdp.market.delivery_file import read_delivery

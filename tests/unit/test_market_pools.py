@@ -25,7 +25,7 @@ from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.stream import PathId, PathName
 from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.law.threshold import ONE
+from relaxdp.law.level import ONE
 from relaxdp.market.schema import ACCOUNTS, MEMBER_LEVELS, MEMBERS
 
 KINDS: dict[str, tuple[dict[str, Any], Mechanism]] = {

@@ -14,7 +14,7 @@ import pytest
 
 from relaxdp.errors import EpsilonError, PriceError
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.threshold import odds, retention, threshold
+from relaxdp.law.level import odds, retention, threshold
 from relaxdp.law.transcript import transcript_probability
 from relaxdp.market.prices import (
     MOST_LETTERS,

@@ -27,7 +27,7 @@ from relaxdp.draw.private_file import locked_folder
 from relaxdp.errors import ChainFileError, EpsilonError, LevelError
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.threshold import retention
+from relaxdp.law.level import retention
 
 ANSWERS = rx.Categorical(["flu", "covid", "none"])
 OPEN = Path("/proc/self/fd")

@@ -14,7 +14,7 @@ import pytest
 from tests.patience import PATIENCE
 
 from relaxdp.errors import StorageUnavailableError, TableFileError
-from relaxdp.service.workplace import workplace
+from relaxdp.service.transfer import workplace
 from relaxdp.table import temporary
 from relaxdp.table.temporary import aside, aside_folder, kept_aside, passing_folder, sweep_kept
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from relaxdp.errors import AuditError
 from relaxdp.law.bridge import NOISE, TRUTH, bridge_mixture
 from relaxdp.law.epsilon import Epsilon
-from relaxdp.law.threshold import release_threshold, retention
+from relaxdp.law.level import release_threshold, retention
 
 Floats = NDArray[np.float64]
 Transcripts = NDArray[Any]

@@ -17,8 +17,7 @@ from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import EpsilonError, LevelError, LevelMismatchError, OfferError, RelaxdpError
 from relaxdp.front import mechanism
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.law.level import Level
-from relaxdp.law.threshold import ONE
+from relaxdp.law.level import ONE, Level
 from relaxdp.table.description import untyped
 
 ATTRIBUTE = "answer"

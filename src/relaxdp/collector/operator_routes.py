@@ -32,8 +32,8 @@ from relaxdp.collector.wire import (
 )
 from relaxdp.errors import CampaignError, CampaignReducedError
 from relaxdp.service.bodies import Limits, decode, decoder_of, read_body
-from relaxdp.service.downloads import HandedOut
 from relaxdp.service.operations import Operation, Query, read_queries
+from relaxdp.service.transfer import HandedOut
 
 _CAMPAIGN, _INVITATION = decoder_of(CampaignRequest), decoder_of(InvitationRequest)
 _JSON, _PARQUET = "application/json", "application/vnd.apache.parquet"

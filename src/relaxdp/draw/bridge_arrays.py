@@ -12,7 +12,7 @@ from relaxdp.draw.bridge import draw_mixture
 from relaxdp.draw.entropy import Bytestream, Entropy
 from relaxdp.draw.stream import RowCipher, Words
 from relaxdp.law.bridge import Mixture, bridge_mixture
-from relaxdp.law.threshold import ONE
+from relaxdp.law.level import ONE
 
 Codes = NDArray[np.unsignedinteger]
 Bytes = NDArray[np.uint8]

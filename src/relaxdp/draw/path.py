@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from relaxdp.law.threshold import ONE
+from relaxdp.law.level import ONE
 
 
 class Draw(NamedTuple):

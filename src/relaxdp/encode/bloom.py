@@ -15,8 +15,7 @@ from relaxdp.draw.stream import Words
 from relaxdp.encode.bloom_filter import ALL_COHORTS, BloomShape
 from relaxdp.encode.bloom_levels import bloom_threshold
 from relaxdp.encode.packed import BitEncoding
-from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths
-from relaxdp.encode.registry import register
+from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths, register
 from relaxdp.errors import EncodingError, RapporError
 from relaxdp.law.level import Scale
 from relaxdp.law.support import Support

@@ -14,7 +14,7 @@ from relaxdp.encode.bloom_levels import bloom_threshold
 from relaxdp.errors import LengthError, LevelError, RapporError
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.threshold import retention
+from relaxdp.law.level import retention
 
 Bits = NDArray[np.uint8]
 

@@ -11,8 +11,8 @@ from fractions import Fraction
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.errors import EpsilonError, RapporError
 from relaxdp.law.epsilon import MOST_DIGITS, Epsilon, as_epsilon
+from relaxdp.law.level import log_up, odds, retention, shared_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import log_up, odds, retention, shared_threshold
 
 DIGITS = 12
 """How many significant digits a converted level has."""

@@ -18,11 +18,10 @@ from relaxdp.draw.canonical import canonical, is_missing, kind_of
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, column_slice, is_objects
 from relaxdp.draw.stream import Words
 from relaxdp.encode.histogram import histogram
-from relaxdp.encode.protocol import Codes, Encoding, Joint, Permanent, Truths, code_dtype
-from relaxdp.encode.registry import register
+from relaxdp.encode.protocol import Codes, Encoding, Joint, Permanent, Truths, code_dtype, register
 from relaxdp.errors import CountsError, UndeclaredValueError, ValuesError, without_keys
+from relaxdp.law.level import release_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold
 
 NOTHING = " Nothing was released."
 _MOST_SHOWN = 8

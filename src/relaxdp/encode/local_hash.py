@@ -17,12 +17,11 @@ from relaxdp.draw.stream import Words
 from relaxdp.encode import mersenne
 from relaxdp.encode.declared import DeclaredEncoding
 from relaxdp.encode.packed import Packed, PackedEncoding
-from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths, code_dtype
-from relaxdp.encode.registry import register
+from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths, code_dtype, register
 from relaxdp.errors import CountsError, ValuesError
 from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.law.level import release_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold
 
 MOST_BUCKETS = 1 << 16
 _SEED_BYTES = 8

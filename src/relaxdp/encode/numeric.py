@@ -17,11 +17,10 @@ from relaxdp.draw.canonical import NUMBER, length_prefixed, utf8
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, is_objects
 from relaxdp.draw.stream import Words
 from relaxdp.encode.histogram import histogram
-from relaxdp.encode.protocol import Codes, Encoding, Joint, Permanent, Truths
-from relaxdp.encode.registry import register
+from relaxdp.encode.protocol import Codes, Encoding, Joint, Permanent, Truths, register
 from relaxdp.errors import CountsError, RangeError
+from relaxdp.law.level import ONE, release_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import ONE, release_threshold
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], Floats]

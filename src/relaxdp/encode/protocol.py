@@ -1,4 +1,4 @@
-"""The protocol of an encoding. Whatever follows it gets the path, Algorithm 1, tables and the service for free.
+"""The protocol of an encoding and the registry. Whatever follows it gets the path, Algorithm 1, tables and the service.
 
 A mechanism differs from another only in how a value becomes symbols and in how epsilon becomes the retention of a
 symbol. So that is all an encoding says; drawing, relaxing, blurring and accounting are written once, elsewhere.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.columns import as_column, column_slice
 from relaxdp.draw.stream import PathId, PathName, Purpose, Words
-from relaxdp.errors import LevelMismatchError, OtherEncodingError
+from relaxdp.errors import EncodingError, LevelMismatchError, OtherEncodingError
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.level import Level, Scale
 from relaxdp.law.support import Support
@@ -211,3 +211,23 @@ class Encoding(ABC):
 def code_dtype(alphabet: int) -> np.dtype[np.unsignedinteger]:
     """Return the smallest unsigned type that holds every code."""
     return np.min_scalar_type(alphabet - 1)
+
+
+Member = TypeVar("Member", bound=type[Encoding])
+_members: dict[str, type[Encoding]] = {}
+
+
+def register(member: Member) -> Member:
+    """Make an encoding known by its name; a class decorator. A name is taken once and for good."""
+    if _members.setdefault(member.name, member) is not member:
+        raise EncodingError(f"there is an encoding named {member.name!r} already.", name=member.name)
+    return member
+
+
+def encoding_named(name: str) -> type[Encoding]:
+    """Return the encoding with this name."""
+    try:
+        return _members[name]
+    except KeyError:
+        known = ", ".join(sorted(_members))
+        raise EncodingError(f"there is no encoding named {name!r}; known are: {known}.", name=name) from None

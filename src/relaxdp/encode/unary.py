@@ -11,10 +11,9 @@ import numpy as np
 from relaxdp.draw.stream import Words
 from relaxdp.encode.declared import DeclaredEncoding
 from relaxdp.encode.packed import BitEncoding
-from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths
-from relaxdp.encode.registry import register
+from relaxdp.encode.protocol import Codes, Joint, Permanent, Truths, register
+from relaxdp.law.level import release_threshold, shared_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold, shared_threshold
 
 
 class UnaryEncoding(DeclaredEncoding, BitEncoding):

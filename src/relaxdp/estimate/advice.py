@@ -10,8 +10,8 @@ from math import sqrt
 from relaxdp.encode.local_hash import best_buckets
 from relaxdp.estimate.planning import categorical_support, share_variance
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.level import check_values, release_threshold, retention, shared_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import check_values, release_threshold, retention, shared_threshold
 
 _ALIKE = 1.02
 """Errors within two percent are alike: then the smaller report is the better one."""

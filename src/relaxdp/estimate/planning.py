@@ -18,8 +18,8 @@ from relaxdp.errors import PlanError
 from relaxdp.estimate.frequency import report_variance
 from relaxdp.estimate.result import About, check_about, questions_of, tail_of
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.level import MOST_VALUES, release_threshold, retention
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import MOST_VALUES, release_threshold, retention
 
 WIDEST = 0.5
 """An interval from 0 to 1: the half-width of knowing nothing."""

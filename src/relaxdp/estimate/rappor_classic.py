@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from relaxdp.encode.bloom_filter import BloomShape
 from relaxdp.encode.bloom_levels import guarantee_of
 from relaxdp.errors import RapporError
+from relaxdp.law.level import log_up
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import log_up
 
 Bits = NDArray[np.uint8]
 

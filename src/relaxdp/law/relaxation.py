@@ -8,7 +8,7 @@ from fractions import Fraction
 from relaxdp.errors import LevelError
 from relaxdp.law.bridge import TRUTH, bridge_mixture
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.threshold import check_values, release_threshold, retention, threshold
+from relaxdp.law.level import check_values, release_threshold, retention, threshold
 
 
 @dataclass(frozen=True, slots=True)

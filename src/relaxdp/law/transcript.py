@@ -12,7 +12,7 @@ from math import prod
 from relaxdp.errors import LevelError
 from relaxdp.law.bridge import NOISE, TRUTH, bridge_mixture
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.threshold import check_values, log_up, odds, release_threshold, retention
+from relaxdp.law.level import check_values, log_up, odds, release_threshold, retention
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,7 @@ def neighbours(wanted: Level, out: Iterable[Level]) -> Neighbours | None:
     Claim: in every order of deliveries and sales the joint law of all levels is that of one path;
     tests/exact/test_market.py.
 
-    >>> from relaxdp.encode.categorical import CategoricalEncoding
+    >>> from relaxdp.encode.declared import CategoricalEncoding
     >>> two, five, seven, nine = map(CategoricalEncoding(["no", "yes"]).level, ("0.2", "0.5", "0.7", "0.9"))
     >>> neighbours(five, [two, nine, seven]) == Neighbours(lower=two, upper=seven)
     True

@@ -33,7 +33,7 @@ from relaxdp.market.sales import Deal, check
 from relaxdp.market.schema import SETUP
 from relaxdp.market.store import hold, time_text
 from relaxdp.service.database import Database
-from relaxdp.service.workplace import workplace
+from relaxdp.service.transfer import workplace
 from relaxdp.table.description import ColumnDescription
 
 _ATTEMPTS = 4

@@ -18,7 +18,7 @@ from relaxdp.market.listings import Listing
 from relaxdp.market.prices import prices_of
 from relaxdp.service.bodies import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation, Query, read_queries
-from relaxdp.service.uploads import receive_file
+from relaxdp.service.transfer import receive_file
 
 _LISTING, _PRICES = decoder_of(wire.ListingRequest), decoder_of(wire.PricesRequest)
 _BUDGET, _REPORT = decoder_of(wire.BudgetRequest), decoder_of(wire.MemberReport)

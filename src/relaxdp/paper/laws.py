@@ -11,9 +11,9 @@ from math import exp
 import numpy as np
 
 from relaxdp.audit.laws import retentions
+from relaxdp.law.bridge import report_law
+from relaxdp.law.level import odds
 from relaxdp.law.relaxation import relaxation_law
-from relaxdp.law.report import report_law
-from relaxdp.law.threshold import odds
 from relaxdp.law.transcript import transcript_probability
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Check, Claim, Data, Outcome

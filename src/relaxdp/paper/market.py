@@ -14,7 +14,7 @@ from relaxdp.audit.attacks import ATTACKS, Relaxed, errors, minimum_error_rate
 from relaxdp.audit.laws import retentions
 from relaxdp.hazmat import bridge_once
 from relaxdp.law.bridge import NOISE
-from relaxdp.law.threshold import odds
+from relaxdp.law.level import odds
 from relaxdp.law.transcript import transcript_probability
 from relaxdp.paper import draw_theory, judge
 from relaxdp.paper.claims import Check, Claim, Data, Outcome, Picture

@@ -7,9 +7,8 @@ from itertools import combinations
 from math import exp
 
 from relaxdp.audit.laws import retentions
-from relaxdp.law.bridge import next_report_law
-from relaxdp.law.report import report_law
-from relaxdp.law.threshold import odds
+from relaxdp.law.bridge import next_report_law, report_law
+from relaxdp.law.level import odds
 from relaxdp.law.transcript import transcript_probability
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, Outcome

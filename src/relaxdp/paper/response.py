@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import exp
 
 from relaxdp.audit.laws import retentions
-from relaxdp.law.report import report_law
+from relaxdp.law.bridge import report_law
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, Outcome
 from relaxdp.paper.lab import Lab

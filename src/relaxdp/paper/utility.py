@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 
-from relaxdp.law.report import report_law
+from relaxdp.law.bridge import report_law
 from relaxdp.law.support import Support
 from relaxdp.law.transcript import transcript_probability
 from relaxdp.paper import judge

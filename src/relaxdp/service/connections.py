@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 
 from relaxdp.errors import MalformedRequestError, RelaxdpError, RequestTimeoutError, TooManyRequestsError
 from relaxdp.service.problems import problem_response
-from relaxdp.service.uploads import WAITING, Waiting
+from relaxdp.service.transfer import WAITING, Waiting
 
 _ACKNOWLEDGED = slice(120, 128)
 """Where Linux has the bytes that were acknowledged in its `struct tcp_info`."""

@@ -23,7 +23,7 @@ from relaxdp.encode.declared import CategoricalEncoding
 from relaxdp.errors import DescriptionError, EncodingError
 from relaxdp.front import Mechanism, Numeric, mechanism
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.law.threshold import ONE
+from relaxdp.law.level import ONE
 from relaxdp.ledger.entries import Sampler
 
 METADATA_KEY = b"relaxdp"

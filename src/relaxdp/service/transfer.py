@@ -1,18 +1,85 @@
-"""Files in the bodies of requests: written to a private file as they arrive, never held in memory as a whole."""
+"""Files on their way, into the service or out of it: private, whole, and gone in the end."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from io import FileIO
 from pathlib import Path
+from typing import IO
 
 from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from relaxdp.errors import MalformedRequestError, RequestTimeoutError, StorageUnavailableError, TooManyRequestsError
+from relaxdp.errors import (
+    MalformedRequestError,
+    RelaxdpError,
+    RequestTimeoutError,
+    StorageUnavailableError,
+    TableFileError,
+    TooManyRequestsError,
+)
 from relaxdp.service.bodies import MOST_DRAINED, announced, broken_off, too_large
-from relaxdp.service.workplace import workplace
+from relaxdp.table.temporary import temporary_folder
+
+
+@contextmanager
+def workplace() -> Iterator[Path]:
+    """Give a folder that nobody else can read, see `temporary_folder`; without one the service cannot work."""
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(temporary_folder())
+        except TableFileError:
+            raise StorageUnavailableError(
+                "there is no place for files on their way: the folder for temporary files cannot be written to. What "
+                "was not acknowledged may be sent again."
+            ) from None
+        yield folder
+
+
+_PART_BYTES = 256 << 10
+
+
+def nameless(write: Callable[[Path], None]) -> IO[bytes]:
+    """Let `write` make a file, and return it open and without a name, so that nothing of it can stay.
+
+    While it has a name it is in a workplace, which the next one sweeps if we are killed meanwhile.
+    """
+    try:
+        with workplace() as folder:
+            write(folder / "file")
+            return (folder / "file").open("rb")
+    except RelaxdpError:  # a sentence already, though some of ours are of the system's kinds as well
+        raise
+    except OSError as problem:  # whose own text may be Arrow's, and show where the file is
+        why = os.strerror(problem.errno) if problem.errno else "it is not known why"
+    raise StorageUnavailableError(f"the file cannot be written now: {why}. Nothing was handed out.")
+
+
+class HandedOut(StreamingResponse):
+    """An open file that is handed out whole, whatever part of it was asked for, and closed, however that ends."""
+
+    def __init__(self, file: IO[bytes], name: str, media_type: str) -> None:
+        self._file = file
+        headers = {
+            "content-length": str(os.fstat(file.fileno()).st_size),
+            "content-disposition": f'attachment; filename="{name}"',
+            "cache-control": "no-store",
+            "accept-ranges": "none",
+        }
+        super().__init__(iter(partial(file.read, _PART_BYTES), b""), media_type=media_type, headers=headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, or nothing of it where only the head was asked for."""
+        with self._file:
+            if scope["method"] == "HEAD":
+                self._file.seek(0, os.SEEK_END)
+            await super().__call__(scope, receive, send)
+
 
 WAITING = "relaxdp.waiting"
 """Where the scope of a request has since when its connection waits for the rest of it (`connections.py`)."""
