@@ -157,7 +157,7 @@ def test_a_step_costs_the_difference_and_closes_the_keyed_path(place: Path) -> N
     for epsilon in ("1", "2", "3"):
         status, sentence = plain("--again", epsilon=epsilon, target="keyed.parquet")
         assert status == 2
-        assert "what draws its reports is not what" in sentence
+        assert "was released with last: it went on with Algorithm 1, and --last goes on from its last file" in sentence
     assert run(epsilon="3", old="out.parquet", target="third.parquet")[0] == 0
     assert spent() == "3"
     assert sorted(file.name for file in place.iterdir()) == [

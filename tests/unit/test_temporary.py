@@ -83,7 +83,7 @@ def test_a_folder_gets_the_mode_of_any_new_one(target: Path) -> None:
 def test_what_was_kept_by_a_run_that_was_killed(target: Path) -> None:
     """In the next run nobody holds it: it must be a file of ours."""
     with aside(target) as place:
-        kept = place.rename(kept_aside(target, DIGEST))
+        kept = place.rename(kept_aside(target, DIGEST, "ledger"))
     put_in_place(kept, target)
     assert mode(target) == 0o640
 
@@ -138,7 +138,7 @@ def test_an_exchanged_file_is_refused(target: Path, ours: Path, exchange: Exchan
     before = key.stat()
     with aside(target) as unfinished:
         unfinished.write_text("reports")
-        place = unfinished.rename(kept_aside(target, DIGEST)) if is_kept else unfinished
+        place = unfinished.rename(kept_aside(target, DIGEST, "ledger")) if is_kept else unfinished
         place.rename(target.with_name("away"))
         exchange(place, ours)
         moved = next(path for path in (key, place, place / "key") if path.is_file())
@@ -151,7 +151,7 @@ def test_an_exchanged_file_is_refused(target: Path, ours: Path, exchange: Exchan
 
 @pytest.mark.parametrize("what", ["a link to a file", "a link to a folder", "a second name", "a pipe", "nothing"])
 def test_what_was_kept_and_exchanged_is_refused_later_too(target: Path, ours: Path, what: str) -> None:
-    kept = kept_aside(target, DIGEST)
+    kept = kept_aside(target, DIGEST, "ledger")
     EXCHANGES[what](kept, ours)
     with pytest.raises(TableFileError, match=EXCHANGED):
         refused(kept, target)
@@ -159,7 +159,7 @@ def test_what_was_kept_and_exchanged_is_refused_later_too(target: Path, ours: Pa
 
 
 def test_what_was_kept_by_somebody_else_is_refused(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = kept_aside(target, DIGEST)
+    kept = kept_aside(target, DIGEST, "ledger")
     kept.touch(0o600)
     mine = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: mine + 1)

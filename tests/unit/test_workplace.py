@@ -100,13 +100,13 @@ def test_a_pipe_or_a_link_is_left_alone(everybodys: Path, tmp_path: Path) -> Non
         os.mkfifo(unfinished(everybodys, target))
         unfinished(everybodys, target, 1).symlink_to(folder)
         unfinished(everybodys, target, 2).symlink_to(file)
-    os.mkfifo(kept_aside(everybodys / "out.parquet", DIGEST))
+    os.mkfifo(kept_aside(everybodys / "out.parquet", DIGEST, "ledger"))
     before = sorted(everybodys.iterdir())
 
     def work() -> None:
         use_workplace()
         with aside(everybodys / "out.parquet"), aside_folder(everybodys / "out.parquet"):
-            sweep_kept(everybodys / "out.parquet", set)
+            sweep_kept(everybodys / "out.parquet", "ledger", set)
 
     assert in_time(work)
     assert sorted(everybodys.iterdir()) == before
@@ -119,18 +119,18 @@ def test_only_our_own_is_swept(everybodys: Path, monkeypatch: pytest.MonkeyPatch
     target = everybodys / "out.parquet"
     folder, file = left_folder(unfinished(everybodys, target.name)), unfinished(everybodys, target.name, 1)
     file.touch(0o600)
-    kept = kept_aside(target, DIGEST)
+    kept = kept_aside(target, DIGEST, "ledger")
     kept.touch(0o600)
     mine = os.geteuid()
     with monkeypatch.context() as patch:
         patch.setattr(os, "geteuid", lambda: mine + 1)
         temporary.sweep(everybodys)
-        sweep_kept(target, set)
+        sweep_kept(target, "ledger", set)
         assert sorted(everybodys.iterdir()) == sorted([folder, file, kept])
     temporary.sweep(everybodys)
-    sweep_kept(target, lambda: {DIGEST})
+    sweep_kept(target, "ledger", lambda: {DIGEST})
     assert list(everybodys.iterdir()) == [kept]
-    sweep_kept(target, set)
+    sweep_kept(target, "ledger", set)
     assert not list(everybodys.iterdir())
 
 
@@ -161,7 +161,7 @@ def test_what_is_left_for_any_target_is_swept(everybodys: Path, tmp_path: Path, 
     """Also among the temporary files, where sorts spill, whatever folder is released into."""
     left_folder(unfinished(everybodys, NAME))
     unfinished(everybodys, "another.csv").touch(0o600)
-    kept = kept_aside(everybodys / "another.csv", DIGEST)
+    kept = kept_aside(everybodys / "another.csv", DIGEST, "ledger")
     kept.touch(0o600)
     with aside((everybodys if here == "beside it" else tmp_path) / "out.parquet") as place:
         assert {*everybodys.iterdir(), place} == {kept, place}

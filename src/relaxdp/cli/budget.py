@@ -62,6 +62,8 @@ def show(
                     "release": path.path.release,
                     "attribute": path.path.attribute,
                     "epoch": path.path.epoch,
+                    "sampler": path.facts.sampler.value,
+                    "sha256": path.digest,
                     "epsilon": epsilon_text(path.largest),
                 }
                 for path in balance.paths

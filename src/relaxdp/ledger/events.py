@@ -9,7 +9,7 @@ from typing import Literal
 
 from relaxdp.draw.stream import PathId
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.entries import PathFacts, Subject
+from relaxdp.ledger.entries import PathFacts, Sampler, Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,9 @@ class PathOpened(_Event):
     reason: str = ""
 
     def __str__(self) -> str:
-        forced = ", forced" if self.path.epoch > 1 else ""
-        return self._line(f"path opened for {self.path}{forced}", self.reason)
+        is_step = self.facts.sampler is Sampler.ALGORITHM_1
+        how = ", goes on with Algorithm 1" if is_step else ", forced" if self.path.epoch > 1 else ""
+        return self._line(f"path opened for {self.path}{how}", self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ class LevelReleased(_Event):
     def __str__(self) -> str:
         comma = "," if self.path.epoch > 1 else ""
         level = f"at {epsilon_text(self.epsilon)} for {epsilon_text(self.cost)}"
-        return self._line(f"{self.kind} {self.path}{comma} {level}", self.reason)
+        digest = f", sha256 {self.digest}" if self.digest else ""
+        return self._line(f"{self.kind} {self.path}{comma} {level}{digest}", self.reason)
 
 
 @dataclass(frozen=True, slots=True)

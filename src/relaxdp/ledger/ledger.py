@@ -156,7 +156,8 @@ class Ledger:
         """Charge a release to its subject, durably, before it leaves.
 
         The same or, with `again`, a lower level costs nothing. `force` opens a new path where the key, the values,
-        the type of the ids or the table differ; its cost adds up. `budget` is for the first release of a subject.
+        the type of the ids or the table differ; its cost adds up, and `path` is the one that its quote names. `budget`
+        is for the first release of a subject.
         """
         entry = Entry(path, facts, as_epsilon(epsilon))
         return self.charge_all(subject, [entry], again=again, force=force, budget=budget, reason=reason)[0]

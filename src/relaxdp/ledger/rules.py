@@ -251,8 +251,8 @@ def differs(known: PathState | None, entry: Entry) -> PathChangedError | None:
         what, give = _PARAMETERS.get(facts.encoding, _OF_VALUES)
         return _changed(ValuesChangedError, known, facts, what, old.params[:16], facts.params[:16], give)
     if facts.sampler is not old.sampler:
-        what = "what draws its reports"
-        return _changed(SamplerChangedError, known, facts, what, old.sampler.value, facts.sampler.value)
+        what, give = "the keyed path", " last: it went on with Algorithm 1, and --last goes on from its last file"
+        return _changed(SamplerChangedError, known, facts, what, old.sampler.value, facts.sampler.value, give)
     if facts.id_type != old.id_type:
         return _changed(IdTypeError, known, facts, "the type of the ids", old.id_type, facts.id_type)
     table, given = old.table_fingerprint, facts.table_fingerprint

@@ -7,7 +7,7 @@ then it gets its name. A run that was killed in between is finished by the next 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from decimal import Decimal
 from hashlib import file_digest
@@ -18,10 +18,11 @@ from relaxdp.draw.bridge_arrays import fresh_bridges
 from relaxdp.draw.entropy import Entropy, SystemEntropy
 from relaxdp.draw.private_file import sync_folder
 from relaxdp.encode.release import Fingerprint, code_dtype
-from relaxdp.errors import LedgerUncertainError, TableFileError, UndeclaredValueError
+from relaxdp.errors import LedgerUncertainError, OptionError, TableFileError, UndeclaredValueError
 from relaxdp.law.bridge import TRUTH
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.entries import Entry, Sampler
+from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.payer import Payer
 from relaxdp.table.formats import format_of, rows_of
 from relaxdp.table.old_reports import OldReports
@@ -29,9 +30,9 @@ from relaxdp.table.order import counted_by_id
 from relaxdp.table.pairs import in_order, paired
 from relaxdp.table.plain import plain, plain_batch
 from relaxdp.table.publication import Outcome, Plan, Progress, Seen, Staged, publish
-from relaxdp.table.release import FileDrawing, refuse_reports
+from relaxdp.table.release import FileDrawing
 from relaxdp.table.request import Planned, TableRequest
-from relaxdp.table.temporary import kept_aside, sweep_kept
+from relaxdp.table.temporary import kept_aside, refuse_existing, sweep_kept, waiting
 
 
 class Algorithm1Drawing(FileDrawing):
@@ -50,21 +51,29 @@ class Algorithm1Drawing(FileDrawing):
         entropy: Entropy | None = None,
     ) -> None:
         super().__init__(request, progress)
-        refuse_reports(self.table, [each.column for each in request.columns])
         self._threads, self._entropy = threads, entropy or SystemEntropy()
         self._old = OldReports.open(request, last, last_epsilon, self.id_type)
         self.last_epsilon = self._old.level.epsilon
 
-    def check_known(self, known: Account) -> None:
+    def check_known(self, known: Account | None) -> None:
         """Refuse reports of another path: under another name, what they have cost already would not be seen."""
+        if known is None:
+            raise OptionError("Algorithm 1 draws once, so somebody must keep account: it needs a ledger.")
         self._old.check_path(self.request, known)
+
+    def refuse_taken(self, quoted: Callable[[], list[Charge]]) -> None:
+        """Refuse a file that is there already. It may hold reports that nobody can draw again: nobody is told to go."""
+        refuse_existing(self.request.target)
+
+    def sweep(self, payer: Payer) -> None:
+        """Remove what was drawn and never charged; what was waits for its name."""
+        sweep_kept(self.request.target, payer.ledger.address, payer.ledger.digests)
 
     @contextmanager
     def held(self, payer: Payer | None) -> Iterator[None]:
         """Hold a place beside the target. What was drawn and never charged is swept; what may be charged stays."""
-        assert payer is not None  # noqa: S101 (drawn once, so somebody must write down that it was)
-        recorded, is_uncertain = payer.ledger.digests, False
-        sweep_kept(self.request.target, recorded)
+        assert payer is not None  # noqa: S101 (see `check_known`)
+        self._ledger, is_uncertain = payer.ledger.address, False
         try:
             with super().held(payer):
                 yield
@@ -73,11 +82,11 @@ class Algorithm1Drawing(FileDrawing):
             raise
         finally:
             if not is_uncertain:
-                sweep_kept(self.request.target, recorded)
+                self.sweep(payer)
 
     def look(self, entries: Sequence[Entry], payer: Payer, known: Account) -> Sequence[Seen]:
-        """Never asked: old reports go on with their own table, and with no other."""
-        raise NotImplementedError
+        """Refuse what asks for it: old reports go on with their own table, and with no other."""
+        raise OptionError("old reports go on with the table that they are of: neither growing nor forcing go with it.")
 
     def stage(self, plan: Plan) -> Staged:
         """Draw, wait for the disk, and keep the file under a name that its digest makes."""
@@ -92,14 +101,14 @@ class Algorithm1Drawing(FileDrawing):
             pairs = paired(here, request.id_column, there, self._old.id_column)
             rows = self.write(plan, schema, self._relaxed(column, pairs, schema, fingerprint))
         digest = _digest(self._place)
-        kept = self._place.rename(kept_aside(request.target, digest))
+        kept = self._place.rename(kept_aside(request.target, digest, self._ledger))
         sync_folder(kept.parent)
         return Staged(rows, [Seen(fingerprint.text())], kept, digest)
 
     def resume(self, digest: str) -> Staged | None:
         """Return the file of a run that was killed after it was charged."""
-        kept = kept_aside(self.request.target, digest)
-        if not kept.exists():
+        kept = waiting(self.request.target, digest)
+        if kept is None:
             return None
         if _digest(kept) != digest:
             raise TableFileError(

@@ -18,7 +18,7 @@ from relaxdp.ledger.account import Account, PathState
 from relaxdp.ledger.entries import Entry, PathFacts, Sampler
 from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.payer import Payer
-from relaxdp.ledger.rules import already_drawn
+from relaxdp.ledger.rules import already_drawn, differs
 from relaxdp.table.description import FileDescription
 from relaxdp.table.request import Planned, ReleaseRequest
 
@@ -89,8 +89,11 @@ class Drawing(ABC):
     def look(self, entries: Sequence[Entry], payer: Payer, known: Account) -> Sequence[Seen]:
         """Read the whole table, and release nothing of it. `entries` are what will be charged, as far as is known."""
 
-    def check_known(self, known: Account) -> None:  # noqa: B027
-        """Refuse what does not go on with what the ledger knows, beyond the ledger's own rules."""
+    def check_known(self, known: Account | None) -> None:  # noqa: B027
+        """Refuse what does not go on with what the ledger knows, beyond the ledger's own rules; None without one."""
+
+    def sweep(self, payer: Payer) -> None:  # noqa: B027
+        """Remove what earlier runs staged durably and were not charged for."""
 
     def describe(self, columns: Sequence[Planned]) -> FileDescription:
         """Return what the result will say about itself."""
@@ -120,12 +123,13 @@ def publish(drawing: Drawing, payer: Payer | None, known: Account | None = None)
     columns = drawing.request.planned()
     if payer is None:
         return _unpaid(drawing, columns)
-    known = payer.look() if known is None else known
+    known = payer.look() if known is None or known.subject != payer.subject else known
     drawing.check_known(known)
     drawing.refuse_taken(lambda: _quoted(drawing, columns, payer, known))
+    drawing.sweep(payer)
     drawn = None if drawing.repeatable else _drawn_before(drawing, columns[0], known)
     if drawn is not None:
-        return _finished(drawing, columns, drawn, known)
+        return _finished(drawing, columns, drawn, payer, known)
     with drawing.held(payer):
         plan = _plan(drawing, columns, payer, known)
         staged = drawing.stage(plan)
@@ -142,6 +146,7 @@ def quote(drawing: Drawing, payer: Payer, known: Account | None = None) -> list[
 
 def _unpaid(drawing: Drawing, columns: Sequence[Planned]) -> Outcome:
     """Release without a ledger: somebody else keeps account, or nobody does."""
+    drawing.check_known(None)
     drawing.refuse_taken(list)
     with drawing.held(None):
         plan = Plan(tuple(columns), drawing.describe(columns))
@@ -195,8 +200,12 @@ def _drawn_before(drawing: Drawing, column: Planned, known: Account) -> PathStat
     return state
 
 
-def _finished(drawing: Drawing, columns: Sequence[Planned], drawn: PathState, known: Account) -> Outcome:
+def _finished(drawing: Drawing, columns: Sequence[Planned], drawn: PathState, payer: Payer, known: Account) -> Outcome:
     """Hand over what an earlier run drew and paid for, if it is still there. Nothing is drawn."""
+    (entry,) = _entries(drawing, columns, payer, [Seen()])
+    problem = differs(drawn, entry)
+    if problem is not None:  # what it says about itself would not be what was paid for
+        raise problem
     staged = None if drawn.digest is None else drawing.resume(drawn.digest)
     if staged is None:
         raise already_drawn(drawn.path, drawn.largest)

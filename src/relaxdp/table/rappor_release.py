@@ -92,14 +92,19 @@ class RapporDrawing(FileDrawing):
         if last is not None and self._last is not None:
             self._compare(last, self._last)
 
-    def check_known(self, known: Account) -> None:
-        """Refuse last reports that are not of the epoch that the ledger is at."""
+    def check_known(self, known: Account | None) -> None:
+        """Refuse last reports of another path, or of another epoch than the one that will be drawn."""
         if self._last is None:
             return
-        given = self._last.report.path
-        state = known.last_epoch(given.release, given.attribute)
-        if state is not None and state.path != given:
-            raise PathChangedError(f"the last reports are {given}, and the ledger is at {state.path}. {_NOTHING}")
+        here, given = PathId(self.request.release, self._rappor.column), self._last.report.path
+        state = None if known is None else known.last_epoch(here.release, here.attribute)
+        here = here if state is None else state.path
+        if given != here:
+            raise PathChangedError(
+                f"the last reports are {given}, and these would be {here}: what both tell would add up. {_NOTHING}",
+                release=given.release,
+                epoch=given.epoch,
+            )
 
     def describe(self, columns: Sequence[Planned]) -> ReportsDescription:
         """Return what the file of reports will say about itself."""

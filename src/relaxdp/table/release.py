@@ -116,6 +116,7 @@ class FileDrawing(Drawing):
         self.request, self.table = request, Input(request.source)
         request.check_columns(self.table.names)
         request.check_kinds(self.table.schema)
+        refuse_reports(self.table, [each.column for each in request.columns])
         self.id_type = id_type_of(self.table.schema.field(request.id_column).type)
         self._progress, self._place = progress, request.target
 
@@ -196,7 +197,6 @@ class TableDrawing(FileDrawing):
 
     def __init__(self, request: TableRequest, *, threads: int = 1, progress: Progress | None = None) -> None:
         super().__init__(request, progress)
-        refuse_reports(self.table, [each.column for each in request.columns])
         self._threads = threads
         self._stack = ExitStack()
         self._growth: Growth | None = None

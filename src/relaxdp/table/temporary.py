@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import os
 import platform
 import re
@@ -326,17 +325,34 @@ def _number_at(place: Path) -> tuple[int, int] | None:
     return None
 
 
-def kept_aside(target: Path, digest: str) -> Path:
-    """Return where a finished file that must not be made twice waits for its name."""
-    return target.with_name(f".{target.name}.{digest[:16]}{_KEPT}")
+def kept_aside(target: Path, digest: str, ledger: str) -> Path:
+    """Return where a finished file that must not be made twice waits for its name; `ledger` is where it is charged."""
+    return target.with_name(f".{target.name}.{digest[:16]}-{_mark_of(ledger)}{_KEPT}")
 
 
-def sweep_kept(target: Path, recorded: Callable[[], set[str]]) -> None:
-    """Remove kept files that were never charged. Asked after the lock is held: their maker is gone then."""
-    for left in target.parent.glob(f".{glob.escape(target.name)}.*{_KEPT}"):
+def waiting(target: Path, digest: str) -> Path | None:
+    """Return the kept file with a digest, whatever the ledger was called when it was charged."""
+    return next((file for file, found, _ in _kept(target) if found == digest[:16]), None)
+
+
+def sweep_kept(target: Path, ledger: str, recorded: Callable[[], set[str]]) -> None:
+    """Remove kept files that were never charged to the ledger that they were made for, if their maker is gone."""
+    for left, digest, whose in _kept(target):
         with contextlib.suppress(OSError, RelaxdpError), left_behind(left) as descriptor:
-            if descriptor is not None and left not in {kept_aside(target, digest) for digest in recorded()}:
+            is_charged = digest in {each[:16] for each in recorded()}  # asked after the lock is held
+            if descriptor is not None and whose == _mark_of(ledger) and not is_charged:
                 left.unlink()
+
+
+def _kept(target: Path) -> list[tuple[Path, str, str]]:
+    """Return what waits to become `target`, and nothing else that begins like it."""
+    name = re.compile(rf"\.{re.escape(target.name)}\.([0-9a-f]{{16}})-([0-9a-f]{{8}}){re.escape(_KEPT)}")
+    found = [(file, name.fullmatch(file.name)) for file in target.parent.iterdir()]
+    return [(file, match[1], match[2]) for file, match in found if match is not None]
+
+
+def _mark_of(ledger: str) -> str:
+    return sha256(ledger.encode()).hexdigest()[:8]
 
 
 def refuse_existing(target: Path) -> None:
