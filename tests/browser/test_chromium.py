@@ -123,6 +123,7 @@ def test_frames_that_race(pages: Pages, tmp_path: Path) -> None:
     assert pages.collector.differing == 0
 
 
+@pytest.mark.long
 def test_killed_while_a_report_is_on_its_way(pages: Pages, tmp_path: Path) -> None:
     """What arrived had been written: the browser is killed the moment it does, and then sends the same again."""
     pages.collector.open()

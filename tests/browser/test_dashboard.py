@@ -41,6 +41,7 @@ def operator(browser: Browser, server: Running) -> Iterator[New]:
         each.leave()
 
 
+@pytest.mark.long
 def test_the_token_stays_in_its_tab(operator: New) -> None:
     someone = operator(signed_in=False)
     page = someone.page
@@ -308,6 +309,7 @@ def test_readable_by_all(operator: New, server: Running, scheme: str, width: int
     look()
 
 
+@pytest.mark.long
 def test_means_and_invitations(operator: New, server: Running) -> None:
     encoding = {"name": "numeric", "range": [0, 600]}
     made = server.create(question="How long did you sleep?", encoding=encoding, invitations=True)

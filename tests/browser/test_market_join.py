@@ -118,6 +118,7 @@ def test_only_levels_of_the_pool_are_offered(trader: New, market: Market) -> Non
     expect(ann.page.get_by_text("Raise your limit")).to_have_count(0)  # there is nothing above
 
 
+@pytest.mark.long
 def test_what_was_refused_has_left_all_the_same(trader: New, market: Market) -> None:
     ben = Member(trader(), open_pool(market), market.account("seller")).arrive()
     refusal = {"error": "market", "message": "Not now. Nothing was delivered.", "fields": {}}

@@ -321,6 +321,7 @@ def test_stop_here(service: Collector, person: MakePerson) -> None:
     assert service.devices(someone.campaign) == [1, 0, 0]
 
 
+@pytest.mark.long
 def test_invitations(service: Collector, person: MakePerson) -> None:
     campaign = service.create(invitations=True)
     (invitation,) = service.operator.invite(campaign, 1)

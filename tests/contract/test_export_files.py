@@ -90,6 +90,7 @@ def rows(answer: Answer) -> list[Any]:
     return list(pa_parquet.read_table(io.BytesIO(answer.body))["device"].to_pylist())
 
 
+@pytest.mark.long
 def test_an_export_is_whole_whatever_part_is_asked_for(place: Place) -> None:
     whole = place.export()
     names = rows(whole)
@@ -118,6 +119,7 @@ def test_while_it_is_sent_it_has_no_name_that_could_stay(place: Place) -> None:
     assert pa_parquet.read_table(io.BytesIO(body)).num_rows == DEVICES
 
 
+@pytest.mark.long
 def test_killed_while_it_is_sent(place: Place) -> None:
     with place.asked() as one:
         assert one.recv(1000).startswith(b"HTTP/1.1 200 ")

@@ -29,6 +29,7 @@ def test_the_estimates_sharpen_with_age() -> None:
     assert all(abs((high - low) / 2 - float(row[2])) < 0.002 for (low, high), row in zip(ends, rows, strict=True))
 
 
+@pytest.mark.long
 def test_market(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Pooling adds nothing, to the last digit shown, where independent answers would give nearly everything away."""
     monkeypatch.setenv("COLUMNS", "120")

@@ -9,11 +9,13 @@ import venv
 import zipfile
 from pathlib import Path
 
+import pytest
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.long
 def test_wheel(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
     subprocess.run([*build, str(ROOT)], check=True, capture_output=True, timeout=PATIENCE)

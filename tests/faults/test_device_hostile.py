@@ -253,6 +253,7 @@ def one_hostile_server(server: FakeCollector, seen: Counter[str], limit: str, st
                 assert bytes.fromhex(secret) not in every_byte
 
 
+@pytest.mark.long
 def test_a_server_that_says_anything(server: FakeCollector) -> None:
     """No server gets more than the limit allows. It was no idle talk: reports went out, and were refused for every
     kind of reason.

@@ -82,6 +82,7 @@ def test_a_server_that_is_restarted(own_server: OwnServer, own: PostgresPlace) -
         ledger.verify()
 
 
+@pytest.mark.long
 def test_a_server_that_crashes_right_after_a_charge(own_server: OwnServer, own: PostgresPlace) -> None:
     """On disk before the call returns, whatever the database says; and the test would notice if it were not."""
     own_server.run("ALTER SYSTEM SET wal_writer_delay = '10s'")
@@ -267,6 +268,7 @@ def _create_forever(url: str) -> None:
         Ledger.open(f"{url}?options=-csearch_path=s{number}").close()
 
 
+@pytest.mark.long
 def test_killed_while_a_ledger_is_created(postgres_url: object, request: pytest.FixtureRequest) -> None:
     """There is a whole ledger or none, and whoever comes next can go on."""
     place, chance, whole = place_of("postgres", request), random.Random(7), 0

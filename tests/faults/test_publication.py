@@ -44,6 +44,7 @@ from relaxdp.table.publication import Drawing, Outcome, Plan, Staged
 from relaxdp.table.rappor_release import RapporDrawing
 
 SMALL = 500
+LONG = pytest.mark.long
 KINDS = (*FILES, "frame")
 
 
@@ -333,7 +334,9 @@ def test_last_reports_of_another_epoch_or_release(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kills", sizes(6, 40))
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize(
+    "kind", ["file", pytest.param("csv", marks=LONG), "algorithm-1", pytest.param("rappor", marks=LONG)]
+)
 def test_killed_at_random_instants(zygote: Zygote, tmp_path: Path, kind: str, kills: int) -> None:
     """After every kill: no half-written file, the ledger shows at least what left; and the rerun is what was paid for.
 
@@ -411,7 +414,7 @@ def test_what_a_kill_leaves_is_swept_away(zygote: Zygote, tmp_path: Path) -> Non
 # Races
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FILES if kind != "algorithm-1"])
+@pytest.mark.parametrize("kind", ["file", pytest.param("csv", marks=LONG), pytest.param("rappor", marks=LONG)])
 def test_sixteen_releases_race_for_the_last_of_a_budget(zygote: Zygote, tmp_path: Path, kind: str) -> None:
     """Sixteen paths at 0.1 each, and a budget of 0.5: exactly five are granted, and exactly five files appear."""
     prepare(tmp_path, SMALL)

@@ -118,8 +118,8 @@ def test_equivalents_name_modules_that_are_tried_and_have_reasons() -> None:
 
 def test_the_page_keeps_the_lines_of_what_was_not_tried(tmp_path: Path) -> None:
     page = tmp_path / "mutants.md"
-    write_page([Result("law/bridge.py", 13, 12, 0, 1, 1.2), Result("law/bridge.py", 2, 1, 1)], {}, page)
-    write_page([Result("law/bridge.py", 14, 14)], {("law/bridge.py", "f", "a < b", "a <= b"): "never equal"}, page)
+    write_page([Result("law/level.py", 13, 12, 0, 1, 1.2), Result("law/bridge.py", 2, 1, 1)], {}, page)
+    write_page([Result("law/level.py", 14, 14)], {("law/level.py", "f", "a < b", "a <= b"): "never equal"}, page)
     text = page.read_text("utf-8")
-    assert "| `law/bridge.py` | 2 | 1 | 1 | 0 | 0 |\n| `law/bridge.py` | 14 | 14 | 0 | 0 | 0 |\n| all | 16 |" in text
-    assert "### `law/bridge.py`\n\n- `f`, `a < b`, `a < b` as `a <= b`: never equal\n" in text
+    assert "| `law/bridge.py` | 2 | 1 | 1 | 0 | 0 |\n| `law/level.py` | 14 | 14 | 0 | 0 | 0 |\n| all | 16 |" in text
+    assert "### `law/level.py`\n\n- `f`, `a < b`, `a < b` as `a <= b`: never equal\n" in text

@@ -171,6 +171,7 @@ def test_a_frame_comes_back_and_describes_itself(spark: Any, place: Path, local:
             publish(SparkFrameDrawing(spark.read.parquet(str(request.source)), request), account)
 
 
+@pytest.mark.long
 def test_what_the_fields_of_a_kept_column_say_does_not_go_along(spark: Any, place: Path) -> None:
     """Spark keeps metadata of every field, at any depth, and writes it into its files."""
     from pyspark.sql import types  # noqa: PLC0415
@@ -222,6 +223,7 @@ def test_what_is_refused_is_not_charged(spark: Any, place: Path) -> None:
     assert sorted(file.name for file in place.iterdir() if "ledger" not in file.name) == ["in.parquet", "key"]
 
 
+@pytest.mark.long
 def test_a_changed_table_is_refused_or_forced(spark: Any, place: Path) -> None:
     with Ledger.open(place / "ledger") as ledger:
         account = Payer(ledger, EVERYONE, budget=5)
@@ -406,6 +408,7 @@ def frame_of(spark: Any, request: TableRequest) -> Any:
     return spark.read.parquet(str(request.source))
 
 
+@pytest.mark.long
 def test_every_part_says_the_rows_of_the_whole_folder(spark: Any, place: Path) -> None:
     """A part that was filtered or removed is noticed, and the folder read as one table is whole."""
     released(spark, request_of(place, "out"), partitions=4)

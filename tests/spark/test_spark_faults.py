@@ -55,7 +55,12 @@ def drawing_of(spark: Any, kind: str, folder: Path) -> Drawing:
 @pytest.mark.parametrize(
     ("kind", "point"),
     [
-        pytest.param(kind, point, id=f"{kind}-{'-'.join(point)}", marks=() if point[0] == "charge" else LONG)
+        pytest.param(
+            kind,
+            point,
+            id=f"{kind}-{'-'.join(point)}",
+            marks=() if (kind, *point) == ("folder", "charge", "after") else LONG,
+        )
         for kind in ("folder", "frame")
         for point in POINTS
     ],

@@ -104,6 +104,7 @@ def test_all_ones_do_not_overflow() -> None:
     assert set(count_bits(packed, 16).tolist()) == {200_000}
 
 
+@pytest.mark.long
 def test_more_symbols_than_a_batch() -> None:
     """A single object with more bits than are drawn at a time, and a few objects across batches."""
     values = BATCH + 40

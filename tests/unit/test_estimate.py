@@ -493,6 +493,7 @@ def test_other_mistakes_are_typed_sentences(use: Any) -> None:
         ANSWERS.estimate(["flu"], epsilon=0)
 
 
+@pytest.mark.long
 def test_a_million_values() -> None:
     values = 1_000_000
     counts = rx.Counts(rx.Categorical(range(values)))

@@ -125,6 +125,7 @@ def test_headings_name_the_columns_of_a_pair(survey: Path) -> None:
 # Very many values.
 
 
+@pytest.mark.long
 def test_the_largest_of_very_many_have_intervals_that_hold_for_all(tmp_path: Path) -> None:
     """The largest were chosen because noise helped them: intervals of single values miss nearly all of them here."""
     values, objects = 2_000, 40_000

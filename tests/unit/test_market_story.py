@@ -121,6 +121,7 @@ def test_a_release_is_sold_relaxed_and_sold_again(
     assert "closed" in paper.cannot("buy", "diagnoses", "--epsilon", "0.5")
 
 
+@pytest.mark.long
 def test_receipts_of_a_real_market(real: Running, people: Callable[[str, str], Trader], tmp_path: Path) -> None:
     hospital, office = people("hospital", "seller"), people("office", "buyer")
     file = release(tmp_path / "one.parquet", "1")
@@ -147,6 +148,7 @@ def test_receipts_of_a_real_market(real: Running, people: Callable[[str, str], T
     assert "no purchase" in people("other", "buyer").cannot("receipt", str(number))
 
 
+@pytest.mark.long
 def test_a_draft_goes_on(real: Running, people: Callable[[str, str], Trader], tmp_path: Path) -> None:
     archive = people("archive", "seller")
     file = release(tmp_path / "one.parquet", "1")
@@ -169,6 +171,7 @@ def test_a_draft_goes_on(real: Running, people: Callable[[str, str], Trader], tm
     assert "1" in archive.cannot("budget", "others", "1")
 
 
+@pytest.mark.long
 def test_single_sellers_join_a_pool(real: Running, people: Callable[[str, str], Trader], tmp_path: Path) -> None:
     operator, buyer = Trader(real, real.token_file), people("reader", "buyer")
     pool = ["pool", "--title", "What did you have?", "--id", "had", "--values", ",".join(VALUES)]

@@ -47,6 +47,7 @@ class Page(HTMLParser):
         assert self.opened.pop() == tag
 
 
+@pytest.mark.long
 def test_same_seed_same_bytes(tmp_path: Path) -> None:
     for folder, seed in (("a", "1"), ("b", "1"), ("c", "5")):
         result = reproduce(tmp_path / folder, "--seed", seed, *ONLY)

@@ -132,6 +132,7 @@ def test_a_mistake_is_a_mistake_where_nobody_can_be_told(place: Path) -> None:
         assert run(place, "estimate", "--nonsense", stderr=full).returncode == 1  # how to say it right is not shown
 
 
+@pytest.mark.long
 def test_a_closed_pipe_is_silent(place: Path) -> None:
     for words in (("estimate", "many.parquet", "--json"), ("--version",), ("budget", "show", "--ledger", "ledger.db")):
         reading, writing = os.pipe()

@@ -84,7 +84,7 @@ class Algorithm1Drawing(FileDrawing):
             if not is_uncertain:
                 self.sweep(payer)
 
-    def look(self, entries: Sequence[Entry], payer: Payer, known: Account) -> Sequence[Seen]:
+    def look(self, entries: Sequence[Entry], payer: Payer) -> Sequence[Seen]:
         """Refuse what asks for it: old reports go on with their own table, and with no other."""
         raise OptionError("old reports go on with the table that they are of: neither growing nor forcing go with it.")
 

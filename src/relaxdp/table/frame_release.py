@@ -18,7 +18,6 @@ from relaxdp.draw.key import Key
 from relaxdp.draw.repeats import refuse_repeats
 from relaxdp.errors import DescriptionError, ObjectIdError, UnknownColumnError, ValuesError
 from relaxdp.front import Mechanism, Numeric
-from relaxdp.ledger.account import Account
 from relaxdp.ledger.entries import Entry, Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
@@ -117,7 +116,7 @@ class FrameDrawing(Drawing):
         with way_out(value=VALUE_WAY_OUT, number=NUMBER_WAY_OUT):
             yield
 
-    def look(self, entries: Sequence[Entry], payer: Payer, known: Account) -> list[Seen]:
+    def look(self, entries: Sequence[Entry], payer: Payer) -> list[Seen]:
         """Draw in memory, and keep nothing but the fingerprints."""
         return self._draw(self.request.planned())[1]
 

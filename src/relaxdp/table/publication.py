@@ -86,7 +86,7 @@ class Drawing(ABC):
         """Refuse a target that is there already, before anything else is done."""
 
     @abstractmethod
-    def look(self, entries: Sequence[Entry], payer: Payer, known: Account) -> Sequence[Seen]:
+    def look(self, entries: Sequence[Entry], payer: Payer) -> Sequence[Seen]:
         """Read the whole table, and release nothing of it. `entries` are what will be charged, as far as is known."""
 
     def check_known(self, known: Account | None) -> None:  # noqa: B027
@@ -163,7 +163,7 @@ def _plan(drawing: Drawing, columns: Sequence[Planned], payer: Payer, known: Acc
     entries = _entries(drawing, columns, payer, [Seen()] * len(columns))
     charges = [] if payer.force else payer.quote(entries, known)
     if payer.force or payer.growing is not None:
-        seen = drawing.look(entries, payer, known)
+        seen = drawing.look(entries, payer)
         charges = payer.quote(_entries(drawing, columns, payer, seen), known)
     drawn = tuple(replace(each, path=charge.path) for each, charge in zip(columns, charges, strict=True))
     return Plan(drawn, drawing.describe(drawn))

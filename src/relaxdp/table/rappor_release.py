@@ -119,7 +119,7 @@ class RapporDrawing(FileDrawing):
         )
         return ReportsDescription.make(column, self._rappor.shape)
 
-    def look(self, entries: Sequence[Entry], payer: Payer, known: Account) -> list[Seen]:
+    def look(self, entries: Sequence[Entry], payer: Payer) -> list[Seen]:
         """Read the table once without releasing anything."""
         (column,) = self.request.planned()
         fingerprint = Fingerprint.of(self.request.key, column.encoding, column.path)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError
-from relaxdp.ledger.account import Account
 from relaxdp.ledger.entries import Entry
 from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.payer import Payer
@@ -207,7 +206,7 @@ class TableDrawing(FileDrawing):
         with super().held(payer), self._stack:
             yield
 
-    def look(self, entries: Sequence[Entry], payer: Payer, known: Account) -> list[Seen]:
+    def look(self, entries: Sequence[Entry], payer: Payer) -> list[Seen]:
         """Read the table once without releasing anything. The order of the rows does not matter here."""
         if payer.growing is not None:
             watched = watched_growth(self.request, entries, payer, self.table, threads=self._threads)

@@ -18,7 +18,6 @@ import pyarrow as pa
 from relaxdp.draw.private_file import sync_folder
 from relaxdp.encode.release import add_texts
 from relaxdp.errors import KeyFileError, OptionError, TableChangedError
-from relaxdp.ledger.account import Account
 from relaxdp.ledger.entries import Entry
 from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.payer import Payer
@@ -83,7 +82,7 @@ class SparkDrawing(Drawing):
         refuse_released_frame(frame, request)
         self.id_type = id_type_of(self.schema.field(request.id_column).type)
 
-    def look(self, entries: Sequence[Entry], payer: Payer, known: Account) -> list[Seen]:
+    def look(self, entries: Sequence[Entry], payer: Payer) -> list[Seen]:
         """Let the workers draw, and keep nothing but the fingerprints."""
         return self._seen(self._summaries(self.request.planned(), _looking))
 
