@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.servers.ledgers import LONG_STORES, STORES, place_of
 
+from relaxdp import LocalHash
 from relaxdp.draw.stream import PathId
 from relaxdp.errors import (
     BudgetError,
@@ -655,6 +656,20 @@ def test_names_that_could_be_mistaken_are_refused(name: Any) -> None:
             replace(FACTS, table_fingerprint=name)
     with pytest.raises(SubjectError, match="a population or an object"):
         Subject("people", "x")  # type: ignore[arg-type]
+
+
+def test_facts_say_the_options_of_their_encoding() -> None:
+    hashed = LocalHash(["a", "b"], buckets=300).encoding
+    assert (
+        replace(FACTS, encoding=hashed.name, params=hashed.params.hex()).options == hashed.options == {"buckets": 300}
+    )
+    assert FACTS.options == {}
+
+
+@pytest.mark.parametrize(("sampler", "last"), [(Sampler.ALGORITHM_1, None), (Sampler.PATH, Decimal(1))])
+def test_an_entry_of_algorithm_1_alone_has_last_reports(sampler: Sampler, last: Decimal | None) -> None:
+    with pytest.raises(ValueError, match="goes on from the level of the last reports"):
+        entry(DIAGNOSIS, replace(FACTS, sampler=sampler), 2, last=last)
 
 
 def test_names_are_only_text(ledger: Ledger) -> None:

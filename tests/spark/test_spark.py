@@ -268,7 +268,9 @@ def test_a_task_that_always_fails_shows_nothing_of_its_rows(
     spark: Any, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(folder: str, description: str, task: Any) -> Any:
-        bad = replace(task, columns=(replace(task.columns[0], derivations=(lambda column, row: 1 / 0,)),))
+        first = task.columns[0]
+        fails = replace(first.request, derivations=(lambda column, row: 1 / 0,))
+        bad = replace(task, columns=(replace(first, request=fails),))
         return lambda batches: file_and_summary(bad, folder, description, batches)
 
     monkeypatch.setattr(spark_module, "_to_file", failing)

@@ -326,7 +326,7 @@ def foreign_sidecar(place: Path) -> dict[str, Any]:
         (stranger_out_of_order, "row 2 in the order of the ids: the last report is not one of the 3 declared values"),
         (not_the_last, "is at 1.5, and these reports are at 1"),
         (other_key, "the key is not what"),
-        (grows, "is a growing table, and is continued as one only"),
+        (grows, "as a growing table, and is continued as one only"),
         (false_threshold, "says a level and a threshold that do not agree"),
         (twice, ONCE),
         (foreign_sidecar, "'out.csv.relaxdp.json' exists already"),
