@@ -39,6 +39,8 @@ def test_a_level_is_equal_and_ordered_by_its_threshold() -> None:
     tiny = THREE.level("0.5" + "0" * 30 + "1")
     assert tiny.epsilon != low.epsilon
     assert tiny == low
+    assert not tiny < low
+    assert not low < tiny
     assert (str(low), repr(low)) == ("0.5", "<relaxdp.Level 0.5 of categorical>")
     assert low != "0.5"
     said = low.to_json()
