@@ -294,6 +294,13 @@ def test_a_table_that_grows_is_declared_when_its_path_is_opened(ledger: Ledger) 
     ledger.verify()
 
 
+def test_a_table_that_did_not_grow_does_not_begin_to(ledger: Ledger) -> None:
+    """Nobody has tags of the rows that were released before."""
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, budget=2)
+    with pytest.raises(PathChangedError, match="whether rows may join"):
+        ledger.charge(HOSPITAL, DIAGNOSIS, replace(FACTS, growing=True), 2)
+
+
 def test_rows_that_changed_in_a_growing_table_are_refused_unless_forced(ledger: Ledger) -> None:
     """Only the caller can tell, by tags that the ledger does not have."""
     growing = replace(FACTS, growing=True)
