@@ -328,6 +328,18 @@ def test_last_reports_of_another_epoch_or_release(tmp_path: Path) -> None:
             publication.publish(rappor(tmp_path, "more.parquet", "2", "v", last="two.parquet"), payer)
         publication.publish(rappor(tmp_path, "more.parquet", "2", "w", last="two.parquet"), payer)
         assert ledger.account(EVERYONE).spent == 3
+        changed = rappor(tmp_path, "third.parquet", "3", "w", last="more.parquet")
+        changed.id_type = "text"  # something differs, so that a third epoch is forced
+        with pytest.raises(PathChangedError, match="epoch 3"):
+            publication.publish(changed, replace(payer, force=True))
+        assert ledger.account(EVERYONE).spent == 3
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    prepare(tmp_path, SMALL)
+    for kind in FILES:
+        with pytest.raises(TableFileError):
+            releases.release(kind, tmp_path, target_of(kind, "absent/out"), "2", budget="5")
 
 
 # Kills at random instants

@@ -28,8 +28,9 @@ from relaxdp.ledger.entries import Sampler, Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
 from relaxdp.table import algorithm1, pairs, release, temporary
-from relaxdp.table.algorithm1 import relax_table
+from relaxdp.table.algorithm1 import Algorithm1Drawing
 from relaxdp.table.formats import BATCH_ROWS, Input, released
+from relaxdp.table.publication import publish
 from relaxdp.table.request import ColumnRequest, TableRequest
 
 ROWS = 3000
@@ -128,7 +129,7 @@ def test_the_law_of_the_step(place: Path) -> None:
     )
     with Ledger.open("key.ledger") as book:
         who = Payer(book, Subject.population("everyone"), reason="test")
-        outcome = relax_table(request, Path("many-old.parquet"), who, entropy=SeededEntropy(11))
+        outcome = publish(Algorithm1Drawing(request, Path("many-old.parquet"), entropy=SeededEntropy(11)), who)
     assert outcome.rows == count
     old, new = (
         answers.encoding.codes(rows_of(name)["diagnosis"].combine_chunks())[:, 0]

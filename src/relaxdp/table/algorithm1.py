@@ -29,14 +29,21 @@ from relaxdp.table.old_reports import OldReports
 from relaxdp.table.order import counted_by_id
 from relaxdp.table.pairs import in_order, paired
 from relaxdp.table.plain import plain, plain_batch
-from relaxdp.table.publication import Outcome, Plan, Progress, Seen, Staged, publish
+from relaxdp.table.publication import Plan, Progress, Seen, Staged
 from relaxdp.table.release import FileDrawing
 from relaxdp.table.request import Planned, TableRequest
 from relaxdp.table.temporary import kept_aside, refuse_existing, sweep_kept, waiting
 
 
 class Algorithm1Drawing(FileDrawing):
-    """A table and the last reports of it, to a file of reports at a higher level. `entropy` must never repeat."""
+    """A table and the last reports of it, to a file of reports at a higher level, once. `entropy` must never repeat.
+
+    After a crash the same again finishes what was charged, from the file that was kept aside; after a success it is
+    refused. The ids of the table and of the reports must be the same.
+
+    Claim: each new report has the law of `next_report_law` given the truth and the old one, and nothing is drawn
+    twice; tests/unit/test_release_last.py, tests/faults/test_publication.py.
+    """
 
     sampler: ClassVar[Sampler] = Sampler.ALGORITHM_1
 
@@ -58,7 +65,9 @@ class Algorithm1Drawing(FileDrawing):
     def check_known(self, known: Account | None) -> None:
         """Refuse reports of another path: under another name, what they have cost already would not be seen."""
         if known is None:
-            raise OptionError("Algorithm 1 draws once, so somebody must keep account: it needs a ledger.")
+            raise OptionError(
+                "Algorithm 1 draws once, so somebody must keep account: it needs a ledger. Nothing was released."
+            )
         self._old.check_path(self.request, known)
 
     def refuse_taken(self, quoted: Callable[[], list[Charge]]) -> None:
@@ -86,7 +95,10 @@ class Algorithm1Drawing(FileDrawing):
 
     def look(self, entries: Sequence[Entry], payer: Payer) -> Sequence[Seen]:
         """Refuse what asks for it: old reports go on with their own table, and with no other."""
-        raise OptionError("old reports go on with the table that they are of: neither growing nor forcing go with it.")
+        raise OptionError(
+            "old reports go on with the table that they are of: neither growing nor forcing go with it. Nothing was "
+            "released."
+        )
 
     def stage(self, plan: Plan) -> Staged:
         """Draw, wait for the disk, and keep the file under a name that its digest makes."""
@@ -141,18 +153,6 @@ class Algorithm1Drawing(FileDrawing):
             yield plain_batch(columns, schema)
             first_row += batch.num_rows
             self.advance(batch.num_rows)
-
-
-def relax_table(request: TableRequest, last: Path, payer: Payer, **options: Any) -> Outcome:
-    """Relax the reports of a file by one step of Algorithm 1, once.
-
-    The same call after a crash finishes what was charged, from the file that was kept aside; after a success it is
-    refused. The ids of the table and of the reports must be the same.
-
-    Claim: each new report has the law of `next_report_law` given the truth and the old one, and nothing is drawn
-    twice; tests/unit/test_release_last.py.
-    """
-    return publish(Algorithm1Drawing(request, last, **options), payer)
 
 
 def _codes(encoding: Any, column: Any, first_row: int) -> Any:

@@ -94,11 +94,12 @@ class RapporDrawing(FileDrawing):
 
     def check_known(self, known: Account | None) -> None:
         """Refuse last reports of another path, or of another epoch than the one that will be drawn."""
-        if self._last is None:
-            return
-        here, given = PathId(self.request.release, self._rappor.column), self._last.report.path
+        here = PathId(self.request.release, self._rappor.column)
         state = None if known is None else known.last_epoch(here.release, here.attribute)
-        here = here if state is None else state.path
+        self._check_last(here if state is None else state.path)
+
+    def _check_last(self, here: PathId) -> None:
+        given = here if self._last is None else self._last.report.path
         if given != here:
             raise PathChangedError(
                 f"the last reports are {given}, and these would be {here}: what both tell would add up. {_NOTHING}",
@@ -130,7 +131,7 @@ class RapporDrawing(FileDrawing):
         """Write the reports, in the order of the clients."""
         (column,) = plan.columns
         fingerprint = Fingerprint.of(self.request.key, column.encoding, column.path)
-        self._done = 0
+        self._check_last(column.path)  # a forced epoch is another one than that of the last reports
         batches = self._batches(column, fingerprint, self.advance)
         rows = self.write(plan, self._rappor.schema(self.table.schema), batches)
         return Staged(rows, [Seen(fingerprint.text())], self._place)

@@ -117,7 +117,7 @@ class FileDrawing(Drawing):
         request.check_kinds(self.table.schema)
         refuse_reports(self.table, [each.column for each in request.columns])
         self.id_type = id_type_of(self.table.schema.field(request.id_column).type)
-        self._progress, self._place = progress, request.target
+        self._progress, self._done, self._place = progress, 0, request.target
 
     def refuse_taken(self, quoted: Callable[[], list[Charge]]) -> None:
         """Refuse a file that is there already."""
@@ -165,8 +165,6 @@ class FileDrawing(Drawing):
         self._done = 0 if rows is None else self._done + rows
         if self._progress is not None:
             self._progress(self._done, self.table.rows)
-
-    _done = 0
 
 
 def _put_beside(request: TableRequest, description: FileDescription) -> None:

@@ -347,8 +347,10 @@ def sweep_kept(target: Path, ledger: str, recorded: Callable[[], set[str]]) -> N
 def _kept(target: Path) -> list[tuple[Path, str, str]]:
     """Return what waits to become `target`, and nothing else that begins like it."""
     name = re.compile(rf"\.{re.escape(target.name)}\.([0-9a-f]{{16}})-([0-9a-f]{{8}}){re.escape(_KEPT)}")
-    found = [(file, name.fullmatch(file.name)) for file in target.parent.iterdir()]
-    return [(file, match[1], match[2]) for file, match in found if match is not None]
+    with contextlib.suppress(OSError):  # a folder that is not there is refused where it is written to
+        found = [(file, name.fullmatch(file.name)) for file in target.parent.iterdir()]
+        return [(file, match[1], match[2]) for file, match in found if match is not None]
+    return []
 
 
 def _mark_of(ledger: str) -> str:
