@@ -16,6 +16,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,7 +35,7 @@ from relaxdp.market.listings import find, levels_of
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
 from relaxdp.market.purchases import Purchase
-from relaxdp.market.store import write_file
+from relaxdp.market.store import read_file
 from relaxdp.service.database import Database
 
 ANSWERS = rx.Categorical(["flu", "covid", "none"])
@@ -125,8 +126,8 @@ class Example:
 
     def _reports(self, purchase: Purchase) -> Codes:
         with self.market.reading() as connection:
-            path = write_file(connection, purchase.digest, self.folder / "bought.parquet")
-        return _codes(parquet.read_table(path).column("diagnosis"))
+            file = read_file(connection, purchase.digest)
+        return _codes(parquet.read_table(BytesIO(file)).column("diagnosis"))
 
     def _guessed(self, reports: Codes, law: Law) -> float:
         return 1 - error_rate(maximum_likelihood(reports, law), self.truth)

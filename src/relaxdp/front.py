@@ -209,6 +209,25 @@ def mechanism(
     return made
 
 
+def mechanism_of(encoding: Encoding) -> Mechanism:
+    """Return the mechanism whose encoding this is.
+
+    >>> mechanism_of(NumericEncoding(0, 120))
+    Numeric(0, 120)
+    """
+    kinds: dict[type[Encoding], type[Mechanism]] = {
+        CategoricalEncoding: Categorical,
+        OptimisedUnaryEncoding: Unary,
+        SymmetricUnaryEncoding: Unary,
+        LocalHashEncoding: LocalHash,
+        NumericEncoding: Numeric,
+    }
+    kind = next((mechanism for each, mechanism in kinds.items() if isinstance(encoding, each)), Mechanism)
+    made = kind.__new__(kind)
+    made.encoding = encoding
+    return made
+
+
 class Numeric(Mechanism):
     """Numbers in a range, of which the mean (of any function of them) is wanted.
 

@@ -28,7 +28,7 @@ import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import CountsError, DescriptionError, RelaxdpError
 from relaxdp.market.delivery_file import read_delivery
-from relaxdp.market.goods import write_level
+from relaxdp.market.goods import level_file
 from relaxdp.table.description import FileDescription
 from relaxdp.table.formats import Format, Input, Output, released, sidecar_of
 
@@ -150,7 +150,7 @@ def test_arrow_files_of_any_length_are_whole(tmp_path: Path, rows: int) -> None:
 
 def test_a_level_of_the_market_says_its_rows(tmp_path: Path) -> None:
     goods = read_delivery(release_file(tmp_path, "2"))
-    write_level(goods, tmp_path / "level.parquet")
+    (tmp_path / "level.parquet").write_bytes(level_file(goods))
     assert released(tmp_path / "level.parquet")[1].rows == len(goods.ids)
     assert len(estimate(tmp_path / "level.parquet")) > 1
 

@@ -42,7 +42,7 @@ from relaxdp.law.level import ONE
 from relaxdp.ledger.entries import Sampler
 from relaxdp.market import goods as goods_module
 from relaxdp.market.delivery_file import read_delivery
-from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, read_level, write_level
+from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, level_file, read_level
 from relaxdp.market.listings import KeptLevel, find, levels_of
 from relaxdp.market.store import parts_of
 from relaxdp.table.formats import Input, Output
@@ -274,10 +274,9 @@ def test_a_draw_is_a_pure_function(tmp_path: Path) -> None:
     lower = read_delivery(release_file(tmp_path, "0.5"))
     level = upper.encoding.level(1)
     drawn = [draw_level(MARKET_KEY, "one", level, lower=lower, upper=upper) for _ in range(2)]
-    for place, goods in enumerate(drawn):
-        write_level(goods, tmp_path / f"{place}.parquet")
-    assert (tmp_path / "0.parquet").read_bytes() == (tmp_path / "1.parquet").read_bytes()
-    assert read_level(tmp_path / "0.parquet", upper.encoding).reports.to_pylist() == drawn[0].reports.to_pylist()
+    files = [level_file(goods) for goods in drawn]
+    assert files[0] == files[1]
+    assert read_level(files[0], upper.encoding).reports.to_pylist() == drawn[0].reports.to_pylist()
 
 
 @pytest.mark.parametrize("kind", ["categorical of 3", "unary-optimised", "local-hash"])
@@ -304,9 +303,8 @@ def test_a_level_in_memory_is_the_scalar_bridge(tmp_path: Path, kind: str) -> No
 def test_a_level_is_written_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Whatever the pieces: every row once, in order."""
     monkeypatch.setattr(goods_module, "BATCH_ROWS", size)
-    goods, path = read_delivery(release_file(tmp_path, "1")), tmp_path / "written.parquet"
-    write_level(goods, path)
-    found = read_level(path, goods.encoding)
+    goods = read_delivery(release_file(tmp_path, "1"))
+    found = read_level(level_file(goods), goods.encoding)
     assert (found.ids.to_pylist(), found.reports.to_pylist()) == (goods.ids.to_pylist(), goods.reports.to_pylist())
     assert (found.id_column, found.described) == ("id", replace(goods.described, retention=goods.level.retention))
 
@@ -321,9 +319,8 @@ def test_a_level_that_cannot_be_written_leaves_no_file_open(tmp_path: Path, monk
     monkeypatch.setattr(goods_module, "Output", watched)
     goods = read_delivery(release_file(tmp_path, "1"))
     with pytest.raises(ValueError, match="not all the same length"):
-        write_level(replace(goods, reports=goods.reports[:-1]), tmp_path / "level.parquet")
-    with pytest.raises(ValueError, match="closed file"):
-        outputs[0].descriptor()
+        level_file(replace(goods, reports=goods.reports[:-1]))
+    assert outputs[0]._file.closed
 
 
 def estimate(*files: Path) -> Any:

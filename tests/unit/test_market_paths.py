@@ -37,6 +37,7 @@ from relaxdp.collector.definition import resolved
 from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.errors import ListingExistsError, RelaxdpError
 from relaxdp.market import deliveries, listings, sales
+from relaxdp.market import market as market_module
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_from_json
 from relaxdp.market.schema import LISTINGS, PURCHASES
@@ -219,7 +220,7 @@ def test_a_sale_that_is_finished_first_holds_the_path(
         trader.buy("institute", "squat", "2")
         trader.close_any("squat")
 
-    _between(monkeypatch, sold_and_closed, deliveries, "kept_form")
+    _between(monkeypatch, sold_and_closed, market_module, "level_file")
     own = release_file(tmp_path, "1")
     with pytest.raises(Refused) as refused:
         trader.deliver("clinic", "own", own)

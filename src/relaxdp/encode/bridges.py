@@ -121,10 +121,10 @@ def _ends(
     if lower is not None and len(lower) != len(upper):
         raise LengthError(f"there are {len(lower):,} lower and {len(upper):,} upper reports. Nothing was released.")
     for start, stop in _pieces(encoding, len(upper), most):
-        codes, seeds = encoding.read(column_slice(upper, start, stop))
+        codes, seeds = encoding.read(upper[start:stop])
         below = None
         if lower is not None:
-            below, other = encoding.read(column_slice(lower, start, stop))
+            below, other = encoding.read(lower[start:stop])
             if seeds is not None and not np.array_equal(seeds, other):  # type: ignore[arg-type]
                 raise LevelError("two reports of one object have different seeds: they are not of one path.")
         yield start, (below, codes), seeds

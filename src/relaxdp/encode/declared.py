@@ -236,6 +236,10 @@ class CategoricalEncoding(DeclaredEncoding):
 
     def codes(self, column: Any) -> Codes:
         """Return the indices of reported values."""
+        if isinstance(column, pa.DictionaryArray) and column.dictionary.equals(self._label_array()):
+            found = column.indices  # a column that we made is coded already
+            if not found.null_count and pc.all(pc.less(found.cast(pa.uint64(), safe=False), self.alphabet)).as_py():
+                return np.asarray(found.to_numpy()[:, None], code_dtype(self.alphabet))
         try:
             return self._indices(as_column(column), 0)[:, None].astype(code_dtype(self.alphabet))
         except UndeclaredValueError as problem:

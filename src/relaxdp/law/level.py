@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache, total_ordering
@@ -167,15 +167,15 @@ class Level:
     threshold: int
     scale: Scale
     """Name and parameters of the encoding."""
+    retention: Fraction = field(init=False)
+    """The exact probability with which a symbol is kept on purpose."""
 
-    @property
-    def retention(self) -> Fraction:
-        """The exact probability with which a symbol is kept on purpose."""
-        return retention(self.threshold)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "retention", retention(self.threshold))
 
     def to_json(self) -> dict[str, str]:
         """Return the level as it travels: two texts, so that nothing is rounded. `Encoding.level` reads it."""
-        return {"epsilon": epsilon_text(self.epsilon), "threshold": str(self.threshold)}
+        return {"epsilon": str(self), "threshold": str(self.threshold)}
 
     def __eq__(self, other: object) -> bool:
         return self._same(other) == self.threshold if isinstance(other, Level) else NotImplemented

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from decimal import Decimal
-from pathlib import Path
 
 from sqlalchemy import Connection
 
@@ -14,11 +13,11 @@ from relaxdp.law.epsilon import Epsilon, epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.market import listings
 from relaxdp.market.accounts import Account
-from relaxdp.market.goods import Goods, check_fits, read_level, write_level
+from relaxdp.market.goods import Goods, check_fits, read_level
 from relaxdp.market.levels import check_delivery, check_digits, check_priced, extended, grown
 from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.prices import PriceCurve
-from relaxdp.market.store import digest_of, keep_file, write_file
+from relaxdp.market.store import keep_file, read_file
 
 
 def own(connection: Connection, listing_id: str, seller: Account) -> Listing:
@@ -29,8 +28,8 @@ def own(connection: Connection, listing_id: str, seller: Account) -> Listing:
     return listing
 
 
-def deliver(connection: Connection, listing: Listing, goods: Goods, path: Path, folder: Path) -> Listing:
-    """Take a delivery, whose file as it is kept lies at `path`. The market is held.
+def deliver(connection: Connection, listing: Listing, goods: Goods, file: bytes) -> Listing:
+    """Take a delivery, whose `level_file` was made before the market was held.
 
     What is sold was drawn below the levels that were delivered before. So a delivery lies above all of them, and is a
     relaxed release of the very same path; that the seller's key and truths are the same cannot be seen here.
@@ -43,7 +42,7 @@ def deliver(connection: Connection, listing: Listing, goods: Goods, path: Path, 
     delivered = [kept for kept in listings.levels_of(connection, listing).values() if kept.delivered]
     _check_level(listing, level, max((kept.level for kept in delivered), default=None))
     if delivered:
-        first = read_level(write_file(connection, delivered[0].digest, folder / "first.parquet"), listing.encoding)
+        first = read_level(read_file(connection, delivered[0].digest), listing.encoding)
         check_fits(goods, first)
     check_delivery(level, (kept.level for kept in delivered))
     check_digits(level.epsilon, "Nothing was delivered.")
@@ -55,9 +54,7 @@ def deliver(connection: Connection, listing: Listing, goods: Goods, path: Path, 
         "state": "open",
         "grid": listings.grid_text(grown(listing.grid, level, listing.prices, goods.encoding)),
     }
-    digest = digest_of(path)
-    keep_file(connection, path, digest)
-    listings.keep_level(connection, listing, KeptFile(level, None, digest))
+    listings.keep_level(connection, listing, KeptFile(level, None, keep_file(connection, file)))
     return listings.change(connection, listing, **columns)
 
 
@@ -126,10 +123,3 @@ def close(connection: Connection, listing: Listing, *, sold: bool = False) -> Li
     if listing.kind == "release" and not sold and not listings.anything_sold(connection, listing):
         return listings.change(connection, listing, state="closed", path=None)
     return listings.change(connection, listing, state="closed")
-
-
-def kept_form(goods: Goods, folder: Path) -> Path:
-    """Write a delivery as it is kept: ids and reports alone, described as everything that is sold."""
-    path = folder / "delivered.parquet"
-    write_level(goods, path)
-    return path

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
+from io import BytesIO
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pa_parquet
 
 from relaxdp.draw.columns import column_slice
 from relaxdp.draw.key import Key
@@ -18,7 +19,7 @@ from relaxdp.encode.protocol import Encoding
 from relaxdp.errors import DeliveryError, RelaxdpError
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.level import Level
-from relaxdp.table.description import ColumnDescription, FileDescription
+from relaxdp.table.description import ColumnDescription, FileDescription, description_in
 from relaxdp.table.formats import BATCH_ROWS, Format, Input, Output
 from relaxdp.table.plain import plain
 
@@ -43,26 +44,29 @@ class Goods:
         return self.encoding.level(self.described.epsilon, self.described.threshold)
 
 
-def read_level(path: Path, encoding: Encoding) -> Goods:
+def read_level(content: bytes, encoding: Encoding) -> Goods:
     """Read a level that the market wrote, of a listing with this encoding."""
-    table = Input(path)
-    file = table.description()
-    assert file is not None  # noqa: S101 (we wrote it)
-    (name, described) = next(iter(file.columns.items()))
-    return Goods(file.id_column, described, encoding, *read_columns(table, file.id_column, name))
+    with pa_parquet.ParquetFile(pa.py_buffer(content)) as parquet:
+        file = description_in(parquet.schema_arrow.metadata)
+        assert file is not None  # noqa: S101 (we wrote it)
+        (name, described) = next(iter(file.columns.items()))
+        columns = parquet.read([file.id_column, name]).columns
+    return Goods(file.id_column, described, encoding, *(pa.concat_arrays(each.chunks) for each in columns))
 
 
-def write_level(goods: Goods, path: Path) -> None:
-    """Write a level as every released file is written, with its retention in the description."""
+def level_file(goods: Goods) -> bytes:
+    """Return a level as every released file is written, with its retention in the description."""
     described = replace(goods.described, retention=goods.level.retention)
     file = FileDescription(goods.id_column, {described.path.attribute: described})
     schema = pa.schema([(goods.id_column, goods.ids.type), (described.path.attribute, goods.reports.type)])
-    output = Output(path, Format.PARQUET, schema, file)
+    content = BytesIO()
+    output = Output(content, Format.PARQUET, schema, file)
     try:
         for start in range(0, len(goods.ids), BATCH_ROWS):
             columns = [column[start : start + BATCH_ROWS] for column in (goods.ids, goods.reports)]
             output.write(pa.RecordBatch.from_arrays(columns, schema=output.schema))
         output.close()
+        return content.getvalue()
     finally:
         output.abandon()
 
@@ -75,17 +79,18 @@ def draw_level(key: Key, listing: str, level: Level, *, lower: Goods | None, upp
 
     Claim: every report is the scalar `keyed_bridge` of its neighbours; tests/unit/test_market_goods.py.
     """
-    encoding = upper.encoding
+    encoding, highest, lowest = upper.encoding, upper.level, None if lower is None else lower.level
+    name = bridge_name(listing, upper.described, encoding)
     reports = keyed_column(
         encoding,
-        NOISE if lower is None else lower.level.retention,
+        NOISE if lowest is None else lowest.retention,
         encoding.checked(level).retention,
-        upper.level.retention,
+        highest.retention,
         lower=None if lower is None else lower.reports,
         upper=upper.reports,
         object_ids=upper.ids,
         key=key,
-        name=bridge_name(listing, upper.described, encoding),
+        name=name,
     )
     described = replace(upper.described, epsilon=level.epsilon, threshold=level.threshold, retention=None)
     return replace(upper, described=described, reports=reports)
@@ -104,7 +109,7 @@ def bridge_name(listing: str, described: ColumnDescription, encoding: Encoding) 
 def encoding_of(described: ColumnDescription) -> Encoding:
     """Return the encoding that a description names, or refuse what is not sold here."""
     try:
-        return described.mechanism().encoding
+        return described.made_encoding()
     except RelaxdpError as problem:
         raise DeliveryError(f"the delivery cannot be sold here: {problem.message} {_NOTHING}") from None
 

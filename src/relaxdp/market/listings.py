@@ -20,7 +20,6 @@ from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, Account
-from relaxdp.market.goods import encoding_of
 from relaxdp.market.levels import Grid, Neighbours
 from relaxdp.market.prices import PriceCurve, prices_from_json
 from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
@@ -71,7 +70,7 @@ class Listing:
     def encoding(self) -> Encoding:
         """The encoding of what is sold."""
         assert self.described is not None  # noqa: S101 (nobody asks before the first delivery)
-        return encoding_of(self.described)
+        return self.described.made_encoding()
 
     @cached_property
     def _known(self) -> dict[tuple[str, str], Level]:

@@ -23,6 +23,7 @@ from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.market import accounts, deliveries, listings, pools, purchases, sales
 from relaxdp.market.accounts import OPERATOR, Account, Role
 from relaxdp.market.delivery_file import read_delivery
+from relaxdp.market.goods import level_file
 from relaxdp.market.journal import Journal
 from relaxdp.market.levels import of_pool, stated
 from relaxdp.market.listings import Listing
@@ -33,7 +34,6 @@ from relaxdp.market.sales import Deal, check
 from relaxdp.market.schema import SETUP
 from relaxdp.market.store import hold, time_text
 from relaxdp.service.database import Database
-from relaxdp.service.transfer import workplace
 from relaxdp.table.description import ColumnDescription
 
 _ATTEMPTS = 4
@@ -140,11 +140,10 @@ class Market:
     def deliver(self, seller: str, listing_id: str, path: Path, column: str | None = None) -> Listing:
         """Take a released file as the next level of a listing: above every level that was delivered before."""
         goods = read_delivery(path, column)
-        with self._database.translated(), workplace() as folder:
-            kept = deliveries.kept_form(goods, folder)
-            with self.writing() as connection:
-                listing = deliveries.own(connection, listing_id, self._seller(connection, seller))
-                return deliveries.deliver(connection, listing, goods, kept, folder)
+        file = level_file(goods)
+        with self.writing() as connection:
+            listing = deliveries.own(connection, listing_id, self._seller(connection, seller))
+            return deliveries.deliver(connection, listing, goods, file)
 
     def change_listing(self, seller: str, listing_id: str, step: Callable[[Connection, Listing], Listing]) -> Listing:
         """Extend prices, raise the budget or close: a step of `deliveries` on one's own listing."""
@@ -328,35 +327,35 @@ class Market:
         """
         # One draw of a listing at a time in this process: two at once would make one of them useless.
         turn = self._turns[hash(order.listing) % len(self._turns)]
-        with turn, self._database.translated(), workplace() as folder:
+        with turn:
             with self.reading() as connection:
                 listing, buyer = self._parties(connection, order)
                 self.write_down(connection, listing)  # where that cannot be done, nobody is charged
                 is_pool, wanted = listing.kind == "pool", None
                 if not is_pool and not is_last:
-                    wanted = sales.prepare(connection, sales.agree(connection, order, listing, buyer), folder)
-            drawn = sales.draw(wanted, self._key, folder)
+                    wanted = sales.prepare(connection, sales.agree(connection, order, listing, buyer))
+            drawn = sales.draw(wanted, self._key)
             with self.writing() as connection:
                 sold: tuple[Purchase, bool] | None
                 listing, buyer = self._parties(connection, order)
                 if is_pool:
-                    sold = self._sold_from_pool(connection, order, listing, buyer, folder)
+                    sold = self._sold_from_pool(connection, order, listing, buyer)
                 else:
                     sale = sales.agree(connection, order, listing, buyer)
                     if is_last:
-                        drawn = sales.draw(sales.prepare(connection, sale, folder), self._key, folder)
+                        drawn = sales.draw(sales.prepare(connection, sale), self._key)
                     sold = sales.sell(connection, sale, buyer, drawn, self.signer, self._clock())
                 self._check_journal(connection, listing)
         return sold
 
     def _sold_from_pool(
-        self, connection: Connection, order: sales.Order, listing: Listing, buyer: Account, folder: Path
+        self, connection: Connection, order: sales.Order, listing: Listing, buyer: Account
     ) -> tuple[Purchase, bool]:
         deal, shares, willing = pools.pool_deal(connection, listing, buyer, order.epsilon)
         check(deal, buyer, upgrade=order.upgrade, most=order.most)
         if deal.is_owned and deal.owned is not None:
             return deal.owned, False
-        options: Any = {"key": self._key, "signer": self.signer, "now": self._clock(), "folder": folder}
+        options: Any = {"key": self._key, "signer": self.signer, "now": self._clock()}
         return pools.sell(connection, deal, shares, willing, buyer, **options), True
 
     def _parties(self, connection: Connection, order: sales.Order) -> tuple[Listing, Account]:

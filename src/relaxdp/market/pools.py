@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,14 +22,14 @@ from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.market import purchases
 from relaxdp.market.accounts import MOST_CREDITS, Account
-from relaxdp.market.goods import Goods, draw_level, write_level
+from relaxdp.market.goods import Goods, draw_level, level_file
 from relaxdp.market.levels import Neighbours, check_delivery, level_on, neighbours
 from relaxdp.market.listings import KeptLevel, Listing, change, origins
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.receipts import Signer
 from relaxdp.market.sales import Deal, Offer, level_of, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
-from relaxdp.market.store import digest_of, keep_file
+from relaxdp.market.store import keep_file
 
 MEMBER = "member"
 ATTRIBUTE = "answer"
@@ -230,7 +229,7 @@ def _paid_before(connection: Connection, owned: Purchase | None) -> dict[int, in
 
 def sell(
     connection: Connection, deal: Deal, shares: dict[int, int], willing: list[Member], buyer: Account,
-    *, key: Key, signer: Signer, now: float, folder: Path,
+    *, key: Key, signer: Signer, now: float,
 ) -> Purchase:  # fmt: skip
     """Draw what is missing, keep it, take and give the credits, and sign. The market is held throughout."""
     offer, listing = deal.offer, deal.offer.listing
@@ -242,10 +241,7 @@ def sell(
     reports = _reports(connection, listing, offer, willing, key)
     ids = pa.array([member.pseudonym for member in willing], pa.string())
     column = codec_of(listing.encoding).column([reports[member.account] for member in willing])
-    path = folder / "pool.parquet"
-    write_level(_goods(listing, offer.level, ids, column), path)
-    digest = digest_of(path)
-    keep_file(connection, path, digest)
+    digest = keep_file(connection, level_file(_goods(listing, offer.level, ids, column)))
     purchase = record(connection, deal, buyer, digest, signer, now)
     purchases.keep_members(connection, purchase.number, [member.account for member in willing], offer.each)
     pay(connection, purchase, shares)

@@ -87,17 +87,18 @@ class PricePoints(PriceCurve):
             if type(price) is not int or not 0 <= price <= MOST_POINT:
                 raise PriceError(f"the price at a point is a whole number from 0 to {MOST_POINT}. {_UNLISTED}")
         for (lower, cheap), (higher, dear) in pairwise(self.points):
+            if lower < higher and cheap <= dear:
+                continue
             at = {"lower": epsilon_text(lower), "higher": epsilon_text(higher)}
             if lower >= higher:
                 raise PriceError(
                     f"the epsilons of price points must ascend: {at['higher']} follows {at['lower']}. {_UNLISTED}", **at
                 )
-            if cheap > dear:
-                raise PriceError(
-                    f"prices must not fall: epsilon {at['lower']} costs {cheap} and epsilon {at['higher']} costs "
-                    f"{dear}, so nobody would buy the lower one. {_UNLISTED}",
-                    **at,
-                )
+            raise PriceError(
+                f"prices must not fall: epsilon {at['lower']} costs {cheap} and epsilon {at['higher']} costs "
+                f"{dear}, so nobody would buy the lower one. {_UNLISTED}",
+                **at,
+            )
 
     def reaches(self, epsilon: Decimal) -> bool:
         """Say whether a level does not lie above the last point."""
@@ -263,7 +264,7 @@ def _point_epsilon(written: str, number: int) -> Decimal:
     except EpsilonError as problem:
         found = problem.message
     else:
-        if len(epsilon_text(epsilon)) <= MOST_EPSILON_LETTERS:
+        if len(f"{epsilon:f}") <= MOST_EPSILON_LETTERS:
             return epsilon
         found = f"epsilon has at most {MOST_EPSILON_LETTERS} letters."
     raise PriceError(f"price point {number}: {found} {_UNLISTED}", point=number)

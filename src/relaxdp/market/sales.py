@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from pathlib import Path
 
 from sqlalchemy import Connection
 
@@ -22,13 +21,13 @@ from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import Account
-from relaxdp.market.goods import draw_level, read_level, write_level
+from relaxdp.market.goods import draw_level, level_file, read_level
 from relaxdp.market.levels import Neighbours, level_on, neighbours
 from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.purchases import OWNED, Purchase, receipt_of
 from relaxdp.market.receipts import Signer
 from relaxdp.market.schema import PURCHASES
-from relaxdp.market.store import digest_of, keep_file, next_number, time_text, write_file
+from relaxdp.market.store import keep_file, next_number, read_file, time_text
 
 _NOTHING = "Nothing was sold."
 
@@ -152,11 +151,11 @@ class Sale:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A level that is to be drawn: between which levels, and where their files lie."""
+    """A level that is to be drawn: between which levels, and the files of those."""
 
     offer: Offer
     between: Neighbours
-    files: Mapping[Level, Path]
+    files: Mapping[Level, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +163,7 @@ class Drawn:
     """A level that was drawn and not kept yet: a file, and the neighbours that it comes from."""
 
     between: Neighbours
-    path: Path
-    digest: str
+    file: bytes
 
 
 def release_deal(
@@ -186,7 +184,7 @@ def agree(connection: Connection, order: Order, listing: Listing, buyer: Account
     return Sale(deal, levels)
 
 
-def prepare(connection: Connection, sale: Sale, folder: Path) -> Wanted | None:
+def prepare(connection: Connection, sale: Sale) -> Wanted | None:
     """Return what the level of a sale is drawn from, taken out of a snapshot; None where it is out already.
 
     The draw itself takes a while, so it is made after the snapshot was left, and before anybody holds the market.
@@ -196,23 +194,20 @@ def prepare(connection: Connection, sale: Sale, folder: Path) -> Wanted | None:
     if between is None:
         return None
     files = {
-        end: write_file(connection, sale.levels[end].digest, folder / f"{end.threshold}.parquet")
-        for end in (between.lower, between.upper)
-        if end is not None
+        end: read_file(connection, sale.levels[end].digest) for end in (between.lower, between.upper) if end is not None
     }
     return Wanted(sale.deal.offer, between, files)
 
 
-def draw(wanted: Wanted | None, key: Key, folder: Path) -> Drawn | None:
+def draw(wanted: Wanted | None, key: Key) -> Drawn | None:
     """Draw a level between its nearest neighbours; None where none is wanted."""
     if wanted is None:
         return None
-    between, offer, path = wanted.between, wanted.offer, folder / "drawn.parquet"
+    between, offer = wanted.between, wanted.offer
     encoding = offer.listing.encoding
     lower = None if between.lower is None else read_level(wanted.files[between.lower], encoding)
     upper = read_level(wanted.files[between.upper], encoding)
-    write_level(draw_level(key, offer.listing.id, offer.level, lower=lower, upper=upper), path)
-    return Drawn(between, path, digest_of(path))
+    return Drawn(between, level_file(draw_level(key, offer.listing.id, offer.level, lower=lower, upper=upper)))
 
 
 def sell(
@@ -232,8 +227,7 @@ def sell(
     elif drawn is None or drawn.between != between:
         return None
     else:
-        digest = drawn.digest
-        keep_file(connection, drawn.path, digest)
+        digest = keep_file(connection, drawn.file)
         listings.keep_level(connection, listing, KeptFile(deal.offer.level, between, digest))
     purchase = record(connection, deal, buyer, digest, signer, now)
     assert listing.seller is not None  # noqa: S101

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from hashlib import file_digest
-from pathlib import Path
+from hashlib import sha256
 
 from sqlalchemy import Connection, Table, func, insert, select
 
@@ -45,7 +44,7 @@ def level_text(level: Level) -> str:
 
 def level_columns(level: Level) -> dict[str, str]:
     """Return a level as it is kept: two texts, which `Listing.level` reads back."""
-    return {"epsilon": str(level), "threshold": level_text(level)}
+    return {**level.to_json(), "threshold": level_text(level)}
 
 
 def time_text(seconds: float) -> str:
@@ -60,21 +59,14 @@ def time_text(seconds: float) -> str:
 PART_BYTES = 256 << 10  # so much of it is in memory for each buyer who downloads
 
 
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits, as `sha256sum` shows it."""
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
-
-
-def keep_file(connection: Connection, path: Path, digest: str) -> None:
-    """Keep a file under its digest; where it is there already, nothing is written."""
-    if connection.execute(select(FILES.c.part).where(FILES.c.digest == digest).limit(1)).first() is not None:
-        return
-    with path.open("rb") as file:
-        place = 0
-        while part := file.read(PART_BYTES):
+def keep_file(connection: Connection, content: bytes) -> str:
+    """Keep a file, and return its digest as `sha256sum` shows it; where it is there already, nothing is written."""
+    digest = sha256(content).hexdigest()
+    if connection.execute(select(FILES.c.part).where(FILES.c.digest == digest).limit(1)).first() is None:
+        for place, start in enumerate(range(0, len(content), PART_BYTES)):
+            part = content[start : start + PART_BYTES]
             connection.execute(insert(FILES).values(digest=digest, part=place, content=part))
-            place += 1
+    return digest
 
 
 def part_of(connection: Connection, digest: str, place: int) -> bytes | None:
@@ -98,8 +90,6 @@ def length_of(connection: Connection, digest: str) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def write_file(connection: Connection, digest: str, path: Path) -> Path:
-    """Write a kept file to a place on disk, and return that."""
-    with path.open("wb") as file:
-        file.writelines(parts_of(connection, digest))
-    return path
+def read_file(connection: Connection, digest: str) -> bytes:
+    """Return a kept file, whole."""
+    return b"".join(parts_of(connection, digest))

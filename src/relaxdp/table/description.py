@@ -20,8 +20,10 @@ from typing import IO, Any
 from relaxdp.draw.canonical import kind_of
 from relaxdp.draw.stream import PathId, PathName
 from relaxdp.encode.declared import CategoricalEncoding
+from relaxdp.encode.numeric import NumericEncoding
+from relaxdp.encode.protocol import Encoding, encoding_named
 from relaxdp.errors import DescriptionError, EncodingError
-from relaxdp.front import Mechanism, Numeric, mechanism
+from relaxdp.front import Mechanism, mechanism_of
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.level import ONE
 from relaxdp.ledger.entries import Sampler
@@ -53,29 +55,31 @@ class ColumnDescription:
     """Where a level was sold in a market: the exact retention of a symbol. It is that of the threshold."""
 
     def mechanism(self) -> Mechanism:
-        """Return the mechanism that counts and estimates this column. A function need not be known for that."""
+        """Return the mechanism that counts and estimates this column."""
+        return mechanism_of(self.made_encoding())
+
+    def made_encoding(self) -> Encoding:
+        """Return the encoding that reads this column. A function of numbers need not be known for that."""
         if self.values is not None:
             made = self._declared(self.values)
             if made is not None:
                 return made
         elif self.range is not None:
-            return Numeric(*self.range)
+            return NumericEncoding(*self.range)
         if self.encoding == "bloom":
             raise DescriptionError(
                 "these are RAPPOR reports: `relaxdp rappor decode` reads them.", encoding=self.encoding
             )
         raise DescriptionError(f"the encoding {self.encoding!r} is not known to this version.", encoding=self.encoding)
 
-    def _declared(self, values: tuple[Any, ...]) -> Mechanism | None:
+    def _declared(self, values: tuple[Any, ...]) -> Encoding | None:
         try:
-            made = mechanism(values, encoding=self.encoding, **self.options)
+            kind: Any = encoding_named(self.encoding)
+            if self.sampler is Sampler.ALGORITHM_1:
+                kind = _SteppedEncoding if kind is CategoricalEncoding else None
+            return None if kind in (None, NumericEncoding) else kind(values, **self.options)
         except (EncodingError, TypeError):
             return None
-        if self.sampler is Sampler.ALGORITHM_1:
-            if self.encoding != CategoricalEncoding.name:
-                return None
-            made.encoding = _SteppedEncoding(values)
-        return made
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON: values of every kind are written so that they come back as what they were."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -200,10 +200,10 @@ class Output:
     It says how many rows it holds, except where the description does: then it is a part of a table that has so many.
     """
 
-    def __init__(self, path: Path, kind: Format, schema: Any, description: FileDescription) -> None:
+    def __init__(self, place: Path | IO[bytes], kind: Format, schema: Any, description: FileDescription) -> None:
         self._kind, self._description, self._rows, self._is_closed = kind, description, 0, False
         self.schema = schema.with_metadata(None)
-        self._file = path.open("w+b")
+        self._file = place.open("w+b") if isinstance(place, Path) else place
         if kind is Format.PARQUET:
             self._writer: Any = pa_parquet.ParquetWriter(
                 self._file, self.schema, compression="zstd", compression_level=1, store_schema=True
