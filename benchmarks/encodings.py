@@ -11,9 +11,9 @@ from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
 from relaxdp.draw.entropy import SystemEntropy
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.bloom_fleet import Fleet
-from relaxdp.encode.bridges import fresh_column, truth_column
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_fleet import Fleet
+from relaxdp.encodings.bridges import fresh_column, truth_column
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.level import retention

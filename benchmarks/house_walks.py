@@ -32,7 +32,7 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import application
-from relaxdp.collector.part import CollectorPart
+from relaxdp.collector.component import CollectorComponent
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
@@ -149,7 +149,7 @@ def device_report(folder: Path) -> Iterator[Deed]:
     """Send a device's report to the collector's application, without a socket between them."""
     settings = Settings(database=f"sqlite:///{folder}/service.db", request_log=False)
     token = prepare(settings)
-    app: Any = build_application(settings, lambda worker: [CollectorPart(worker)])
+    app: Any = build_application(settings, lambda worker: [CollectorComponent(worker)])
     report = {"level": level_of("1"), "report": "flu"}
     asked = {"question": "?", "encoding": {"name": "categorical", "values": VALUES}, "levels": [{"epsilon": "1"}]}
     started, stop = asyncio.Event(), asyncio.Event()

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 import relaxdp as rx
-from relaxdp.estimate.planning import half_width
-from relaxdp.estimate.schedules import ByDate
+from relaxdp.estimation.planning import half_width
+from relaxdp.estimation.schedules import ByDate
 
 ANSWERS = rx.Categorical(["flu", "covid", "none"])
 KEY = rx.Key.from_bytes(bytes(range(32)))  # so that this example can be repeated; yours comes from rx.Key.generate()

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.bloom_fleet import Fleet
-from relaxdp.encode.bloom_levels import bit_support, bloom_threshold, epsilon_of
-from relaxdp.estimate.baselines import noisy_sampling_epsilon, noisy_sampling_variance, relaxation_variance
-from relaxdp.estimate.rappor_classic import Responses, baseline_permanent
-from relaxdp.estimate.rappor_map import CandidateMap
-from relaxdp.estimate.schedules import Linear
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_fleet import Fleet
+from relaxdp.encodings.bloom_levels import bit_support, bloom_threshold, epsilon_of
+from relaxdp.estimation.baselines import noisy_sampling_epsilon, noisy_sampling_variance, relaxation_variance
+from relaxdp.estimation.rappor_classic import Responses, baseline_permanent
+from relaxdp.estimation.rappor_map import CandidateMap
+from relaxdp.estimation.schedules import Linear
 from relaxdp.hazmat.seeded import SeededEntropy
 
 Floats = NDArray[np.float64]

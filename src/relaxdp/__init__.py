@@ -2,14 +2,14 @@
 
 from relaxdp import errors
 from relaxdp.draw.key import Key
-from relaxdp.estimate.advice import Advice, best_encoding
-from relaxdp.estimate.combined import difference
-from relaxdp.estimate.counts import Counts, highest_only
-from relaxdp.estimate.cross import cross
-from relaxdp.estimate.mean import variance
-from relaxdp.front import Categorical, LocalHash, Numeric, Relaxation, Unary, mechanism
+from relaxdp.estimation.advice import Advice, best_encoding
+from relaxdp.estimation.combined import difference
+from relaxdp.estimation.counts import Counts, highest_only
+from relaxdp.estimation.cross import cross
+from relaxdp.estimation.mean import variance
 from relaxdp.law.relaxation import RelaxationLaw, relaxation_law
 from relaxdp.law.transcript import PrivacyLoss, privacy_loss
+from relaxdp.mechanisms import Categorical, LocalHash, Numeric, Relaxation, Unary, mechanism
 from relaxdp.table.frames import description, estimate, release
 
 __version__ = "0.1.0.dev0"

@@ -17,10 +17,10 @@ from tests.servers.collectors import Running, running
 
 from relaxdp.collector.client_address import Server
 from relaxdp.draw.key import Key
-from relaxdp.front import Categorical
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client import MarketClient
 from relaxdp.market.client_pool import Pool
+from relaxdp.mechanisms import Categorical
 from relaxdp.table.frames import release
 
 VALUES = ["gas", "electricity", "wood"]

@@ -14,7 +14,7 @@ from tests.browser.dashboard_operator import PHONE, VALUES, Operator, commute, r
 from tests.browser.survey_person import Collector, Person, overflow, violations
 from tests.servers.collectors import Running, running
 
-from relaxdp.estimate.planning import half_width, objects_for
+from relaxdp.estimation.planning import half_width, objects_for
 
 New = Callable[..., Operator]
 

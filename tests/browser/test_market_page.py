@@ -17,7 +17,7 @@ from tests.browser.survey_person import overflow, violations
 from tests.patience import PATIENCE
 from tests.servers.collectors import STORES, running
 
-from relaxdp.estimate.planning import half_width
+from relaxdp.estimation.planning import half_width
 
 
 def test_everybody_may_look(trader: New, market: Market) -> None:

@@ -19,9 +19,9 @@ from tests.servers.collectors import STORES, Running, running
 
 from relaxdp.collector.client_address import Server
 from relaxdp.errors import ServiceError
-from relaxdp.estimate.planning import half_width, objects_for
-from relaxdp.front import Categorical
+from relaxdp.estimation.planning import half_width, objects_for
 from relaxdp.market.client import MarketClient
+from relaxdp.mechanisms import Categorical
 from relaxdp.service.pages import sites_of
 
 POLICY = (

@@ -16,9 +16,9 @@ from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_col
 from relaxdp import Key
 from relaxdp.collector.device_offer import encoding_of
 from relaxdp.draw.stream import PathId
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.encode.path import Path as KeyedPath
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.encodings.path import ReportPath
+from relaxdp.encodings.protocol import Encoding
 
 ENCODINGS: dict[str, tuple[dict[str, Any], Any]] = {
     "categorical": ({"name": "categorical", "values": ["crisps", "fruit", "none"]}, "fruit"),
@@ -106,7 +106,7 @@ def test_reports_are_those_of_the_keyed_path(opened: DeviceClient, server: FakeC
     encoding: Encoding = encoding_of(description)
     if isinstance(encoding, BloomEncoding):
         encoding = BloomEncoding(encoding.shape, sents[0]["cohort"])
-    path = KeyedPath(encoding, value, key=key, object_id=secrets["device"], path=PathId("c", "answer"))
+    path = ReportPath(encoding, value, key=key, object_id=secrets["device"], path=PathId("c", "answer"))
     for sent in sents:
         got = b64decode(sent["report"]) if encoding.report_width else sent["report"]
         assert got == path.at(sent["epsilon"])

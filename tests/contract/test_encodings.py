@@ -17,13 +17,13 @@ import relaxdp as rx
 from relaxdp.draw.bridge import keyed_bridge
 from relaxdp.draw.entropy import SystemEntropy
 from relaxdp.draw.stream import PathId
-from relaxdp.encode import protocol as registry
-from relaxdp.encode.bridges import FreshPermanent, fresh_column, keyed_column, truth_column
-from relaxdp.encode.release import release_codes, release_reports
+from relaxdp.encodings import protocol as registry
+from relaxdp.encodings.bridges import FreshPermanent, fresh_column, keyed_column, truth_column
+from relaxdp.encodings.release import release_codes, release_reports
 from relaxdp.errors import ChainFileError, CountsError, LengthError, LevelError, ObjectIdError, RelaxdpError
-from relaxdp.front import Mechanism
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.level import retention
+from relaxdp.mechanisms import Mechanism
 
 LETTERS = list("abcdefghijk")
 MECHANISMS: dict[str, Mechanism] = {

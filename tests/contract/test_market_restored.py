@@ -31,7 +31,7 @@ def test_put_back_and_recovered(tmp_path: Path) -> None:
             market.list_release("clinic", "diagnoses", PRICES)
             market.deliver("clinic", "diagnoses", release_file(tmp_path, "2"))
             first = market.buy("institute", "diagnoses", "0.5")
-            assert RUNNER.invoke(app, ["service", "backup", str(copy), "--db", f"sqlite:///{place}"]).exit_code == 0
+            assert RUNNER.invoke(app, ["admin", "backup", str(copy), "--db", f"sqlite:///{place}"]).exit_code == 0
             second = market.buy("institute", "diagnoses", "1", upgrade=True)
             lost = market.data("institute", second["number"])
             assert (tmp_path / "service.db.market-key.sold").stat().st_mode & 0o777 == 0o700
@@ -48,7 +48,7 @@ def test_put_back_and_recovered(tmp_path: Path) -> None:
                 market.buy("late", "diagnoses", "0.7")
             assert (refused.value.status, refused.value.code) == (409, "forgotten_sales")
             assert market.data("institute", first["number"])  # what it still knows is handed out
-            said = RUNNER.invoke(app, ["service", "recover", "--db", f"sqlite:///{place}"])  # while the service runs
+            said = RUNNER.invoke(app, ["admin", "recover", "--db", f"sqlite:///{place}"])  # while the service runs
             assert (said.exit_code, said.output) == (0, "forgotten sales made again: 1; missing: 0\n")
             assert market.data("institute", second["number"]) == lost
             assert market.buy("late", "diagnoses", "0.7")["new"]

@@ -14,11 +14,11 @@ import pytest
 from tests.contract import test_encodings as suite
 
 import relaxdp as rx
-from relaxdp.encode import protocol as registry
-from relaxdp.encode.protocol import encoding_named
+from relaxdp.encodings import protocol as registry
+from relaxdp.encodings.protocol import encoding_named
 from relaxdp.errors import EncodingError
-from relaxdp.front import Mechanism
 from relaxdp.law.level import retention
+from relaxdp.mechanisms import Mechanism
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "hadamard.py"

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from relaxdp.collector.app import build
 from relaxdp.collector.campaigns import _STEPS
+from relaxdp.collector.component import CollectorComponent
+from relaxdp.service.app import build_application
 from relaxdp.service.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "collector.md").read_text("utf-8")
 
 
 def test_every_route_is_named(tmp_path: Path) -> None:
-    app = build(Settings(database=str(tmp_path / "x.db")))
+    settings = Settings(database=str(tmp_path / "x.db"))
+    app = build_application(settings, lambda worker: [CollectorComponent(worker)])
     paths = {route.path for route in app._inner.routes if route.path.startswith("/v1/")}  # type: ignore[attr-defined]
     named = set(re.findall(r"(/v1/[^`?,]*)", PAGE))
     steps = {f"/v1/campaigns/{{id}}/{step}" for step in _STEPS}

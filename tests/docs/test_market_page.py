@@ -16,13 +16,14 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.collector.app import build as build_collector
 from relaxdp.collector.client_address import Server
+from relaxdp.collector.component import CollectorComponent
 from relaxdp.market import accounts, goods, levels, pools, prices, schema
-from relaxdp.market.app import build
 from relaxdp.market.client import MarketClient
+from relaxdp.market.component import build
 from relaxdp.market.market import Market
 from relaxdp.market.receipts import HEADER
+from relaxdp.service.app import build_application
 from relaxdp.service.backup import back_up, restore
 from relaxdp.service.database import Database
 from relaxdp.service.schema import METADATA
@@ -68,7 +69,7 @@ def test_every_route_is_named(tmp_path: Path) -> None:
     settings = Settings(database=str(tmp_path / "x.db"), market_key=key)
     whole, without = (
         {(method, route.path) for route in each._inner.routes for method in route.methods or ()}  # type: ignore[attr-defined]
-        for each in (build(settings), build_collector(settings))
+        for each in (build(settings), build_application(settings, lambda worker: [CollectorComponent(worker)]))
     )
     routes = {each for each in whole - without if each[0] != "HEAD"}
     named = set(re.findall(r"`(GET|POST) (/v1/market[^`?]*)", TEXT))

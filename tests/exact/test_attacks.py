@@ -30,7 +30,7 @@ from relaxdp.audit.attacks import (
 )
 from relaxdp.audit.laws import Law, retentions
 from relaxdp.errors import AuditError
-from relaxdp.estimate.baselines import noisy_sampling_epsilon
+from relaxdp.estimation.baselines import noisy_sampling_epsilon
 from relaxdp.law.bridge import report_law
 from relaxdp.law.level import odds
 from relaxdp.law.transcript import transcript_probability

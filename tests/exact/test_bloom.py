@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from tests.exact.enumeration import chain_law, path_law
 
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.bloom_levels import bloom_threshold, realised_guarantee
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_levels import bloom_threshold, realised_guarantee
 from relaxdp.law.bridge import report_law
 from relaxdp.law.level import odds, retention
 

@@ -15,10 +15,10 @@ import pytest
 from tests.exact.enumeration import chain_law, path_law
 
 from relaxdp.draw.stream import Purpose, Words
-from relaxdp.encode import mersenne
-from relaxdp.encode.local_hash import LocalHashEncoding
-from relaxdp.encode.protocol import Encoding, Truths
-from relaxdp.encode.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
+from relaxdp.encodings import mersenne
+from relaxdp.encodings.local_hash import LocalHashEncoding
+from relaxdp.encodings.protocol import Encoding, Truths
+from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.level import ONE, odds, release_threshold, retention
 from relaxdp.law.support import Support

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import relaxdp as rx
-from relaxdp.estimate.cross import CrossTable
-from relaxdp.estimate.frequency import Frequency, categorical_covariance, report_variance
+from relaxdp.estimation.cross import CrossTable
+from relaxdp.estimation.frequency import Frequency, categorical_covariance, report_variance
 from relaxdp.law.bridge import next_report_law, report_law
 from relaxdp.law.level import retention, threshold
 from relaxdp.law.support import Support

@@ -9,7 +9,7 @@ from math import gcd
 import numpy as np
 import pytest
 
-from relaxdp.encode import mersenne
+from relaxdp.encodings import mersenne
 
 VALUES = np.arange(6, dtype=np.uint64)
 

@@ -9,10 +9,10 @@ from itertools import product
 
 import pytest
 
-from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.errors import RapporError
-from relaxdp.estimate.baselines import noisy_sampling_epsilon
-from relaxdp.estimate.rappor_classic import Responses
+from relaxdp.estimation.baselines import noisy_sampling_epsilon
+from relaxdp.estimation.rappor_classic import Responses
 from relaxdp.law.level import log_up
 
 CLASSIC = Responses(F(1, 2), F(1, 2), F(3, 4))

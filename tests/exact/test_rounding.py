@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from relaxdp.encode.numeric import round_up
+from relaxdp.encodings.numeric import round_up
 from relaxdp.law.level import ONE
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, poisson_binom
 
-from relaxdp.estimate.tails import binomial_interval, lower_tail, truths_interval, upper_tail
+from relaxdp.estimation.tails import binomial_interval, lower_tail, truths_interval, upper_tail
 
 CASES = [
     (50, 0, 0.9, 0.1), (50, 5, 0.6, 0.4), (50, 25, 0.98, 0.0002), (200, 3, 0.35, 0.0065), (1000, 10, 0.35, 0.0065),

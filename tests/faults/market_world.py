@@ -20,11 +20,11 @@ from tests.servers.postgres import Server
 
 from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.draw.key import Key
-from relaxdp.front import Categorical
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
+from relaxdp.mechanisms import Categorical
 from relaxdp.service.database import Database
 from relaxdp.table.release import release_table
 from relaxdp.table.request import ColumnRequest, TableRequest

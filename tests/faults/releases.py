@@ -13,13 +13,13 @@ import pyarrow.parquet as pa_parquet
 from tests.patience import PATIENCE
 
 from relaxdp.draw.key import Key
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.front import Categorical
+from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.events import LevelReleased
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
+from relaxdp.mechanisms import Categorical
 from relaxdp.table.algorithm1 import Algorithm1Drawing
 from relaxdp.table.frame_release import FrameDrawing
 from relaxdp.table.publication import Drawing, Outcome, publish

@@ -505,7 +505,7 @@ def test_one_look_at_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
         monkeypatch.setattr(owner, name, counting)
 
-    from relaxdp.encode.protocol import Encoding  # noqa: PLC0415
+    from relaxdp.encodings.protocol import Encoding  # noqa: PLC0415
     from relaxdp.ledger import ledger as ledger_module  # noqa: PLC0415
     from relaxdp.table import release  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ _ARRAYS, _BRIDGES, _STREAM = (
     "tests/exact/test_bridge_arrays.py",
     "tests/unit/test_stream.py",
 )
-_THRESHOLD, _LAWS, _FRONT = "tests/exact/test_threshold.py", "tests/exact/test_laws.py", "tests/unit/test_front.py"
+_THRESHOLD, _LAWS, _FRONT = "tests/exact/test_threshold.py", "tests/exact/test_laws.py", "tests/unit/test_mechanisms.py"
 _CHAIN = (
     "tests/unit/test_relaxation.py",
     *("-k", "not draws_by_the_law and not killed_at_random and not that_race"),

@@ -26,7 +26,6 @@ import relaxdp as rx
 from relaxdp.collector.definition import resolved
 from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.errors import RelaxdpError
-from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market import accounts, listings, pools, purchases, views
 from relaxdp.market.accounts import OPERATOR
@@ -35,6 +34,7 @@ from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_from_json
 from relaxdp.market.receipts import signed_of
 from relaxdp.market.store import parts_of
+from relaxdp.mechanisms import Mechanism
 from relaxdp.service.database import Database
 from relaxdp.service.problems import code_of
 from relaxdp.service.schema import METADATA

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from relaxdp import mechanism
-from relaxdp.estimate.frequency import Frequency
-from relaxdp.estimate.simplex import nearest_shares
+from relaxdp.estimation.frequency import Frequency
+from relaxdp.estimation.simplex import nearest_shares
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.level import retention
 

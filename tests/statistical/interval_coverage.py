@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
 from relaxdp import Categorical, Numeric, Unary, mechanism
-from relaxdp.estimate.combined import Combined, difference
-from relaxdp.estimate.cross import CrossTable
-from relaxdp.estimate.frequency import Frequency, report_variance
-from relaxdp.estimate.mean import Mean
-from relaxdp.estimate.result import About
+from relaxdp.estimation.combined import Combined, difference
+from relaxdp.estimation.cross import CrossTable
+from relaxdp.estimation.frequency import Frequency, report_variance
+from relaxdp.estimation.mean import Mean
+from relaxdp.estimation.result import About
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.level import retention
 from relaxdp.law.support import Support

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.bloom_levels import bit_support, bloom_threshold, epsilon_of
-from relaxdp.estimate.rappor_classic import Responses
-from relaxdp.estimate.rappor_counts import RapporCounts
-from relaxdp.estimate.rappor_decode import Decoded, decode
-from relaxdp.estimate.rappor_fit import fit_words
-from relaxdp.estimate.rappor_map import CandidateMap
-from relaxdp.estimate.rappor_samples import Samples
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_levels import bit_support, bloom_threshold, epsilon_of
+from relaxdp.estimation.rappor_classic import Responses
+from relaxdp.estimation.rappor_counts import RapporCounts
+from relaxdp.estimation.rappor_decode import Decoded, decode
+from relaxdp.estimation.rappor_fit import fit_words
+from relaxdp.estimation.rappor_map import CandidateMap
+from relaxdp.estimation.rappor_samples import Samples
 
 PAGE = Path(__file__).parents[2] / "docs" / "rappor-measured.md"
 Floats = NDArray[np.float64]

@@ -18,9 +18,9 @@ from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.rules import CampaignState, decided, first_state
 from relaxdp.collector.wire import CampaignRequest, EncodingRequest, LevelRequest, Target
-from relaxdp.estimate.combined import Combined
-from relaxdp.estimate.frequency import Frequency
-from relaxdp.estimate.schedules import Explicit, UntilPrecise
+from relaxdp.estimation.combined import Combined
+from relaxdp.estimation.frequency import Frequency
+from relaxdp.estimation.schedules import Explicit, UntilPrecise
 from relaxdp.law.level import retention
 
 RUNS, LEAST_COVERAGE, TARGET = 50_000, 0.945, 0.05

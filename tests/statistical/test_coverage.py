@@ -17,8 +17,8 @@ from tests.statistical.interval_coverage import (
     support_of,
 )
 
-from relaxdp.estimate import frequency, tails
-from relaxdp.estimate.frequency import Frequency
+from relaxdp.estimation import frequency, tails
+from relaxdp.estimation.frequency import Frequency
 
 
 @pytest.mark.parametrize(

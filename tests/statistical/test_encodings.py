@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 import relaxdp as rx
-from relaxdp.encode import mersenne
-from relaxdp.encode.bridges import fresh_column, truth_column
-from relaxdp.estimate.advice import best_encoding
-from relaxdp.estimate.planning import share_variance
+from relaxdp.encodings import mersenne
+from relaxdp.encodings.bridges import fresh_column, truth_column
+from relaxdp.estimation.advice import best_encoding
+from relaxdp.estimation.planning import share_variance
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.level import retention

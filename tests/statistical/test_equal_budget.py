@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from relaxdp.estimate.baselines import (
+from relaxdp.estimation.baselines import (
     noisy_sampling_epsilon,
     noisy_sampling_estimate,
     noisy_sampling_variance,
@@ -22,7 +22,7 @@ from relaxdp.estimate.baselines import (
     split_budget,
     split_budget_variance,
 )
-from relaxdp.estimate.planning import categorical_support, share_variance
+from relaxdp.estimation.planning import categorical_support, share_variance
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.law.bridge import NOISE
 

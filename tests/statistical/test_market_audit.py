@@ -18,9 +18,9 @@ from relaxdp.audit.laws import Law, Relaxed
 from relaxdp.audit.market import FIVE_BUYERS, BlurredSource, DrawnAgainSource, Event, PooledSource, pooled_levels
 from relaxdp.audit.planted import IndependentSource
 from relaxdp.audit.sources import Source
-from relaxdp.encode.declared import CategoricalEncoding, DeclaredEncoding
-from relaxdp.encode.local_hash import LocalHashEncoding
-from relaxdp.encode.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
+from relaxdp.encodings.declared import CategoricalEncoding, DeclaredEncoding
+from relaxdp.encodings.local_hash import LocalHashEncoding
+from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
 from relaxdp.law.level import ONE
 
 pytestmark = pytest.mark.long

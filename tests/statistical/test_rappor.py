@@ -11,15 +11,15 @@ import pytest
 from scipy.stats import binom, chi2
 from tests.statistical.rappor_runs import CLASSIC, PLANTED, SETTINGS, WORDS_FOUND, planted, relaxed, sampled, tally
 
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.bloom_fleet import Fleet
-from relaxdp.encode.bloom_levels import bit_support, bloom_threshold, epsilon_of
-from relaxdp.estimate.baselines import noisy_sampling_estimate, noisy_sampling_variance
-from relaxdp.estimate.rappor_classic import Responses, baseline_permanent, baseline_sample
-from relaxdp.estimate.rappor_counts import RapporCounts
-from relaxdp.estimate.rappor_decode import decode
-from relaxdp.estimate.rappor_map import CandidateMap
-from relaxdp.estimate.schedules import NoisySampling
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_fleet import Fleet
+from relaxdp.encodings.bloom_levels import bit_support, bloom_threshold, epsilon_of
+from relaxdp.estimation.baselines import noisy_sampling_estimate, noisy_sampling_variance
+from relaxdp.estimation.rappor_classic import Responses, baseline_permanent, baseline_sample
+from relaxdp.estimation.rappor_counts import RapporCounts
+from relaxdp.estimation.rappor_decode import decode
+from relaxdp.estimation.rappor_map import CandidateMap
+from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat.seeded import SeededEntropy
 from relaxdp.table.rappor_counting import count_files
 from relaxdp.table.rappor_files import Parameters

@@ -17,9 +17,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from relaxdp.estimate.frequency import Frequency
-from relaxdp.estimate.planning import categorical_support
-from relaxdp.estimate.schedules import Linear, UntilPrecise
+from relaxdp.estimation.frequency import Frequency
+from relaxdp.estimation.planning import categorical_support
+from relaxdp.estimation.schedules import Linear, UntilPrecise
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.epsilon import as_epsilon

@@ -17,8 +17,8 @@ from relaxdp.audit.laws import Relaxed
 from relaxdp.audit.linear import LinearScore
 from relaxdp.audit.views import Column, Digits, candidate_views
 from relaxdp.cli.main import app
-from relaxdp.encode import protocol as registry
-from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.encodings import protocol as registry
+from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.errors import AuditError, OptionError
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from relaxdp.errors import CountsError, EpsilonError, ScheduleError
-from relaxdp.estimate.baselines import (
+from relaxdp.estimation.baselines import (
     noisy_sampling_epsilon,
     noisy_sampling_estimate,
     noisy_sampling_variance,
@@ -21,7 +21,7 @@ from relaxdp.estimate.baselines import (
     split_budget_estimate,
     split_budget_variance,
 )
-from relaxdp.estimate.planning import categorical_support
+from relaxdp.estimation.planning import categorical_support
 from relaxdp.law.bridge import report_law
 from relaxdp.law.level import retention, threshold
 

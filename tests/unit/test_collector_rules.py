@@ -18,10 +18,10 @@ from relaxdp.collector.estimates import estimate, parquet
 from relaxdp.collector.precision import Precision
 from relaxdp.collector.rules import CampaignState, decided, first_state
 from relaxdp.collector.wire import CampaignRequest, EncodingRequest, EstimateOptions, LevelRequest, Target
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.estimate.planning import half_width
-from relaxdp.estimate.rappor_planning import word_error
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.estimation.planning import half_width
+from relaxdp.estimation.rappor_planning import word_error
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.level import retention
 

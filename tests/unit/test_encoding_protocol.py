@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 import relaxdp as rx
 from relaxdp.draw.stream import PathId, Words
-from relaxdp.encode import protocol as registry
-from relaxdp.encode.path import Path
-from relaxdp.encode.protocol import Codes, Encoding, Permanent, Truths, encoding_named, register
-from relaxdp.encode.release import release_codes
+from relaxdp.encodings import protocol as registry
+from relaxdp.encodings.path import ReportPath
+from relaxdp.encodings.protocol import Codes, Encoding, Permanent, Truths, encoding_named, register
+from relaxdp.encodings.release import release_codes
 from relaxdp.errors import EncodingError
-from relaxdp.front import Mechanism
 from relaxdp.law.level import release_threshold
 from relaxdp.law.support import Support
+from relaxdp.mechanisms import Mechanism
 
 
 class Bits(Encoding):
@@ -72,9 +72,9 @@ def test_path_arrays_and_algorithm_1(bits: Bits) -> None:
     ids = [f"id {row * 7919}" * (1 + row % 3) for row in range(500)]
     codes = release_codes(bits, truth, ids, key=key, level=bits.level(Decimal(2)), **where)
     for row in range(500):
-        path = Path(bits, truth[row], key=key, object_id=ids[row], **where)
+        path = ReportPath(bits, truth[row], key=key, object_id=ids[row], **where)
         assert path.codes_at(bits.level(Decimal(2))) == codes[row].tolist()
-        assert Path(bits, truth[row], key=key, object_id=ids[row], **where).at(50)[:3] == "".join(
+        assert ReportPath(bits, truth[row], key=key, object_id=ids[row], **where).at(50)[:3] == "".join(
             "1" if letter == truth[row] else "0" for letter in "xyz"
         )
     coins = release_codes(bits, truth, ids, key=key, level=bits.level(Decimal(80)), **where)[:, 3]

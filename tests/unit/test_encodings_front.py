@@ -12,10 +12,10 @@ import pytest
 import relaxdp as rx
 from relaxdp.draw.chain_file import _checksum
 from relaxdp.draw.stream import PathId
-from relaxdp.encode.bits import count_bits, pack_bits, unpack_bits
-from relaxdp.encode.local_hash import best_buckets
-from relaxdp.encode.protocol import BATCH
-from relaxdp.encode.release import release_reports
+from relaxdp.encodings.bits import count_bits, pack_bits, unpack_bits
+from relaxdp.encodings.local_hash import best_buckets
+from relaxdp.encodings.protocol import BATCH
+from relaxdp.encodings.release import release_reports
 from relaxdp.errors import ChainFileError, CountsError, EncodingError, EpsilonError, ValuesError
 from relaxdp.law.epsilon import as_epsilon
 

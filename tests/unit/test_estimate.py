@@ -17,11 +17,11 @@ import pytest
 
 import relaxdp as rx
 from relaxdp.errors import CountsError, EpsilonError, LengthError, MissingPartError, RangeError, RelaxdpError
-from relaxdp.estimate.combined import Combined
-from relaxdp.estimate.cross import CrossTable
-from relaxdp.estimate.frequency import Frequency
-from relaxdp.estimate.shrinkage import expected_shares
-from relaxdp.estimate.simplex import nearest_shares
+from relaxdp.estimation.combined import Combined
+from relaxdp.estimation.cross import CrossTable
+from relaxdp.estimation.frequency import Frequency
+from relaxdp.estimation.shrinkage import expected_shares
+from relaxdp.estimation.simplex import nearest_shares
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.level import retention
 

@@ -22,9 +22,9 @@ from relaxdp import Categorical, Counts, Key, Numeric, cross
 from relaxdp.cli.main import app, main
 from relaxdp.draw.stream import PathId
 from relaxdp.errors import MixedFilesError
-from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.entries import Sampler
+from relaxdp.mechanisms import Mechanism
 from relaxdp.table.counting import count, count_pairs
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import Output, format_of, sidecar_of

@@ -11,11 +11,11 @@ from tests.vectors.make_kept import FILE, check
 
 from relaxdp import Key
 from relaxdp.draw.stream import PathId
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.bloom_release import release_bloom
-from relaxdp.encode.numeric import NumericEncoding
-from relaxdp.encode.path import Path
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_release import release_bloom
+from relaxdp.encodings.numeric import NumericEncoding
+from relaxdp.encodings.path import ReportPath
 
 CASES: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
 
@@ -41,7 +41,7 @@ def test_bloom() -> None:
             epsilon, expected = Decimal(level["epsilon"]), bytes.fromhex(level["report"])
             encoding = BloomEncoding(shape, level["cohort"])
             assert str(encoding.threshold(epsilon)) == level["threshold"]
-            assert Path(encoding, case["truth"], object_id=object_id, **where(case)).at(epsilon) == expected
+            assert ReportPath(encoding, case["truth"], object_id=object_id, **where(case)).at(epsilon) == expected
             many = release_bloom(shape, [case["truth"]], [object_id], level=encoding.level(epsilon), **where(case))
             assert (int(many.cohorts[0]), many.packed.tobytes()) == (level["cohort"], expected)
 
@@ -51,7 +51,7 @@ def test_numeric() -> None:
     assert len(chosen) == 40
     for case in chosen:
         encoding = NumericEncoding(float(case["low"]), float(case["high"]))
-        path = Path(encoding, float(case["truth"]), object_id=untyped(case["object"]), **where(case))
+        path = ReportPath(encoding, float(case["truth"]), object_id=untyped(case["object"]), **where(case))
         for level in case["levels"]:
             assert str(encoding.threshold(Decimal(level["epsilon"]))) == level["threshold"]
             assert repr(path.at(level["epsilon"])) == level["report"]

@@ -13,10 +13,10 @@ import pytest
 
 import relaxdp as rx
 from relaxdp.draw.stream import PathId, PathName, path_key
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.path import Path as ReportPath
-from relaxdp.encode.release import release_codes
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.path import ReportPath
+from relaxdp.encodings.release import release_codes
 from relaxdp.errors import LevelMismatchError, OtherEncodingError, PathNameError
 from relaxdp.law.level import ONE
 
@@ -99,7 +99,7 @@ def calls(name: str) -> list[str]:
 
 
 def test_only_encodings_make_levels() -> None:
-    assert calls("Level") == ["encode/protocol.py"]
+    assert calls("Level") == ["encodings/protocol.py"]
 
 
 def test_only_stream_names_write_an_epoch() -> None:

@@ -36,7 +36,6 @@ from relaxdp.cli.main import app
 from relaxdp.draw.bridge import keyed_bridge
 from relaxdp.draw.stream import PathId, PathName
 from relaxdp.errors import DeliveryError, DescriptionError
-from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.level import ONE
 from relaxdp.ledger.entries import Sampler
@@ -45,6 +44,7 @@ from relaxdp.market.delivery_file import read_delivery
 from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, level_file, read_level
 from relaxdp.market.listings import KeptLevel, find, levels_of
 from relaxdp.market.store import parts_of
+from relaxdp.mechanisms import Mechanism
 from relaxdp.table.formats import Input, Output
 
 NUMBERS = list(range(3, 43))

@@ -268,7 +268,7 @@ def command(tmp_path: Path, *words: str) -> tuple[int, list[str]]:
     url = f"sqlite:///{tmp_path}/copy.db"
     journal = str(tmp_path / "journal")
     options = ("--db", url, "--market-key", str(key), "--market-journal", journal)
-    result = RUNNER.invoke(app, ["service", "recover", *options, *words])
+    result = RUNNER.invoke(app, ["admin", "recover", *options, *words])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.output.splitlines()

@@ -23,10 +23,10 @@ import relaxdp as rx
 from relaxdp.draw.bridge import keyed_bridge
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.stream import PathId, PathName
-from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.level import ONE
 from relaxdp.market.schema import ACCOUNTS, MEMBER_LEVELS, MEMBERS
+from relaxdp.mechanisms import Mechanism
 
 KINDS: dict[str, tuple[dict[str, Any], Mechanism]] = {
     "categorical": ({"name": "categorical", "values": VALUES}, rx.Categorical(VALUES)),

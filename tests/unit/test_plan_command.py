@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from relaxdp.cli.main import app, main
-from relaxdp.estimate.planning import epsilon_for, half_width, objects_for
+from relaxdp.estimation.planning import epsilon_for, half_width, objects_for
 
 RUNNER = CliRunner()
 

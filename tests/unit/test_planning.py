@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from relaxdp.errors import CountsError, EpsilonError, PlanError
-from relaxdp.estimate.frequency import Frequency
-from relaxdp.estimate.planning import (
+from relaxdp.estimation.frequency import Frequency
+from relaxdp.estimation.planning import (
     Asked,
     categorical_support,
     epsilon_for,
@@ -20,7 +20,7 @@ from relaxdp.estimate.planning import (
     share_variance,
     steps,
 )
-from relaxdp.estimate.result import About, tail_of
+from relaxdp.estimation.result import About, tail_of
 
 ABOUTS: tuple[About, ...] = ("objects", "population")
 ASKED: list[Asked] = [

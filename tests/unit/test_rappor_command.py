@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 
 from relaxdp import Key
 from relaxdp.cli.main import app, main
-from relaxdp.encode.bloom_device import Device
-from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_device import Device
+from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.errors import DescriptionError
-from relaxdp.estimate.rappor_counts import RapporCounts
-from relaxdp.estimate.rappor_decode import decode
-from relaxdp.estimate.rappor_map import CandidateMap
-from relaxdp.estimate.rappor_samples import Samples
+from relaxdp.estimation.rappor_counts import RapporCounts
+from relaxdp.estimation.rappor_decode import decode
+from relaxdp.estimation.rappor_map import CandidateMap
+from relaxdp.estimation.rappor_samples import Samples
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.table.rappor_files import Parameters, counts_text

@@ -11,15 +11,15 @@ from scipy.stats import binom
 from statsmodels.stats.multitest import multipletests
 from tests.statistical.rappor_runs import Setting, answer, draw_devices, relaxed
 
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.bloom_levels import bit_support, bloom_threshold, epsilon_of
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_levels import bit_support, bloom_threshold, epsilon_of
 from relaxdp.errors import CountsError, RapporError
-from relaxdp.estimate.rappor_classic import Responses
-from relaxdp.estimate.rappor_counts import BitEstimates, RapporCounts
-from relaxdp.estimate.rappor_decode import Decoded, decode
-from relaxdp.estimate.rappor_fit import fit_words
-from relaxdp.estimate.rappor_map import CandidateMap
-from relaxdp.estimate.rappor_samples import Samples
+from relaxdp.estimation.rappor_classic import Responses
+from relaxdp.estimation.rappor_counts import BitEstimates, RapporCounts
+from relaxdp.estimation.rappor_decode import Decoded, decode
+from relaxdp.estimation.rappor_fit import fit_words
+from relaxdp.estimation.rappor_map import CandidateMap
+from relaxdp.estimation.rappor_samples import Samples
 from relaxdp.law.support import Support
 
 SHAPE = BloomShape(bits=32, hashes=2, cohorts=8)

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.errors import RapporError
-from relaxdp.estimate.rappor_classic import Responses
-from relaxdp.estimate.rappor_map import CandidateMap
+from relaxdp.estimation.rappor_classic import Responses
+from relaxdp.estimation.rappor_map import CandidateMap
 from relaxdp.table.rappor_files import Parameters, counts_text, map_rows, read_counts, read_map
 
 SHAPE = BloomShape(bits=16, hashes=2, cohorts=3)

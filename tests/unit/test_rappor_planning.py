@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.statistical.rappor_runs import Setting, relaxed
 
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.bloom_levels import epsilon_of
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_levels import epsilon_of
 from relaxdp.errors import PlanError, RapporError
-from relaxdp.estimate.rappor_planning import advise, advise_share, smallest_share, word_error
+from relaxdp.estimation.rappor_planning import advise, advise_share, smallest_share, word_error
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from itertools import pairwise
 import pytest
 
 from relaxdp.errors import EpsilonError, PlanError, ScheduleError
-from relaxdp.estimate.baselines import noisy_sampling_epsilon
-from relaxdp.estimate.planning import half_width
-from relaxdp.estimate.schedules import (
+from relaxdp.estimation.baselines import noisy_sampling_epsilon
+from relaxdp.estimation.planning import half_width
+from relaxdp.estimation.schedules import (
     MOST_STEPS,
     ByDate,
     Explicit,

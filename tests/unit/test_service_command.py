@@ -1,4 +1,4 @@
-"""`relaxdp serve` and `relaxdp service`: start, TLS, tokens, backup and restore."""
+"""`relaxdp serve` and `relaxdp admin`: start, TLS, tokens, backup and restore."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def test_backup_restore_and_a_new_token(tmp_path: Path, renewed: bool) -> None:
     with running(url, tmp_path / "a") as server:
         campaign = server.create(id="kept")
         assert server.ask("POST", "/v1/campaigns/kept/reports", report(campaign, "a")).status == 200
-        assert RUNNER.invoke(app, ["service", "backup", str(copy), "--db", url]).exit_code == 0
+        assert RUNNER.invoke(app, ["admin", "backup", str(copy), "--db", url]).exit_code == 0
         assert copy.stat().st_mode & 0o077 == 0
         assert server.ask("POST", "/v1/campaigns/kept/reports", report(campaign, "b")).status == 200
-        shown = RUNNER.invoke(app, ["service", "token", "--db", url]).output.splitlines()
+        shown = RUNNER.invoke(app, ["admin", "token", "--db", url]).output.splitlines()
         assert shown[1:] == ["It is shown this once; only its digest is kept."]
         old, server.token = server.token, shown[0].removeprefix("operator token: ")
         if renewed:
@@ -54,8 +54,8 @@ def test_backup_restore_and_a_new_token(tmp_path: Path, renewed: bool) -> None:
             server.token = old
             assert server.ask("GET", "/v1/campaigns", operator=True).status == 401
     again = f"sqlite:///{tmp_path}/again.db"
-    assert RUNNER.invoke(app, ["service", "restore", str(copy), "--db", again]).exit_code == 0
-    refused = RUNNER.invoke(app, ["service", "restore", str(copy), "--db", again])
+    assert RUNNER.invoke(app, ["admin", "restore", str(copy), "--db", again]).exit_code == 0
+    refused = RUNNER.invoke(app, ["admin", "restore", str(copy), "--db", again])
     assert isinstance(refused.exception, RelaxdpError)
     assert refused.exception.message.endswith("Nothing was restored.")
     (tmp_path / "b").mkdir()
@@ -87,7 +87,7 @@ def test_mistakes_are_one_sentence(
     words: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = RUNNER.invoke(app, ["service", *words]).exception
+    found = RUNNER.invoke(app, ["admin", *words]).exception
     assert isinstance(found, RelaxdpError)
     assert sentence in found.message
     assert list(tmp_path.iterdir()) == []
@@ -96,7 +96,7 @@ def test_mistakes_are_one_sentence(
 def test_a_token_goes_to_a_private_file(tmp_path: Path) -> None:
     url, file = f"sqlite:///{tmp_path}/service.db", tmp_path / "token"
     first = prepare(Settings(database=url))
-    words = ["service", "token", "--db", url, "--token-file", str(file)]
+    words = ["admin", "token", "--db", url, "--token-file", str(file)]
     assert RUNNER.invoke(app, words).output == f"operator token written to {file}\n"
     written = file.read_text("utf-8")
     assert written.strip() not in ("", first)
@@ -116,7 +116,7 @@ def test_no_token_of_a_database_without_a_service(tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(place)) as other:
         other.execute("CREATE TABLE service (x)")
         other.commit()
-    refused = RUNNER.invoke(app, ["service", "token", "--db", str(place)]).exception
+    refused = RUNNER.invoke(app, ["admin", "token", "--db", str(place)]).exception
     assert isinstance(refused, RelaxdpError)
     assert refused.message.endswith("holds no service. No token was made.")
     with contextlib.closing(sqlite3.connect(place)) as other:

@@ -14,14 +14,14 @@ from relaxdp.audit.others import NoisySampleSource, OneAtATime, SaleSource
 from relaxdp.audit.peers import peers
 from relaxdp.audit.planted import ChangedTruthSource, IndependentSource, RaisedThreshold, SecondKeySource
 from relaxdp.audit.sources import AlgorithmSource, Function, PathSource, Source
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.declared import CategoricalEncoding
-from relaxdp.encode.local_hash import LocalHashEncoding, best_buckets
-from relaxdp.encode.numeric import NumericEncoding
-from relaxdp.encode.protocol import Encoding
-from relaxdp.encode.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
-from relaxdp.estimate.baselines import noisy_sampling_epsilon
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.declared import CategoricalEncoding
+from relaxdp.encodings.local_hash import LocalHashEncoding, best_buckets
+from relaxdp.encodings.numeric import NumericEncoding
+from relaxdp.encodings.protocol import Encoding
+from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
+from relaxdp.estimation.baselines import noisy_sampling_epsilon
 from relaxdp.law.epsilon import Epsilon
 
 Group = Literal["relaxation", "encoding", "other", "planted", "peer"]

@@ -16,7 +16,7 @@ import pyarrow as pa
 from relaxdp.audit.sources import PATH, EncodedSource, Truths, batch_key, released
 from relaxdp.audit.views import Transcripts
 from relaxdp.draw.key import Key
-from relaxdp.encode.declared import DeclaredEncoding
+from relaxdp.encodings.declared import DeclaredEncoding
 from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.law.level import Level
 from relaxdp.market.goods import Goods, draw_level

@@ -19,12 +19,12 @@ from relaxdp.audit.sources import (
 )
 from relaxdp.audit.views import Transcripts
 from relaxdp.draw.key import Key
-from relaxdp.encode.bridges import fresh_column, keyed_column
-from relaxdp.encode.protocol import Encoding
-from relaxdp.front import Categorical, Relaxation
+from relaxdp.encodings.bridges import fresh_column, keyed_column
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.hazmat import relax_once
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.epsilon import Epsilon
+from relaxdp.mechanisms import Categorical, Relaxation
 
 
 class SaleSource(EncodedSource):

@@ -13,8 +13,8 @@ from relaxdp.audit.views import Transcripts
 from relaxdp.draw.columns import id_blocks
 from relaxdp.draw.path_arrays import ArrayPath
 from relaxdp.draw.stream import CHUNK, PathId, path_key
-from relaxdp.encode.declared import CategoricalEncoding
-from relaxdp.encode.protocol import Codes
+from relaxdp.encodings.declared import CategoricalEncoding
+from relaxdp.encodings.protocol import Codes
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.epsilon import Epsilon, as_epsilon

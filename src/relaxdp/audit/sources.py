@@ -17,9 +17,9 @@ from relaxdp.audit.views import Transcripts
 from relaxdp.draw.bridge_arrays import fresh_bridges
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId
-from relaxdp.encode.bridges import FreshPermanent
-from relaxdp.encode.protocol import Codes, Encoding
-from relaxdp.encode.release import release_codes, release_reports
+from relaxdp.encodings.bridges import FreshPermanent
+from relaxdp.encodings.protocol import Codes, Encoding
+from relaxdp.encodings.release import release_codes, release_reports
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.epsilon import Epsilon, as_epsilon

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from relaxdp import Categorical, Counts, Key
 from relaxdp.errors import MissingPartError, RelaxdpError, TableFileError
-from relaxdp.estimate.baselines import split_budget
+from relaxdp.estimation.baselines import split_budget
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger

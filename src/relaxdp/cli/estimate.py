@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from relaxdp.cli.estimate_parts import Asked, MethodChoice, Part, name_of, parts_of
+from relaxdp.cli.estimate_parts import Asked, Block, MethodChoice, blocks_of, name_of
 from relaxdp.cli.estimate_plot import ENDINGS, draw
-from relaxdp.cli.estimate_tables import print_parts
+from relaxdp.cli.estimate_tables import print_blocks
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.errors import CountsError, TableFileError
-from relaxdp.estimate.result import IMPLAUSIBLE
+from relaxdp.estimation.result import IMPLAUSIBLE
 from relaxdp.table.counting import PairTally, Tally, count, count_pairs
 from relaxdp.table.released_files import Axis
 
@@ -70,17 +70,17 @@ def estimate(
             tally: Tally | PairTally = count(files, column=column, by=by, told=told)
         else:
             tally = count_pairs(files, column=column, cross=cross, told=told)
-        parts = parts_of(tally, asked)
+        parts = blocks_of(tally, asked)
     axis = tally.axis if isinstance(tally, Tally) else tally.rows
     if plot is not None:
         draw(plot, parts, name_of(axis, asked), asked)
     if as_json:
-        every = parts_of(tally, asked, most=None)
+        every = blocks_of(tally, asked, most=None)
         typer.echo(json.dumps(_json(tally, axis, every, asked), ensure_ascii=False, allow_nan=False))
         if any(part.is_implausible for part in parts):
             typer.echo(IMPLAUSIBLE, err=True)
     else:
-        print_parts(tally, axis, parts, asked)
+        print_blocks(tally, axis, parts, asked)
         if plot is not None:
             typer.echo(f"wrote the picture {plot}")
 
@@ -97,7 +97,7 @@ def _check(asked: Asked, plot: Path | None) -> None:
 # For programs.
 
 
-def _json(tally: Tally | PairTally, axis: Axis, parts: list[Part], asked: Asked) -> dict[str, Any]:
+def _json(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked: Asked) -> dict[str, Any]:
     description = axis.description
     return {
         "column": axis.name,
@@ -128,7 +128,7 @@ def _json(tally: Tally | PairTally, axis: Axis, parts: list[Part], asked: Asked)
     }
 
 
-def _json_rows(part: Part) -> Iterable[dict[str, Any]]:
+def _json_rows(part: Block) -> Iterable[dict[str, Any]]:
     numbers = (each.tolist() for each in (part.estimate, part.std_error, part.low, part.high))
     for (value, other), beyond, share, error, low, high in zip(part.labels, part.beyond, *numbers, strict=True):
         yield {

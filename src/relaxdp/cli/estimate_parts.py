@@ -11,8 +11,8 @@ import numpy as np
 
 from relaxdp.cli.options import MOST_ROWS
 from relaxdp.errors import CountsError
-from relaxdp.estimate.result import BEYOND, About, Chosen, Floats, Result
-from relaxdp.estimate.shrinkage import expected_shares
+from relaxdp.estimation.result import BEYOND, About, Chosen, Floats, Result
+from relaxdp.estimation.shrinkage import expected_shares
 from relaxdp.table.counting import PairTally, Tally
 from relaxdp.table.released_files import Axis
 
@@ -38,7 +38,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Block:
     """One block of the answer: a group, or everything. Rows are labels with four numbers each."""
 
     group: str | None
@@ -64,7 +64,7 @@ class Part:
         return not self.is_implausible and bool(np.any(width > 0.9))
 
 
-def parts_of(tally: Tally | PairTally, asked: Asked, *, most: int | None = MOST_ROWS) -> list[Part]:
+def blocks_of(tally: Tally | PairTally, asked: Asked, *, most: int | None = MOST_ROWS) -> list[Block]:
     """Return the answer to what is asked, with at most so many rows each: the largest ones."""
     if isinstance(tally, PairTally):
         labels = [(row, column) for row in tally.rows.labels for column in tally.columns.labels]
@@ -90,14 +90,14 @@ def _part(
     result: Result,
     asked: Asked,
     most: int | None,
-) -> Part:
+) -> Block:
     value = np.atleast_1d(result.value)
     estimate = expected_shares(value, result.std_error**2) if asked.consistent else value
     shown = result if most is None else result.largest(most)
     places = shown.places if isinstance(shown, Chosen) else np.arange(len(labels))
     intervals: dict[str, Any] = {"simultaneous": asked.simultaneous, "about": asked.about}
     low, high = shown.interval(asked.confidence, **intervals)
-    return Part(
+    return Block(
         group=group,
         objects=objects,
         levels=list(levels),

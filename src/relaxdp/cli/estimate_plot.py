@@ -5,15 +5,15 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from relaxdp.cli.estimate_parts import Asked, Part, clean, label_of
+from relaxdp.cli.estimate_parts import Asked, Block, clean, label_of
 from relaxdp.errors import CountsError, MissingPartError, TableFileError
-from relaxdp.estimate.plot import draw_rows, intervals_named
+from relaxdp.estimation.plot import draw_rows, intervals_named
 
 MOST_PICTURES = 20
 ENDINGS = (".png", ".svg", ".pdf")
 
 
-def draw(path: Path, parts: list[Part], name: str, asked: Asked) -> None:
+def draw(path: Path, parts: list[Block], name: str, asked: Asked) -> None:
     """Write the picture beside its place, then rename it: nothing half-written."""
     if len(parts) > MOST_PICTURES:
         raise CountsError(f"a plot shows at most {MOST_PICTURES} groups, and there are {len(parts)}.")

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from relaxdp.cli.estimate_parts import Asked, Part, clean, label_of, name_of
+from relaxdp.cli.estimate_parts import Asked, Block, clean, label_of, name_of
 from relaxdp.draw.stream import PathId
-from relaxdp.estimate.result import IMPLAUSIBLE
+from relaxdp.estimation.result import IMPLAUSIBLE
 from relaxdp.table.counting import PairTally, Tally
 from relaxdp.table.released_files import Axis
 
@@ -24,7 +24,7 @@ _LEAST_BAR, _LEAST_LABEL, _EASY_LABEL = 6, 6, 24
 _NUMBERS = ("estimate", "low", "high")
 
 
-def print_parts(tally: Tally | PairTally, axis: Axis, parts: list[Part], asked: Asked) -> None:
+def print_blocks(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked: Asked) -> None:
     """Print what was found: a heading, the table, and what must be known to read it."""
     console = Console()
     console.print(Text(_heading(tally, axis, parts, asked)))
@@ -53,7 +53,7 @@ def print_parts(tally: Tally | PairTally, axis: Axis, parts: list[Part], asked: 
         console.print(Text(f"Groups are made of the kept column {by!r}, which was released as it is, without noise."))
 
 
-def _heading(tally: Tally | PairTally, axis: Axis, parts: list[Part], asked: Asked) -> str:
+def _heading(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked: Asked) -> str:
     every: dict[tuple[str, str | None], int] = {}
     for part in parts:
         for one, two, objects in part.levels:
@@ -87,7 +87,7 @@ class _Row:
     is_last: bool
 
 
-def _rows(parts: list[Part], asked: Asked, longest: float) -> Iterator[_Row]:
+def _rows(parts: list[Block], asked: Asked, longest: float) -> Iterator[_Row]:
     for part in parts:
         for place, row in enumerate(part.labels):
             labels = [label_of(label) for label in row[: 1 if asked.cross is None else 2]]
@@ -99,7 +99,7 @@ def _rows(parts: list[Part], asked: Asked, longest: float) -> Iterator[_Row]:
             yield _Row(labels, numbers, length, place == len(part.labels) - 1)
 
 
-def _table(axis: Axis, parts: list[Part], asked: Asked, room: int) -> tuple[Table, int]:
+def _table(axis: Axis, parts: list[Block], asked: Asked, room: int) -> tuple[Table, int]:
     """Return the table, and how wide it is: as wide as there is room, but never so narrow that a number is cut."""
     headings = [clean(axis.name), clean(asked.cross)] if asked.cross is not None else ["value"]
     headings = headings if asked.by is None else [clean(asked.by), *headings]
@@ -140,7 +140,7 @@ def _widths(natural: list[int], room: int) -> tuple[list[int], int]:
     return [min(each, most) for each in natural], bar
 
 
-def _scale(part: Part) -> float:
+def _scale(part: Block) -> float:
     """Return what a full bar stands for: the range of a mean, or the largest share."""
     if part.rows_in_all == 1:
         return part.most - part.least

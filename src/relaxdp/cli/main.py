@@ -33,7 +33,7 @@ COMMANDS = {
     "campaign": "relaxdp.cli.campaign:app",
     "simulate": "relaxdp.cli.simulate:simulate",
     "market": "relaxdp.cli.market:app",
-    "service": "relaxdp.cli.service:app",
+    "admin": "relaxdp.cli.admin:app",
     "tour": "relaxdp.cli.tour:tour",
 }
 

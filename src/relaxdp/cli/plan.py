@@ -13,8 +13,8 @@ from rich.table import Table
 
 from relaxdp.cli.options import JsonOption
 from relaxdp.errors import PlanError
-from relaxdp.estimate.planning import Asked, Step, epsilon_for, half_width, objects_for, steps
-from relaxdp.estimate.schedules import Explicit, Geometric, Linear, NoisySampling, Schedule
+from relaxdp.estimation.planning import Asked, Step, epsilon_for, half_width, objects_for, steps
+from relaxdp.estimation.schedules import Explicit, Geometric, Linear, NoisySampling, Schedule
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 
 

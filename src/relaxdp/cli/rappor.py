@@ -18,13 +18,13 @@ from rich.table import Table
 from relaxdp.cli.options import JsonOption
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.rappor_encode import encode, relax
-from relaxdp.encode.bloom_levels import bit_epsilon
+from relaxdp.encodings.bloom_levels import bit_epsilon
 from relaxdp.errors import OptionError, TableFileError
-from relaxdp.estimate.rappor_classic import Responses
-from relaxdp.estimate.rappor_decode import Decoded
-from relaxdp.estimate.rappor_decode import decode as decode_counts
-from relaxdp.estimate.rappor_map import CandidateMap
-from relaxdp.estimate.rappor_planning import POWER, RATE, Plan, advise, advise_share
+from relaxdp.estimation.rappor_classic import Responses
+from relaxdp.estimation.rappor_decode import Decoded
+from relaxdp.estimation.rappor_decode import decode as decode_counts
+from relaxdp.estimation.rappor_map import CandidateMap
+from relaxdp.estimation.rappor_planning import POWER, RATE, Plan, advise, advise_share
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.table.rappor_counting import Taken, count_files
 from relaxdp.table.rappor_files import Parameters, map_rows, read_map

@@ -15,10 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from relaxdp.cli.accounts import NewLedger, ledger_beside, refuse_other_name, report_release
 from relaxdp.cli.options import JsonOption
 from relaxdp.draw.key import Key
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.bloom_levels import epsilon_of, noise_of, whole_epsilon
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_levels import epsilon_of, noise_of, whole_epsilon
 from relaxdp.errors import DescriptionError, OptionError, ScheduleError
-from relaxdp.estimate.schedules import Linear, NoisySampling
+from relaxdp.estimation.schedules import Linear, NoisySampling
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from relaxdp.cli.service import DEFAULT, DatabaseOption, say_token
+from relaxdp.cli.admin import DEFAULT, DatabaseOption, say_token
 from relaxdp.errors import MissingPartError, OptionError
 
 
@@ -47,7 +47,7 @@ def serve(
 ) -> None:
     """Serve the collector, the market and their pages; SQLite by default, PostgreSQL by URL."""
     try:
-        from relaxdp.market.app import build  # noqa: PLC0415
+        from relaxdp.market.component import build  # noqa: PLC0415
         from relaxdp.market.keys import key_file, open_market  # noqa: PLC0415
         from relaxdp.market.recovery import forgotten_sales  # noqa: PLC0415
         from relaxdp.service.database import Database  # noqa: PLC0415
@@ -86,7 +86,7 @@ def serve(
     if forgotten:
         typer.echo(
             f"the database was restored from an older copy and has forgotten sales of the market ({forgotten:,}): "
-            "nothing else is sold of their releases until `relaxdp service recover` has made them again "
+            "nothing else is sold of their releases until `relaxdp admin recover` has made them again "
             "(docs/market.md)",
             err=True,
         )

@@ -22,9 +22,9 @@ from relaxdp.collector.simulate import Outcome, Simulation
 from relaxdp.collector.simulate import simulate as run
 from relaxdp.collector.simulate_server import own_server
 from relaxdp.errors import OptionError
-from relaxdp.estimate.schedules import Explicit
-from relaxdp.front import mechanism
+from relaxdp.estimation.schedules import Explicit
 from relaxdp.law.epsilon import epsilon_text
+from relaxdp.mechanisms import mechanism
 
 
 def simulate(

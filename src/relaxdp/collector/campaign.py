@@ -8,11 +8,11 @@ from relaxdp.collector.codecs import codec_of
 from relaxdp.collector.definition import encoding_of, seconds
 from relaxdp.collector.precision import DEFAULT, Precision
 from relaxdp.collector.wire import CampaignRequest, PublicEncoding, WireLevel
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import CampaignError
-from relaxdp.estimate.rappor_map import CandidateMap
-from relaxdp.front import Mechanism, Numeric, mechanism
+from relaxdp.estimation.rappor_map import CandidateMap
+from relaxdp.mechanisms import Mechanism, Numeric, mechanism
 
 ATTRIBUTE = "answer"
 """The attribute of every path in a campaign; its release is the campaign's id."""

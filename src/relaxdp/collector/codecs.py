@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.encode.bits import count_bits
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.encode.histogram import histogram
-from relaxdp.encode.local_hash import LocalHashEncoding
-from relaxdp.encode.packed import PackedEncoding
-from relaxdp.encode.protocol import Encoding
-from relaxdp.encode.unary import UnaryEncoding
+from relaxdp.encodings.bits import count_bits
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.encodings.histogram import histogram
+from relaxdp.encodings.local_hash import LocalHashEncoding
+from relaxdp.encodings.packed import PackedEncoding
+from relaxdp.encodings.protocol import Encoding
+from relaxdp.encodings.unary import UnaryEncoding
 from relaxdp.errors import RelaxdpError, ReportOutsideEncodingError
 
 Integers = NDArray[np.int64]

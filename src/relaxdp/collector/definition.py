@@ -10,12 +10,12 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from relaxdp.collector.wire import CampaignRequest, EncodingRequest, LevelRequest
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import CampaignError
-from relaxdp.front import Numeric, mechanism
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.mechanisms import Numeric, mechanism
 
 _OPTIONS = {"local-hash": {"buckets"}, "bloom": {"bits", "hashes", "cohorts"}}
 _MOST_BLOOM_COUNTS = 1 << 18

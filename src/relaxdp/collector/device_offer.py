@@ -10,14 +10,14 @@ from typing import Any
 from unicodedata import is_normalized
 
 from relaxdp.collector.client_address import CampaignAddress
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.numeric import NumericEncoding
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.numeric import NumericEncoding
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import EpsilonError, LevelError, LevelMismatchError, OfferError, RelaxdpError
-from relaxdp.front import mechanism
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.level import ONE, Level
+from relaxdp.mechanisms import mechanism
 from relaxdp.table.description import untyped
 
 ATTRIBUTE = "answer"

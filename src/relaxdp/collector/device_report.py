@@ -13,12 +13,12 @@ from relaxdp.collector.device_state import Record
 from relaxdp.draw.canonical import kind_of
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId
-from relaxdp.encode.bloom import BloomEncoding, as_words
-from relaxdp.encode.bloom_release import cohorts_of
-from relaxdp.encode.declared import DeclaredEncoding
-from relaxdp.encode.numeric import NumericEncoding
-from relaxdp.encode.path import Path
-from relaxdp.encode.protocol import Encoding, code_dtype
+from relaxdp.encodings.bloom import BloomEncoding, as_words
+from relaxdp.encodings.bloom_release import cohorts_of
+from relaxdp.encodings.declared import DeclaredEncoding
+from relaxdp.encodings.numeric import NumericEncoding
+from relaxdp.encodings.path import ReportPath
+from relaxdp.encodings.protocol import Encoding, code_dtype
 from relaxdp.errors import RelaxdpError, UndeclaredValueError
 from relaxdp.law.level import Level
 from relaxdp.table.description import typed, untyped
@@ -58,7 +58,7 @@ def draw(encoding: Encoding, record: Record, release: str, level: Level) -> Wire
     if isinstance(encoding, BloomEncoding):
         cohort = int(cohorts_of(encoding.shape, [record.device], **where)[0])
         encoding = BloomEncoding(encoding.shape, cohort)
-    path = Path(encoding, untyped(record.answer), object_id=record.device, **where)
+    path = ReportPath(encoding, untyped(record.answer), object_id=record.device, **where)
     codes = np.array([path.codes_at(level)], dtype=code_dtype(encoding.alphabet))
     return WireReport(written_report(encoding.reports(codes, path.seeds)[0]), cohort)
 

@@ -17,12 +17,12 @@ from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.codecs import Counted
 from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.wire import Estimate, EstimateOptions, LevelEstimate, Row, Unlisted
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.estimate.counts import Counts
-from relaxdp.estimate.rappor_counts import RapporCounts
-from relaxdp.estimate.rappor_decode import Decoded
-from relaxdp.estimate.rappor_decode import decode as decode_counts
-from relaxdp.estimate.result import BEYOND, Chosen, Places, Result
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.estimation.counts import Counts
+from relaxdp.estimation.rappor_counts import RapporCounts
+from relaxdp.estimation.rappor_decode import Decoded
+from relaxdp.estimation.rappor_decode import decode as decode_counts
+from relaxdp.estimation.result import BEYOND, Chosen, Places, Result
 
 Levels = list[Counted]
 

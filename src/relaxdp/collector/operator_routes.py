@@ -16,9 +16,9 @@ from relaxdp.collector.campaigns import Step
 from relaxdp.collector.estimates import parquet
 from relaxdp.collector.export import export
 from relaxdp.collector.invitations import invite
+from relaxdp.collector.live import Estimates, Streams
 from relaxdp.collector.rules import decided
 from relaxdp.collector.service import Collector
-from relaxdp.collector.stream import Estimates, Streams
 from relaxdp.collector.views import ENCODER, operator_view
 from relaxdp.collector.wire import (
     CampaignRequest,

@@ -13,12 +13,12 @@ from math import sqrt
 from scipy.special import ndtri
 
 from relaxdp.collector.wire import Method, Target
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.encode.numeric import NumericEncoding
-from relaxdp.encode.protocol import Encoding
-from relaxdp.estimate.planning import share_variance
-from relaxdp.estimate.rappor_planning import word_error
-from relaxdp.estimate.result import About, questions_of, tail_of
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.encodings.numeric import NumericEncoding
+from relaxdp.encodings.protocol import Encoding
+from relaxdp.estimation.planning import share_variance
+from relaxdp.estimation.rappor_planning import word_error
+from relaxdp.estimation.result import About, questions_of, tail_of
 from relaxdp.law.support import Support
 
 DEFAULT = Target(half_width=0.0)

@@ -16,7 +16,7 @@ from relaxdp.collector.device_participation import ask_offer
 from relaxdp.collector.simulate_fleet import Fleet
 from relaxdp.collector.simulate_send import Progress, Sender
 from relaxdp.errors import ScheduleError, SimulationError
-from relaxdp.estimate.schedules import Explicit, UntilPrecise
+from relaxdp.estimation.schedules import Explicit, UntilPrecise
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level
 

@@ -16,8 +16,8 @@ from relaxdp.collector.device_offer import ATTRIBUTE, Offer
 from relaxdp.collector.device_report import written_report
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId
-from relaxdp.encode.declared import DeclaredEncoding
-from relaxdp.encode.release import release_reports
+from relaxdp.encodings.declared import DeclaredEncoding
+from relaxdp.encodings.release import release_reports
 from relaxdp.errors import SimulationError
 from relaxdp.law.level import Level
 

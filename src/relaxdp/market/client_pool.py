@@ -21,10 +21,10 @@ from relaxdp.draw.canonical import canonical, length_prefixed
 from relaxdp.draw.key import Key
 from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, write_private
 from relaxdp.draw.stream import PathId
-from relaxdp.encode.declared import DeclaredEncoding
-from relaxdp.encode.numeric import NumericEncoding
-from relaxdp.encode.path import Path as ReportPath
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.declared import DeclaredEncoding
+from relaxdp.encodings.numeric import NumericEncoding
+from relaxdp.encodings.path import ReportPath
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import (
     AnswerChangedError,
     DeviceFileError,

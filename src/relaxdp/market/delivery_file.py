@@ -12,8 +12,8 @@ import pyarrow.parquet as pa_parquet
 
 from relaxdp.draw.columns import column_slice
 from relaxdp.draw.stream import CHUNK
-from relaxdp.encode.numeric import NumericEncoding
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.numeric import NumericEncoding
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeliveryError, RelaxdpError
 from relaxdp.market.goods import MOST_BYTES, Goods, encoding_of, read_columns, too_large
 from relaxdp.table.description import ColumnDescription, FileDescription

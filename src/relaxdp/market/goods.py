@@ -14,8 +14,8 @@ import pyarrow.parquet as pa_parquet
 from relaxdp.draw.columns import column_slice
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import CHUNK, PathName
-from relaxdp.encode.bridges import keyed_column
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.bridges import keyed_column
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeliveryError, RelaxdpError
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.level import Level

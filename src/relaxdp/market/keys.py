@@ -79,7 +79,7 @@ def check_journal(folder: Path, key: Key) -> None:
     if found is None or found.decode("utf-8", "replace").strip() != key.fingerprint:
         raise MarketKeyError(
             f"the journal of this market is not in {str(folder)!r}: say where it is with --market-journal. If it is "
-            "lost, `relaxdp service recover --begin-journal` begins it anew (docs/market.md). Nothing was started.",
+            "lost, `relaxdp admin recover --begin-journal` begins it anew (docs/market.md). Nothing was started.",
             path=str(folder),
         )
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeliveryError, EpsilonError, MarketError, NotAuthorisedError, PriceError, UnknownLevelError
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.level import Level
@@ -181,7 +181,7 @@ def neighbours(wanted: Level, out: Iterable[Level]) -> Neighbours | None:
     Claim: in every order of deliveries and sales the joint law of all levels is that of one path;
     tests/exact/test_market.py.
 
-    >>> from relaxdp.encode.declared import CategoricalEncoding
+    >>> from relaxdp.encodings.declared import CategoricalEncoding
     >>> two, five, seven, nine = map(CategoricalEncoding(["no", "yes"]).level, ("0.2", "0.5", "0.7", "0.9"))
     >>> neighbours(five, [two, nine, seven]) == Neighbours(lower=two, upper=seven)
     True

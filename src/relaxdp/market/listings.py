@@ -15,7 +15,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Row, insert, select, update
 
 from relaxdp.collector.precision import DEFAULT, Precision
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level

@@ -17,7 +17,7 @@ from relaxdp.collector.definition import encoding_of as campaign_encoding
 from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId
-from relaxdp.encode.bloom import BloomEncoding
+from relaxdp.encodings.bloom import BloomEncoding
 from relaxdp.errors import ListingStateError, MarketError, MarketKeyError, ReceiptForgedError, UnknownListingError
 from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.market import accounts, deliveries, listings, pools, purchases, sales

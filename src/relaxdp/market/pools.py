@@ -15,8 +15,8 @@ from relaxdp.collector.codecs import Codec, codec_of
 from relaxdp.collector.wire import WireLevel
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.key import Key
-from relaxdp.encode.packed import PackedEncoding, packed_matrix
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.packed import PackedEncoding, packed_matrix
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeliveryError, ListingStateError, MarketError, NotAuthorisedError, ReportOutsideEncodingError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.level import Level

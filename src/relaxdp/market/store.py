@@ -35,7 +35,7 @@ def next_number(connection: Connection, table: Table, column: str = "number") ->
 def level_text(level: Level) -> str:
     """Return the threshold of a level as it is kept.
 
-    >>> from relaxdp.encode.declared import CategoricalEncoding
+    >>> from relaxdp.encodings.declared import CategoricalEncoding
     >>> level_text(CategoricalEncoding(["no", "yes"]).level("1e-18"))
     '00000000000000000009'
     """

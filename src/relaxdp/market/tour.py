@@ -11,10 +11,10 @@ import pyarrow.parquet as pa_parquet
 
 from relaxdp.collector.client_address import Server
 from relaxdp.draw.key import Key
-from relaxdp.front import Categorical
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client import MarketClient
 from relaxdp.market.client_pool import Pool
+from relaxdp.mechanisms import Categorical
 from relaxdp.table.frames import release
 
 RELEASE, POOL = "heating", "night-shift"

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.audit.laws import retentions
-from relaxdp.estimate.baselines import noisy_sampling_estimate, noisy_sampling_variance
-from relaxdp.estimate.schedules import NoisySampling
+from relaxdp.estimation.baselines import noisy_sampling_estimate, noisy_sampling_variance
+from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat import relax_once
 from relaxdp.law.bridge import NOISE
 from relaxdp.paper import draw_experiments, judge

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from relaxdp.estimate.schedules import Linear
+from relaxdp.estimation.schedules import Linear
 from relaxdp.paper import draw_experiments
 from relaxdp.paper.claims import Claim, Outcome, Picture
 from relaxdp.paper.findings import attack_data, attack_outcome, estimate_checks, estimate_data

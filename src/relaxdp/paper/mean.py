@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.estimate.counts import Counts
-from relaxdp.estimate.planning import categorical_support
-from relaxdp.front import Numeric
+from relaxdp.estimation.counts import Counts
+from relaxdp.estimation.planning import categorical_support
 from relaxdp.law.support import Support
+from relaxdp.mechanisms import Numeric
 from relaxdp.paper import draw_theory, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab

@@ -8,13 +8,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.estimate.baselines import (
+from relaxdp.estimation.baselines import (
     relaxation_variance,
     split_budget,
     split_budget_estimate,
     split_budget_variance,
 )
-from relaxdp.estimate.planning import categorical_support
+from relaxdp.estimation.planning import categorical_support
 from relaxdp.paper import draw_theory, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from relaxdp.estimate.baselines import noisy_sampling_epsilon, noisy_sampling_variance, relaxation_variance
-from relaxdp.estimate.schedules import Linear
+from relaxdp.estimation.baselines import noisy_sampling_epsilon, noisy_sampling_variance, relaxation_variance
+from relaxdp.estimation.schedules import Linear
 from relaxdp.paper import draw_theory, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab

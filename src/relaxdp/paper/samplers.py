@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from relaxdp.audit.laws import retentions
 from relaxdp.draw.key import KEY_BYTES, Key
-from relaxdp.encode.bridges import truth_column
-from relaxdp.front import Categorical, Numeric
+from relaxdp.encodings.bridges import truth_column
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.law.bridge import NOISE
+from relaxdp.mechanisms import Categorical, Numeric
 
 Codes = NDArray[np.unsignedinteger]
 Levels = Sequence[Decimal]

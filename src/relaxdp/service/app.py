@@ -14,20 +14,20 @@ from starlette.types import ASGIApp
 
 from relaxdp.service.buckets import Buckets
 from relaxdp.service.clients import networks_of
+from relaxdp.service.component import Component
+from relaxdp.service.middleware import Shell
 from relaxdp.service.operations import application
 from relaxdp.service.orphans import end_with_parent
 from relaxdp.service.own_routes import OwnRoutes
 from relaxdp.service.pages import Pages
-from relaxdp.service.part import Part
 from relaxdp.service.request_log import RequestLog
 from relaxdp.service.settings import Settings
 from relaxdp.service.shared_metrics import SharedMetrics
-from relaxdp.service.shell import Shell
 from relaxdp.service.tuning import tune
 from relaxdp.service.worker import Worker
 
 
-def build_application(settings: Settings, compose: Callable[[Worker], Sequence[Part]]) -> ASGIApp:
+def build_application(settings: Settings, compose: Callable[[Worker], Sequence[Component]]) -> ASGIApp:
     """Return the application of one worker; `compose` makes its parts, in the order in which they start."""
     worker, log = Worker(settings), RequestLog(enabled=settings.request_log)
     shared = SharedMetrics(worker)

@@ -9,9 +9,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from relaxdp.service.component import Component
 from relaxdp.service.openapi import Section, description
 from relaxdp.service.operations import Operation
-from relaxdp.service.part import Part
 from relaxdp.service.shared_metrics import SharedMetrics
 from relaxdp.service.worker import Worker
 
@@ -27,7 +27,7 @@ class Health(msgspec.Struct, frozen=True):
 class OwnRoutes:
     """What whoever runs the service asks for."""
 
-    def __init__(self, worker: Worker, shared: SharedMetrics, parts: Sequence[Part]) -> None:
+    def __init__(self, worker: Worker, shared: SharedMetrics, parts: Sequence[Component]) -> None:
         self._worker, self._shared, self._parts = worker, shared, parts
         self._document = b""
 

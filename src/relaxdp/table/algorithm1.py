@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from relaxdp.draw.bridge_arrays import fresh_bridges
 from relaxdp.draw.entropy import Entropy, SystemEntropy
 from relaxdp.draw.private_file import sync_folder
-from relaxdp.encode.release import Fingerprint, code_dtype
+from relaxdp.encodings.release import Fingerprint, code_dtype
 from relaxdp.errors import LedgerUncertainError, OptionError, TableFileError, UndeclaredValueError
 from relaxdp.law.bridge import TRUTH
 from relaxdp.ledger.account import Account

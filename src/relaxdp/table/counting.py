@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relaxdp.errors import UnknownColumnError
-from relaxdp.estimate.combined import Combined
-from relaxdp.estimate.counts import Counts, Method
-from relaxdp.estimate.cross import CrossTable
-from relaxdp.estimate.result import Result
+from relaxdp.estimation.combined import Combined
+from relaxdp.estimation.counts import Counts, Method
+from relaxdp.estimation.cross import CrossTable
+from relaxdp.estimation.result import Result
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import retention
 from relaxdp.table.cells import Cells, Integers, check_ids, database

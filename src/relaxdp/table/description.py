@@ -19,14 +19,14 @@ from typing import IO, Any
 
 from relaxdp.draw.canonical import kind_of
 from relaxdp.draw.stream import PathId, PathName
-from relaxdp.encode.declared import CategoricalEncoding
-from relaxdp.encode.numeric import NumericEncoding
-from relaxdp.encode.protocol import Encoding, encoding_named
+from relaxdp.encodings.declared import CategoricalEncoding
+from relaxdp.encodings.numeric import NumericEncoding
+from relaxdp.encodings.protocol import Encoding, encoding_named
 from relaxdp.errors import DescriptionError, EncodingError
-from relaxdp.front import Mechanism, mechanism_of
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.level import ONE
 from relaxdp.ledger.entries import Sampler
+from relaxdp.mechanisms import Mechanism, mechanism_of
 
 METADATA_KEY = b"relaxdp"
 # Where Spark's own writer puts the metadata of columns.

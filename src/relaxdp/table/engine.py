@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from relaxdp.encode.release import Fingerprint, release_reports
+from relaxdp.encodings.release import Fingerprint, release_reports
 from relaxdp.table.order import IdOrder
 from relaxdp.table.plain import plain, plain_batch
 from relaxdp.table.publication import Seen

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from relaxdp.draw.stream import PathId
 from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, UnknownColumnError
-from relaxdp.estimate.counts import Method
-from relaxdp.front import Mechanism, Numeric
+from relaxdp.estimation.counts import Method
 from relaxdp.law.epsilon import Epsilon
+from relaxdp.mechanisms import Mechanism, Numeric
 from relaxdp.table.columns import ColumnNames
 from relaxdp.table.counting import count_opened, count_opened_pairs
 from relaxdp.table.description import ColumnDescription, FileDescription

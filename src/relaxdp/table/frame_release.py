@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from relaxdp.draw.key import Key
 from relaxdp.draw.repeats import refuse_repeats
 from relaxdp.errors import DescriptionError, ObjectIdError, UnknownColumnError, ValuesError
-from relaxdp.front import Mechanism, Numeric
 from relaxdp.ledger.entries import Entry, Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
+from relaxdp.mechanisms import Mechanism, Numeric
 from relaxdp.table.columns import Numbers, Texts, check_name, way_out
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import BATCH_ROWS

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from relaxdp.draw.key import Key, as_key
 from relaxdp.errors import CountsError
-from relaxdp.estimate.counts import Method
-from relaxdp.front import Mechanism
+from relaxdp.estimation.counts import Method
 from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.mechanisms import Mechanism
 
 if TYPE_CHECKING:
     from relaxdp.ledger.ledger import Ledger

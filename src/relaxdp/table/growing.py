@@ -19,7 +19,7 @@ from pathlib import Path
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.private_file import PrivateFileError, locked_folder, sync_folder
 from relaxdp.draw.stream import PathId
-from relaxdp.encode.release import Fingerprint
+from relaxdp.encodings.release import Fingerprint
 from relaxdp.errors import RelaxdpError, TableChangedError, TableFileError
 from relaxdp.ledger.account import Account, PathState
 from relaxdp.ledger.entries import Entry, PathFacts, Subject

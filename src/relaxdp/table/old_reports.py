@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from relaxdp.draw.stream import PathId
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import (
     DescriptionError,
     LevelError,
@@ -16,10 +16,10 @@ from relaxdp.errors import (
     PathChangedError,
     UnknownColumnError,
 )
-from relaxdp.front import Categorical
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.ledger.account import Account
+from relaxdp.mechanisms import Categorical
 from relaxdp.table.description import ColumnDescription
 from relaxdp.table.formats import Input
 from relaxdp.table.request import TableRequest, id_type_of

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import CountsError, DescriptionError
-from relaxdp.estimate.counts import Counts
+from relaxdp.estimation.counts import Counts
 from relaxdp.table.formats import BATCH_ROWS, Format
 from relaxdp.table.released_files import Axis, ReleasedFile
 

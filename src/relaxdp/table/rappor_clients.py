@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from relaxdp.encode.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.errors import RapporError
-from relaxdp.estimate.rappor_classic import Responses
-from relaxdp.estimate.rappor_counts import RapporCounts
-from relaxdp.estimate.rappor_samples import Samples
+from relaxdp.estimation.rappor_classic import Responses
+from relaxdp.estimation.rappor_counts import RapporCounts
+from relaxdp.estimation.rappor_samples import Samples
 from relaxdp.table.rappor_reports import CLIENT, report_batches
 
 Integers = NDArray[np.int64]

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.encode.bloom_levels import bit_support, bloom_threshold
+from relaxdp.encodings.bloom_levels import bit_support, bloom_threshold
 from relaxdp.errors import MixedFilesError, RapporError
-from relaxdp.estimate.rappor_counts import RapporCounts
+from relaxdp.estimation.rappor_counts import RapporCounts
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.support import Support
 from relaxdp.table.formats import Format, Input, format_of

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.encode.bloom_filter import MOST_HASHES, BloomShape
+from relaxdp.encodings.bloom_filter import MOST_HASHES, BloomShape
 from relaxdp.errors import RapporError
-from relaxdp.estimate.rappor_classic import Responses
-from relaxdp.estimate.rappor_map import MOST_CANDIDATES, CandidateMap
+from relaxdp.estimation.rappor_classic import Responses
+from relaxdp.estimation.rappor_map import MOST_CANDIDATES, CandidateMap
 
 Integers = NDArray[np.int64]
 

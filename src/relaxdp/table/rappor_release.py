@@ -15,20 +15,20 @@ import pyarrow as pa
 
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId
-from relaxdp.encode.bits import pack_bits
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.encode.bloom_device import bit_strings
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.bloom_release import BloomReports, release_bloom
-from relaxdp.encode.packed import packed_array
-from relaxdp.encode.release import Fingerprint
+from relaxdp.encodings.bits import pack_bits
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.encodings.bloom_device import bit_strings
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.bloom_release import BloomReports, release_bloom
+from relaxdp.encodings.packed import packed_array
+from relaxdp.encodings.release import Fingerprint
 from relaxdp.errors import DescriptionError, LevelError, PathChangedError, TableFileError
-from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.entries import Entry
 from relaxdp.ledger.payer import Payer
+from relaxdp.mechanisms import Mechanism
 from relaxdp.table.description import ColumnDescription
 from relaxdp.table.formats import Format, Input, format_of
 from relaxdp.table.order import IdOrder, NotAscendingError, counted_by_id, repeated_id

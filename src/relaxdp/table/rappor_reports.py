@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.encode.bits import check_padding, unpack_bits
-from relaxdp.encode.bloom import BloomEncoding
-from relaxdp.encode.bloom_filter import BloomShape
-from relaxdp.encode.packed import packed_matrix
+from relaxdp.encodings.bits import check_padding, unpack_bits
+from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.encodings.packed import packed_matrix
 from relaxdp.errors import CountsError, DescriptionError, LevelMismatchError, RapporError, TableFileError
 from relaxdp.table.description import METADATA_KEY, ColumnDescription, FileDescription
 from relaxdp.table.formats import Format, Input, format_of, sidecar_of

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, TableFileError, UnknownColumnError
-from relaxdp.front import Mechanism
 from relaxdp.law.epsilon import epsilon_text
+from relaxdp.mechanisms import Mechanism
 from relaxdp.table.columns import nearest
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import Format, Input, files_of, released

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from relaxdp.draw.key import Key, is_key_text
 from relaxdp.draw.stream import PathId
-from relaxdp.encode.declared import DeclaredEncoding, kind_in_words
-from relaxdp.encode.numeric import NumericEncoding
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.declared import DeclaredEncoding, kind_in_words
+from relaxdp.encodings.numeric import NumericEncoding
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeriveError, ObjectIdError, UnknownColumnError, ValuesError
-from relaxdp.front import Mechanism, Numeric, mechanism
 from relaxdp.law.level import Level
 from relaxdp.ledger.entries import Sampler
+from relaxdp.mechanisms import Mechanism, Numeric, mechanism
 from relaxdp.table.columns import Bins, ColumnNames, Nulls, Numbers, Texts, ValueMap, declared_values, is_spelled
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.plain import plain_type

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.draw.private_file import sync_folder
-from relaxdp.encode.release import add_texts
+from relaxdp.encodings.release import add_texts
 from relaxdp.errors import KeyFileError, OptionError, TableChangedError
 from relaxdp.ledger.entries import Entry
 from relaxdp.ledger.ledger import Charge

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from pyspark.sql import functions
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from relaxdp.encode.protocol import Encoding
+from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import CountsError, DescriptionError, UnknownColumnError
-from relaxdp.estimate.counts import Counts, Method
+from relaxdp.estimation.counts import Counts, Method
 from relaxdp.table.columns import ColumnNames
 from relaxdp.table.description import METADATA_KEY, FileDescription, described_columns
 from relaxdp.table.packed_counting import count_reports, split

@@ -46,7 +46,7 @@ export function ticksOf(low, high) {
  * @param {Row} row
  * @param {Scale} scale
  */
-export function lyingInterval(row, scale) {
+export function horizontalInterval(row, scale) {
   const at = (/** @type {number} */ x) => 4 + (192 * (x - scale.low)) / (scale.high - scale.low);
   return s(
     "svg",

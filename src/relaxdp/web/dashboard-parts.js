@@ -1,6 +1,6 @@
 /** The parts of a campaign's page that change with every report. Each is drawn once and then kept current. */
 
-import { lyingBar, lyingInterval, panel, scaleOf } from "./dashboard-charts.js";
+import { lyingBar, horizontalInterval, panel, scaleOf } from "./dashboard-charts.js";
 import { h } from "./dashboard-dom.js";
 import { between, inside, whole } from "./dashboard-words.js";
 
@@ -36,7 +36,7 @@ export function answerPart(measure) {
           {},
           h("th", { scope: "row" }, named(row, measure)),
           h("td", {}, h("span", { class: "estimate" }, measure.value(inside(row))), h("span", { class: "hint" }, between(row, measure))),
-          h("td", { class: "picture" }, lyingInterval(row, scale)),
+          h("td", { class: "picture" }, horizontalInterval(row, scale)),
         ),
       ),
     );

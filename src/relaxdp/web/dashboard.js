@@ -64,7 +64,7 @@ function arrived() {
 
 /** @param {string} [sentence] why the last token was refused */
 function signIn(sentence) {
-  const hint = [h("code", {}, "relaxdp serve"), " showed it at its first start, or wrote it to its ", h("code", {}, "--token-file"), "; ", h("code", {}, "relaxdp service token"), " makes a new one. It stays in this tab."];
+  const hint = [h("code", {}, "relaxdp serve"), " showed it at its first start, or wrote it to its ", h("code", {}, "--token-file"), "; ", h("code", {}, "relaxdp admin token"), " makes a new one. It stays in this tab."];
   const enter = async (/** @type {string} */ token) => {
     const tried = new Api(token);
     await tried.ask("GET", "campaigns");

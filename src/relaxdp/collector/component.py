@@ -1,0 +1,57 @@
+"""The collector as a part of the application: its routes, its writer and its duties."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from relaxdp.collector.advice_routes import AdviceRoutes
+from relaxdp.collector.duties import Duties
+from relaxdp.collector.history_routes import HistoryRoutes
+from relaxdp.collector.operator_routes import OperatorRoutes
+from relaxdp.collector.report_routes import ReportRoutes
+from relaxdp.collector.service import Collector
+from relaxdp.collector.wire import ID_PATTERN
+from relaxdp.errors import StorageUnavailableError
+from relaxdp.service.operations import Operation
+from relaxdp.service.worker import Worker
+
+
+class CollectorComponent:
+    """The part that comes first: the route that is asked most often is the first of its routes."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._collector, self._limits = Collector(worker), worker.limits
+        self._duties = Duties(self._collector)
+
+    def operations(self) -> list[Operation]:
+        """Return what the routes are."""
+        return [
+            *ReportRoutes(self._collector, self._limits).operations(),
+            *OperatorRoutes(self._collector, self._limits).operations(),
+            *AdviceRoutes(self._collector, self._limits).operations(),
+            *HistoryRoutes(self._collector).operations(),
+        ]
+
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Return what a campaign's id looks like."""
+        return {"id": {"type": "string", "pattern": ID_PATTERN}}
+
+    async def start(self) -> None:
+        """Begin to write, and to do what nobody asks for."""
+        self._collector.writer.start()
+        self._duties.start()
+
+    def stopping(self) -> None:
+        """End all streams."""
+        self._collector.stopping.set()
+
+    async def stop(self) -> None:
+        """Write what is waiting, and end."""
+        self._collector.stopping.set()
+        await self._duties.stop()
+        await self._collector.writer.stop()
+
+    async def check(self) -> None:
+        """Refuse where nobody would write."""
+        if not self._collector.writer.is_alive:
+            raise StorageUnavailableError("the service does not write. Nothing was stored.")

@@ -1,0 +1,120 @@
+"""Local hashing (OLH): a value becomes one of g buckets, by a hash whose seed is public and the object's own."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable, Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaxdp.draw.canonical import length_prefixed
+from relaxdp.draw.stream import Words
+from relaxdp.encodings import mersenne
+from relaxdp.encodings.declared import DeclaredEncoding
+from relaxdp.encodings.packed import Packed, PackedEncoding
+from relaxdp.encodings.protocol import Codes, Joint, Permanent, Truths, code_dtype, register
+from relaxdp.errors import CountsError, ValuesError
+from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.law.level import release_threshold
+from relaxdp.law.support import Support
+
+MOST_BUCKETS = 1 << 16
+_SEED_BYTES = 8
+
+
+def best_buckets(epsilon: Epsilon) -> int:
+    """Return the number of buckets with the least error at this level: e^epsilon + 1, to the nearest whole number.
+
+    It is fixed for the life of a path, so it is chosen for the last level that is planned.
+
+    >>> best_buckets("0.1"), best_buckets(1), best_buckets(3)
+    (2, 4, 21)
+    """
+    exact = min(as_epsilon(epsilon), Decimal(20))
+    context = Context(prec=30, rounding=ROUND_HALF_EVEN)
+    return max(2, min(int(context.to_integral_value(context.exp(exact) + 1)), MOST_BUCKETS))
+
+
+@register
+class LocalHashEncoding(DeclaredEncoding, PackedEncoding):
+    """A report is a seed and a bucket. It supports every value that this seed hashes into that bucket.
+
+    The seed is drawn from the object alone, so it tells nothing of the truth. Given the seed, the bucket is a
+    categorical report with g values.
+    """
+
+    name = "local-hash"
+    symbols = 1
+    seeded = True
+    joint: Joint = "independent"
+
+    def __init__(self, values: Sequence[Hashable], buckets: int) -> None:
+        """Declare the values, in an order that is part of the path, and how many buckets there are."""
+        super().__init__(values)
+        if isinstance(buckets, bool) or not isinstance(buckets, int) or not 2 <= buckets <= MOST_BUCKETS:
+            raise ValuesError(f"the number of buckets must be a whole number from 2 to 65536, not {buckets!r}.")
+        if len(self.values) >= mersenne.PRIME:
+            raise ValuesError("local hashing takes fewer than 2**31 - 1 values.", values=len(self.values))
+        self.alphabet = buckets
+        self._bucket_bytes = ((buckets - 1).bit_length() + 7) // 8
+        self.report_width = _SEED_BYTES + self._bucket_bytes
+
+    @property
+    def params(self) -> bytes:
+        """The number of buckets, the name of the hash, and the digest of the ordered values."""
+        return struct.pack("<Q", self.alphabet) + length_prefixed(mersenne.NAME.encode()) + self.digest
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The number of buckets."""
+        return {"buckets": self.alphabet}
+
+    def threshold(self, epsilon: Decimal) -> int:
+        """Return the threshold of the bucket."""
+        return release_threshold(epsilon, self.alphabet)
+
+    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+        """Return the bucket of the truth under the object's seed."""
+        return mersenne.buckets(permanent.words("seed"), self._points.take(truths.index.astype(np.intp)), self.alphabet)
+
+    def pack(self, codes: Codes, seeds: Words | None = None) -> Packed:
+        """Return the seed and the bucket of each report, lowest bytes first."""
+        assert seeds is not None  # noqa: S101 (every report of this encoding has one)
+        packed = np.empty((len(codes), self.report_width), dtype=np.uint8)
+        packed[:, :_SEED_BYTES] = np.ascontiguousarray(seeds, "<u8").view(np.uint8).reshape(-1, _SEED_BYTES)
+        packed[:, _SEED_BYTES:] = codes.astype("<u8").view(np.uint8).reshape(-1, 8)[:, : self._bucket_bytes]
+        return packed
+
+    def unpack(self, packed: Packed) -> tuple[Codes, Words]:
+        """Return the buckets and seeds of reports."""
+        codes = np.zeros((len(packed), 8), dtype=np.uint8)
+        codes[:, : self._bucket_bytes] = packed[:, _SEED_BYTES:]
+        bucket = codes.view("<u8")
+        if len(packed) and int(bucket.max()) >= self.alphabet:
+            row = int(np.argmax(bucket >= self.alphabet)) + 1
+            raise CountsError(f"a report names a bucket that is not one of {self.alphabet}.", row=row)
+        seeds = np.ascontiguousarray(packed[:, :_SEED_BYTES]).view("<u8")[:, 0].astype(np.uint64)
+        return bucket.astype(code_dtype(self.alphabet)), seeds
+
+    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+        """Return which values each report's seed hashes into its bucket."""
+        assert seeds is not None  # noqa: S101
+        return np.asarray(mersenne.buckets(seeds[:, None], self._points, self.alphabet) == codes[:, :1])
+
+    def count(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
+        """Return how many reports support each value."""
+        assert seeds is not None  # noqa: S101
+        return mersenne.count_supports(seeds, codes[:, 0], self._points, self.alphabet)
+
+    def support(self, keep: Fraction) -> Support:
+        """Return the chances over all seeds: 1/g for another value, and the kept truth's own."""
+        return Support(noise=Fraction(1, self.alphabet), gain=keep * (1 - Fraction(1, self.alphabet)))
+
+    @cached_property
+    def _points(self) -> Words:
+        return mersenne.points(np.arange(len(self.values), dtype=np.uint64))

@@ -1,0 +1,189 @@
+"""Numeric: a number in a range becomes one bit, its lower or upper end, rounded at random once and for good."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from relaxdp.draw.canonical import NUMBER, length_prefixed, utf8
+from relaxdp.draw.columns import as_arrow, as_column, as_objects, is_objects
+from relaxdp.draw.stream import Words
+from relaxdp.encodings.histogram import histogram
+from relaxdp.encodings.protocol import Codes, Encoding, Joint, Permanent, Truths, register
+from relaxdp.errors import CountsError, RangeError
+from relaxdp.law.level import ONE, release_threshold
+from relaxdp.law.support import Support
+
+Floats = NDArray[np.float64]
+Function = Callable[[Floats], Floats]
+
+# A float's rounding cannot bridge this distance between a word and the boundary that it is compared with.
+_CLEAR = 2.0**-48
+_LEAST_WIDTH = 1e-290
+_MOST_EXACT = 2**53
+
+
+@register
+class NumericEncoding(Encoding):
+    """A number x with low <= f(x) <= high; the mean of f over the objects is what can be estimated.
+
+    f(x) is rounded to `high` with probability (f(x) - low) / (high - low), else to `low`. The rounding is kept: it is
+    a keyed function of object and number on the path, and stored by Algorithm 1.
+    """
+
+    name = "numeric"
+    alphabet = 2
+    symbols = 1
+    joint: Joint = "exclusive"
+
+    def __init__(
+        self, low: float, high: float, function: Function | None = None, function_name: str = "identity"
+    ) -> None:
+        self.low, self.high = _finite(low), _finite(high)
+        if not _LEAST_WIDTH < self.high - self.low < math.inf:
+            raise RangeError(f"the range must go from a lower to a higher number, not from {low} to {high}.")
+        if (function is None) != (function_name == "identity"):
+            raise RangeError("a function needs a name of its own: it is part of the path.")
+        self._function, self.function_name = function, function_name
+
+    @property
+    def params(self) -> bytes:
+        """The range and the function's name."""
+        return struct.pack("<dd", self.low, self.high) + length_prefixed(utf8(self.function_name))
+
+    @property
+    def labels(self) -> Sequence[float]:
+        """The two ends."""
+        return (self.low, self.high)
+
+    def threshold(self, epsilon: Decimal) -> int:
+        """Return the threshold of the one bit."""
+        return release_threshold(epsilon, 2)
+
+    def truths(self, column: Any, first_row: int = 0) -> Truths:
+        """Return the numbers' canonical bytes; f is applied when they are rounded."""
+        numbers = _numbers(column)
+        self._apply(numbers, first_row)  # so that a number outside is refused before anything is drawn
+        suffix = np.empty((1, len(numbers), 2), dtype=np.uint64)
+        suffix[0, :, 0] = NUMBER | 8 << 32
+        suffix[0, :, 1] = numbers.view(np.uint64)
+        return Truths(np.zeros(len(numbers), dtype=np.uint64), suffix)
+
+    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+        """Return the kept rounding: 1 for the upper end."""
+        assert truths.suffix is not None  # noqa: S101 (made by `truths` above)
+        results = self._apply(np.ascontiguousarray(truths.suffix[0, :, 1]).view(np.float64), 0)
+        return round_up(permanent.words("round"), results, self.low, self.high).astype(np.uint64)
+
+    def reports(self, codes: Codes, seeds: Words | None = None) -> list[float]:
+        """Return the ends that the bits stand for."""
+        return [self.labels[code] for code in codes[:, 0].tolist()]
+
+    @property
+    def report_type(self) -> Any:
+        """Plain numbers."""
+        return pa.float64()
+
+    def column(self, codes: Codes, seeds: Words | None = None) -> Any:
+        """Return the ends that the bits stand for, as numbers."""
+        return pa.array(np.array(self.labels)[codes[:, 0]])
+
+    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+        """Return which end each report is."""
+        return np.asarray(codes[:, :1] == np.arange(2))
+
+    def count(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
+        """Return how many reports are the lower and the upper end."""
+        return histogram(codes[:, 0], 2)
+
+    def codes(self, column: Any) -> Codes:
+        """Return the bits of a column of ends; anything else is not a report."""
+        numbers = _numbers(column)
+        upper = numbers == self.high
+        if not np.all(upper | (numbers == self.low)):
+            raise CountsError(f"a report is neither {self.low:g} nor {self.high:g}, the ends of the range.")
+        return np.asarray(upper, dtype=np.uint8)[:, None]
+
+    def support(self, keep: Fraction) -> Support:
+        """Return the chances that a report is a given end."""
+        return Support.of_one_symbol(keep, 2)
+
+    def _apply(self, numbers: Floats, first_row: int) -> Floats:
+        results = numbers if self._function is None else np.asarray(self._function(numbers), dtype=np.float64)
+        if results.shape != numbers.shape:
+            raise RangeError("the function must return one number for each number.")
+        outside = ~((results >= self.low) & (results <= self.high))  # so that NaN is outside
+        if outside.any():
+            place = int(np.argmax(outside))
+            row = first_row + place + 1
+            if np.isnan(numbers[place]):
+                raise RangeError(f"row {row:,}: the number is missing. Nothing was released.", row=row, missing=True)
+            raise RangeError(
+                f"row {row:,}: the number is not within the range {self.low:g} .. {self.high:g}. Nothing was released.",
+                row=row,
+            )
+        return results
+
+
+def round_up(words: Words, numbers: Floats, low: float, high: float) -> NDArray[np.bool_]:
+    """Return word < floor(2^64 (number - low) / (high - low)), exactly.
+
+    Floats decide wherever word and boundary are clearly apart; the few others (one in 2^47) are compared as fractions.
+
+    Claim: exact; tests/exact/test_rounding.py.
+    """
+    distance = words.astype(np.float64) / float(ONE) - (numbers - low) / (high - low)
+    result: NDArray[np.bool_] = distance < 0
+    for row in np.flatnonzero(np.abs(distance) < _CLEAR):
+        share = (Fraction(float(numbers[row])) - Fraction(low)) / (Fraction(high) - Fraction(low))
+        result[row] = int(words[row]) < share * ONE // 1
+    return result
+
+
+def _numbers(column: Any) -> Floats:
+    """Return a column as binary64 numbers, exactly, with -0 as +0; what is missing is NaN and falls outside."""
+    array = _as_numbers(as_objects(as_column(column)))
+    if array is None or (array.dtype.kind in "iu" and len(array) and _too_large(array)):
+        raise RangeError("the column must hold numbers, whole ones at most 2**53. Nothing was released.")
+    return np.ascontiguousarray(array, dtype=np.float64) + 0.0
+
+
+def _as_numbers(column: Any) -> NDArray[Any] | None:
+    """Return numbers, or None for anything else: an exception's context would carry a truth along."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
+        return column
+    if is_objects(column):
+        column = list(column)
+        if any(isinstance(item, bool | str | bytes) for item in column):
+            return None
+    try:
+        array = as_arrow(column)
+        whole = pa.types.is_integer(array.type)
+        if not (whole or pa.types.is_floating(array.type) or pa.types.is_null(array.type)):
+            return None
+        kept = array if whole and not array.null_count else array.cast(pa.float64())
+        return np.asarray(kept.to_numpy(zero_copy_only=False))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _too_large(array: NDArray[np.integer]) -> bool:
+    return int(array.max()) > _MOST_EXACT or int(array.min()) < -_MOST_EXACT
+
+
+def _finite(number: float) -> float:  # the range is public, so it may be shown
+    try:
+        result = float(number) + 0.0
+    except (TypeError, ValueError, OverflowError):
+        raise RangeError("the ends of the range must be numbers.") from None
+    if not math.isfinite(result):
+        raise RangeError(f"the ends of the range must be finite, not {number}.")
+    return result

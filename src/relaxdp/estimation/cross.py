@@ -1,0 +1,143 @@
+"""Two-way tables: how two released columns of the same objects go together, debiased jointly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaxdp.draw.columns import column_slice
+from relaxdp.encodings.histogram import histogram
+from relaxdp.encodings.protocol import BATCH, Encoding
+from relaxdp.errors import CountsError, LengthError
+from relaxdp.estimation.products import ProductLaw
+from relaxdp.estimation.result import About, Result, check_about
+from relaxdp.estimation.shrinkage import expected_shares
+from relaxdp.law.epsilon import Epsilon
+from relaxdp.law.support import Support
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossTable(Result):
+    """Estimated shares of all pairs of values. The two paths are independent, so each axis is debiased on its own.
+
+    A cell counts the objects whose reports support both values. Where a report supports exactly one value the margins
+    are sums of cells; elsewhere they, and the number of objects, are counts of their own.
+
+    The estimate is the mean, over objects, of the product of two debiased indicators. Its interval inverts that mean's
+    law, which follows from the share in question and from the estimated margins, with few reports as with many.
+
+    Claim: coverage of 94.5 % or more; tests/statistical/test_coverage.py.
+    """
+
+    rows: Sequence[Any]
+    columns: Sequence[Any]
+    counts: NDArray[np.int64]
+    row_support: Support
+    column_support: Support
+    row_counts: NDArray[np.int64] | None = None
+    column_counts: NDArray[np.int64] | None = None
+    all_objects: int | None = None
+
+    @property
+    def labels(self) -> Sequence[Any]:  # type: ignore[override]
+        """The pairs, row by row."""
+        return [f"{row} & {column}" for row in self.rows for column in self.columns]
+
+    @property
+    def objects(self) -> int:
+        """How many objects were counted."""
+        return int(self.counts.sum()) if self.all_objects is None else self.all_objects
+
+    @property
+    def table(self) -> Floats:
+        """The estimated shares with one row per value of the first column."""
+        rows, columns = (margin / self.objects for margin in self._margins)
+        row_noise, column_noise = float(self.row_support.noise), float(self.column_support.noise)
+        noise = column_noise * rows[:, None] + row_noise * columns[None, :] - row_noise * column_noise
+        scale = float(self.row_support.gain * self.column_support.gain)
+        return np.asarray((self.counts / self.objects - noise) / scale)
+
+    @property
+    def _margins(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many objects support each row's value, and each column's."""
+        rows = self.counts.sum(axis=1) if self.row_counts is None else self.row_counts
+        return rows, self.counts.sum(axis=0) if self.column_counts is None else self.column_counts
+
+    @property
+    def value(self) -> Floats:
+        """The estimated shares, row by row."""
+        return self.table.reshape(-1)
+
+    def standard_error(self, about: About = "objects") -> Floats:
+        """Return the standard errors."""
+        check_about(about)
+        return self.law(about).moments(np.clip(self.value, 0, 1))[0]
+
+    def consistent(self) -> Floats:
+        """Return shares that are not negative and sum to 1, row by row: less error, at the price of some bias."""
+        return expected_shares(self.value, self.std_error**2)
+
+    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        """Return the ends of the intervals, before they are cut at 0 and 1."""
+        return self.law(about).ends(self.value, tail)
+
+    def law(self, about: About) -> ProductLaw:
+        """Return the law that the estimates have, for any shares."""
+        rows, columns = self._margins
+        row_shares = np.clip(self.row_support.debias(rows / self.objects), 0, 1)
+        column_shares = np.clip(self.column_support.debias(columns / self.objects), 0, 1)
+        pairs = np.repeat(row_shares, len(columns)), np.tile(column_shares, len(rows))
+        return ProductLaw(*pairs, self.row_support, self.column_support, self.objects, about)
+
+
+def cross(
+    rows: Any, row_reports: Any, columns: Any, column_reports: Any, *, row_epsilon: Epsilon, column_epsilon: Epsilon
+) -> CrossTable:
+    """Return the two-way table of two released columns of the same objects, in the same order.
+
+    `rows` and `columns` are the mechanisms that the columns were released with.
+    """
+    if len(row_reports) != len(column_reports):
+        raise LengthError(
+            f"the two columns must be of the same objects; they have {len(row_reports):,} and {len(column_reports):,}."
+        )
+    if not len(row_reports):
+        raise CountsError("there are no reports to estimate from.")
+    supports = (_support(rows, row_epsilon), _support(columns, column_epsilon))
+    labels = (rows.encoding.labels, columns.encoding.labels)
+    if rows.encoding.joint == columns.encoding.joint == "exclusive":
+        pairs = rows.encoding.codes(row_reports)[:, 0].astype(np.int64) * len(labels[1])
+        pairs += columns.encoding.codes(column_reports)[:, 0]
+        shape = len(labels[0]), len(labels[1])
+        return CrossTable(*labels, histogram(pairs, shape[0] * shape[1]).reshape(shape), *supports)
+    return CrossTable(*labels, *_joint_counts(rows.encoding, row_reports, columns.encoding, column_reports, supports))
+
+
+def _joint_counts(
+    rows: Encoding, row_reports: Any, columns: Encoding, column_reports: Any, supports: tuple[Support, Support]
+) -> tuple[Any, ...]:
+    """Return the cells, the supports, the margins and the number of objects, a batch of them at a time."""
+    sizes = len(rows.labels), len(columns.labels)
+    cells, objects = np.zeros(sizes), len(row_reports)
+    margins = [np.zeros(size, dtype=np.int64) for size in sizes]
+    step = max(1, BATCH // max(sizes))
+    for start in range(0, objects, step):
+        held = [
+            encoding.supports(*encoding.read(column_slice(reports, start, start + step)))
+            for encoding, reports in ((rows, row_reports), (columns, column_reports))
+        ]
+        # Whole numbers far below 2^24, so a product of 32-bit floats is exact.
+        cells += held[0].T.astype(np.float32) @ held[1].astype(np.float32)
+        margins = [margin + np.count_nonzero(each, axis=0) for margin, each in zip(margins, held, strict=True)]
+    return cells.astype(np.int64), *supports, *margins, objects
+
+
+def _support(mechanism: Any, epsilon: Epsilon) -> Support:
+    support: Support = mechanism.encoding.support(mechanism.encoding.level(epsilon).retention)
+    return support

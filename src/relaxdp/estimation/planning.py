@@ -1,0 +1,205 @@
+"""Planning: how precise an answer will be, before anything is released, from the noise alone.
+
+Nothing here looks at reports. That is why a plan, and a stop that follows from it, leave every interval as honest as it
+was: the level at which one stops is known beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from math import ceil, exp, isfinite, log, sqrt
+from typing import TypedDict, Unpack
+
+from scipy.special import ndtri
+
+from relaxdp.errors import PlanError
+from relaxdp.estimation.frequency import report_variance
+from relaxdp.estimation.result import About, check_about, questions_of, tail_of
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.level import MOST_VALUES, release_threshold, retention
+from relaxdp.law.support import Support
+
+WIDEST = 0.5
+"""An interval from 0 to 1: the half-width of knowing nothing."""
+DIGITS = 4
+"""How many significant digits a planned epsilon has."""
+MOST_OBJECTS = 10**15
+"""More than there are, and still exact in floats."""
+
+
+class Asked(TypedDict, total=False):
+    """Which interval is planned: the options of `Frequency.interval`, and what is known of the share."""
+
+    share: float | None
+    """The share that a value is expected to have. None plans for the worst: whatever it is, the interval will do."""
+    confidence_level: float
+    about: About
+    simultaneous: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One level of a schedule, and how precise the answer will be there."""
+
+    epsilon: Decimal
+    half_width: float
+    met: bool | None
+    """Whether that is at most the wanted half-width; None where none was named."""
+
+
+def half_width(*, objects: int, values: int, epsilon: Epsilon, **asked: Unpack[Asked]) -> float:
+    """Return the half-width that `Frequency.interval` will have, before it is cut at 0 and 1; at most 0.5.
+
+    That is a quantile times the standard error, plus half a report because counts are whole numbers. With `share` None
+    it is the largest one for any share, so it is a function of the number of objects, of values and of epsilon alone.
+
+    Claim: within 2 % of the mean half-width of the intervals with 2,000 objects; without a share, up to epsilon 6, no
+    interval is wider by more than 1 % from 1,000 objects on (6 % from 100 on); tests/unit/test_planning.py.
+
+    >>> round(half_width(objects=100_000, values=5, epsilon=1), 5)
+    0.01191
+    >>> round(half_width(objects=100_000, values=5, epsilon=1, share=0.1), 5)
+    0.00903
+    """
+    _check_objects(objects)
+    return min(WIDEST, _Plan(values, **asked).half_width(objects, as_epsilon(epsilon)))
+
+
+def epsilon_for(half_width: float, *, objects: int, values: int, **asked: Unpack[Asked]) -> Decimal:
+    """Return the smallest epsilon, rounded up to four significant digits, that gives this half-width.
+
+    >>> epsilon_for(0.01, objects=100_000, values=5)
+    Decimal('1.174')
+    """
+    _check_objects(objects)
+    _check_target(half_width)
+    plan = _Plan(values, **asked)
+    least, most = plan.possible_epsilons
+    floor = plan.half_width(objects, Decimal(most))
+    if floor > half_width:
+        raise PlanError(
+            f"no epsilon gives a half-width of {half_width:g} with {objects:,} objects: even without noise it is "
+            f"{floor:.3g}. More objects are needed.",
+            half_width=half_width,
+            objects=objects,
+            least_half_width=floor,
+        )
+    # The half-width falls as epsilon grows, almost as a power of it: in logarithms the search is over in a few steps.
+    from scipy.optimize import brentq  # noqa: PLC0415 (slow to import)
+
+    root = brentq(lambda x: log(plan.half_width(objects, as_epsilon(exp(x))) / half_width), log(least), log(most))
+    context = Context(prec=DIGITS, rounding=ROUND_CEILING)
+    epsilon = context.create_decimal_from_float(exp(root))
+    while plan.half_width(objects, epsilon) > half_width:
+        epsilon = context.next_plus(epsilon)
+    return as_epsilon(epsilon)
+
+
+def objects_for(half_width: float, *, epsilon: Epsilon, values: int, **asked: Unpack[Asked]) -> int:
+    """Return the smallest number of objects that gives this half-width.
+
+    >>> objects_for(0.01, epsilon=1, values=5)
+    141860
+    """
+    _check_target(half_width)
+    plan, exact = _Plan(values, **asked), as_epsilon(epsilon)
+    # spread / sqrt(n) + step / n = half_width, solved for 1 / sqrt(n) in the form without cancellation.
+    spread, step = plan.spread_and_step(exact)
+    inverse_root = 2 * half_width / (spread + sqrt(spread**2 + 4 * step * half_width))
+    if inverse_root**-2 > MOST_OBJECTS:
+        raise PlanError(
+            f"no number of objects up to 10^15 gives a half-width of {half_width:g} at epsilon {epsilon_text(exact)}. "
+            "A larger epsilon is needed.",
+            half_width=half_width,
+            epsilon=epsilon_text(exact),
+        )
+    objects = max(1, ceil(inverse_root**-2) - 1)
+    while plan.half_width(objects, exact) > half_width:
+        objects += 1
+    return objects
+
+
+def steps(
+    schedule: Iterable[Epsilon],
+    *,
+    objects: int,
+    values: int,
+    half_width: float | None = None,
+    **asked: Unpack[Asked],
+) -> list[Step]:
+    """Return how precise the answer will be at every level of a schedule, and where `half_width` is met.
+
+    >>> [step.met for step in steps([0.1, 0.5, 1, 2], objects=100_000, values=5, half_width=0.012)]
+    [False, False, True, True]
+    """
+    _check_objects(objects)
+    if half_width is not None:
+        _check_target(half_width)
+    plan, found = _Plan(values, **asked), []
+    for level in map(as_epsilon, schedule):
+        width = min(WIDEST, plan.half_width(objects, level))
+        found.append(Step(level, width, None if half_width is None else width <= half_width))
+    return found
+
+
+def categorical_support(epsilon: Epsilon, values: int) -> Support:
+    """Return the chances of a categorical report at the retention that is really used."""
+    return Support.of_one_symbol(retention(release_threshold(epsilon, values)), values)
+
+
+def share_variance(support: Support, share: float, about: About = "objects") -> float:
+    """Return the variance of one object's debiased report of a value that a `share` of objects have."""
+    return float(report_variance(share, float(support.hit), float(support.noise), about)) / float(support.gain) ** 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    values: int
+    share: float | None = None
+    confidence_level: float = 0.95
+    about: About = "objects"
+    simultaneous: bool = False
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.values <= MOST_VALUES:
+            raise PlanError(f"there must be from 2 to 2**32 values, not {self.values}.", values=self.values)
+        if self.share is not None and not 0 <= self.share <= 1:
+            raise PlanError(f"a share lies in 0 .. 1, not {self.share}.", share=self.share)
+        check_about(self.about)
+        tail_of(self.confidence_level, 1)
+
+    def half_width(self, objects: int, epsilon: Decimal) -> float:
+        spread, step = self.spread_and_step(epsilon)
+        return spread / sqrt(objects) + step / objects
+
+    def spread_and_step(self, epsilon: Decimal) -> tuple[float, float]:
+        """Return what is divided by the root of the number of objects, and what by the number itself."""
+        support = categorical_support(epsilon, self.values)
+        questions = questions_of(self.values, exclusive=True) if self.simultaneous else 1
+        tail = tail_of(self.confidence_level, questions)
+        share = self._worst_share(support) if self.share is None else self.share
+        spread = -float(ndtri(tail)) * sqrt(share_variance(support, share, self.about))
+        return spread, 0.5 / float(support.gain)
+
+    def _worst_share(self, support: Support) -> float:
+        if self.about == "population":  # a report is as uncertain as can be where its chance is nearest to one half
+            return min(1.0, max(0.0, (0.5 - float(support.noise)) / float(support.gain)))
+        # The variance is linear in the share, and at 1 larger than at 0 by (values - 2) (e^epsilon - 1) >= 0.
+        return 1.0
+
+    @property
+    def possible_epsilons(self) -> tuple[float, int]:
+        """Two epsilons between which all others lie that differ in their threshold and are not pure noise."""
+        return self.values * 1e-19, 46 + self.values.bit_length()
+
+
+def _check_objects(objects: int) -> None:
+    if not isinstance(objects, int) or not 1 <= objects <= MOST_OBJECTS:
+        raise PlanError(f"the number of objects must be a whole number from 1 to 10^15, not {objects}.")
+
+
+def _check_target(half_width: float) -> None:
+    if not (isfinite(half_width) and 0 < half_width < WIDEST):
+        raise PlanError(f"a half-width lies between 0 and 0.5, like 0.01; not {half_width}.", half_width=half_width)

@@ -1,0 +1,222 @@
+"""Schedules: at which levels to release, as plain objects. Iterate over one to get its epsilons, which never fall.
+
+Levels are exact decimals. Those that are computed are rounded *down* to six significant digits, the private side; the
+first and the last level that a person named stay as they are.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from itertools import pairwise
+
+from relaxdp.errors import ScheduleError
+from relaxdp.estimation.baselines import noisy_sampling_epsilon
+from relaxdp.estimation.planning import Step, steps
+from relaxdp.estimation.result import About
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+
+DIGITS = 6
+"""How many significant digits a computed level has."""
+MOST_STEPS = 10_000
+_DOWN = Context(prec=DIGITS, rounding=ROUND_FLOOR)
+_WIDE = Context(prec=60)
+_NEAREST = Context(prec=40)
+
+
+class Schedule(ABC):
+    """Levels that never fall. A mistake is refused when a schedule is made, not when it is used."""
+
+    def __post_init__(self) -> None:
+        if not tuple(self):
+            raise ScheduleError("a schedule needs at least one level.")
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Decimal]:
+        """Return the levels, the lowest first."""
+
+
+@dataclass(frozen=True)
+class Explicit(Schedule):
+    """The levels that a person wrote down.
+
+    >>> [str(level) for level in Explicit([0.1, "0.5", 1, 2])]
+    ['0.1', '0.5', '1', '2']
+    """
+
+    levels: Sequence[Epsilon]
+
+    def __iter__(self) -> Iterator[Decimal]:
+        return iter(_not_falling(self.levels))
+
+
+@dataclass(frozen=True)
+class Linear(Schedule):
+    """`steps` levels from `first` to `last`, each larger than the one before by the same amount.
+
+    >>> [str(level) for level in Linear("0.1", 1, steps=4)]
+    ['0.1', '0.4', '0.7', '1']
+    """
+
+    first: Epsilon
+    last: Epsilon
+    steps: int
+
+    def __iter__(self) -> Iterator[Decimal]:
+        first, last = _ends(self.first, self.last, self.steps)
+        yield first
+        for step in range(1, self.steps - 1):
+            level = Fraction(first) + (Fraction(last) - Fraction(first)) * Fraction(step, self.steps - 1)
+            yield max(first, as_epsilon(_DOWN.divide(Decimal(level.numerator), Decimal(level.denominator))))
+        yield last
+
+
+@dataclass(frozen=True)
+class Geometric(Schedule):
+    """`steps` levels from `first` to `last`, each larger than the one before by the same factor.
+
+    >>> [str(level) for level in Geometric("0.1", "0.8", steps=4)]
+    ['0.1', '0.2', '0.4', '0.8']
+    """
+
+    first: Epsilon
+    last: Epsilon
+    steps: int
+
+    def __iter__(self) -> Iterator[Decimal]:
+        first, last = _ends(self.first, self.last, self.steps)
+        yield first
+        growth = _WIDE.ln(_WIDE.divide(last, first))
+        for step in range(1, self.steps - 1):
+            factor = _WIDE.exp(_WIDE.divide(_WIDE.multiply(growth, step), self.steps - 1))
+            # To the nearest at 40 digits first: a level that is 0.4 must not become 0.399999 by the last of 60 digits.
+            yield max(first, as_epsilon(_DOWN.plus(_NEAREST.multiply(first, factor))))
+        yield last
+
+
+@dataclass(frozen=True)
+class NoisySampling(Schedule):
+    """The guarantees of RAPPOR's noisy sampling after 1, 2, ... `samples` samples: the paper's eps_ns(K).
+
+    Relaxing along it costs what the samples would cost, and is more precise at every step.
+
+    >>> [str(level) for level in NoisySampling(epsilon_alpha=1, epsilon_beta="0.5", samples=3)]
+    ['0.227336', '0.43378', '0.604812']
+    """
+
+    epsilon_alpha: Epsilon
+    epsilon_beta: Epsilon
+    samples: int
+
+    def __iter__(self) -> Iterator[Decimal]:
+        _check_steps(self.samples, least=1)
+        for samples in range(1, self.samples + 1):
+            guarantee = noisy_sampling_epsilon(
+                epsilon_alpha=self.epsilon_alpha, epsilon_beta=self.epsilon_beta, samples=samples
+            )
+            # The guarantee was rounded up in its 40th digit and is never an exact decimal: one digit less is below it.
+            yield as_epsilon(_DOWN.plus(_NEAREST.next_minus(guarantee)))
+
+
+@dataclass(frozen=True)
+class ByDate(Schedule):
+    """Levels that are allowed from a day on, for data that grow less sensitive with age.
+
+    >>> schedule = ByDate({date(2026, 1, 1): "0.25", date(2026, 7, 1): 1})
+    >>> schedule.at(date(2025, 12, 31)), schedule.at(date(2026, 3, 1)), schedule.at(date(2026, 7, 1))
+    (None, Decimal('0.25'), Decimal('1'))
+    """
+
+    levels: Mapping[date, Epsilon]
+
+    def __iter__(self) -> Iterator[Decimal]:
+        return (level for _, level in self._dated())
+
+    def at(self, today: date) -> Decimal | None:
+        """Return the level that is allowed on a day, or None before the first day."""
+        day = _day(today)
+        return next((level for first_day, level in reversed(self._dated()) if first_day <= day), None)
+
+    def _dated(self) -> list[tuple[date, Decimal]]:
+        days = sorted(map(_day, self.levels))
+        return list(zip(days, _not_falling(self.levels[day] for day in days), strict=True))
+
+
+@dataclass(frozen=True)
+class UntilPrecise(Schedule):
+    """The levels of another schedule up to the first that is precise enough, whatever the answer turns out to be.
+
+    Where it stops depends on the number of objects, of values and on epsilon only, never on a report: so the interval
+    after the stop covers as often as any other. A rule that looks at the estimate does not have that.
+
+    Claim: the coverage after the stop is at least 94.5 %, and what looking costs; tests/statistical/test_stopping.py.
+
+    >>> until = UntilPrecise(Explicit([0.1, 0.5, 1, 2, 4]), half_width=0.012, objects=100_000, values=5)
+    >>> [str(level) for level in until], until.reached
+    (['0.1', '0.5', '1'], True)
+    """
+
+    schedule: Schedule
+    half_width: float
+    objects: int
+    values: int
+    confidence_level: float = 0.95
+    about: About = "objects"
+    simultaneous: bool = False
+
+    def __iter__(self) -> Iterator[Decimal]:
+        for step in self._steps():
+            yield step.epsilon
+            if step.met:
+                return
+
+    @property
+    def reached(self) -> bool:
+        """Whether a level is precise enough; if not, the other schedule ends too early."""
+        return any(step.met for step in self._steps())
+
+    def _steps(self) -> list[Step]:
+        return steps(
+            self.schedule,
+            half_width=self.half_width,
+            objects=self.objects,
+            values=self.values,
+            confidence_level=self.confidence_level,
+            about=self.about,
+            simultaneous=self.simultaneous,
+        )
+
+
+def _not_falling(levels: Iterable[Epsilon]) -> list[Decimal]:
+    exact = [as_epsilon(level) for level in levels]
+    for old, new in pairwise(exact):
+        if new < old:
+            raise ScheduleError(
+                f"epsilon may only grow: {epsilon_text(new)} follows {epsilon_text(old)} in the schedule. "
+                "A report cannot be taken back.",
+                old_epsilon=epsilon_text(old),
+                new_epsilon=epsilon_text(new),
+            )
+    return exact
+
+
+def _ends(first: Epsilon, last: Epsilon, steps: int) -> list[Decimal]:
+    _check_steps(steps, least=2)
+    return _not_falling([first, last])
+
+
+def _check_steps(steps: int, *, least: int) -> None:
+    if not isinstance(steps, int) or not least <= steps <= MOST_STEPS:
+        raise ScheduleError(
+            f"the number of steps must be a whole number from {least} to {MOST_STEPS:,}, not {steps}.", steps=steps
+        )
+
+
+def _day(day: date) -> date:
+    if not isinstance(day, date) or isinstance(day, datetime):
+        raise ScheduleError(f"a day is a datetime.date without a time, not {day!r}.")
+    return day

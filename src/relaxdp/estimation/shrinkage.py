@@ -1,0 +1,88 @@
+"""Shares that are not negative and sum to 1, with noise taken out: what each is expected to be, given all estimates."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import erfcx, log_ndtr
+
+from relaxdp.estimation.simplex import nearest_shares
+
+Floats = NDArray[np.float64]
+
+_STEPS = 60
+"""Of the search for the law of shares; each makes the estimates likelier, and the last ones hardly move a share."""
+_LEAST = 1e-12
+"""The least weight of a scale, so that a mean of 1/m can be reached; also the least standard error and share."""
+
+
+def expected_shares(value: Floats, variance: Floats) -> Floats:
+    """Return consistent shares from unbiased estimates and their variances: an empirical Bayes estimate.
+
+    The shares are thought of as draws from one law with a falling density, of which only the mean is known: 1/m, as
+    they sum to 1. The law is a mixture of exponential laws with the scales 1, 1/2, 1/4 ... 1/(4m), and its weights are
+    those that make the estimates likeliest. Each share is then what it is expected to be, given its own estimate; the
+    nearest consistent shares to that are returned.
+
+    Where noise is small nothing is left to expect, and these are the nearest shares to the estimates. Where noise is
+    all there is, no estimate stands out, and the shares are nearly equal. Nothing has to be chosen.
+
+    Claim: mostly ahead of its rivals, and where not; docs/consistent.md.
+    """
+    if len(value) == 1:
+        return np.ones(1)
+    # The noise of the sum is known, because the sum is, and no share is above 1.
+    level = np.minimum(value + (1 - value.sum()) / len(value), 1)
+    # Values with equal estimates have equal shares, and among many values few estimates are distinct.
+    distinct, where, repeats = np.unique(np.stack([level, variance]), axis=1, return_inverse=True, return_counts=True)
+    scales = 0.5 ** np.arange(np.ceil(np.log2(4 * len(value))) + 1)
+    logs, means = _given_scale(distinct[0][:, None], distinct[1][:, None], scales)
+    likely = np.exp(logs - logs.max(axis=1, keepdims=True))
+    weights = np.full(len(scales), 1 / len(scales))
+    for _ in range(_STEPS):
+        weights = _with_mean(repeats @ _parts(likely, weights) / len(value), scales, 1 / len(value))
+    return nearest_shares((_parts(likely, weights) * means).sum(axis=1)[where.reshape(-1)])
+
+
+def _given_scale(value: Floats, variance: Floats, scales: Floats) -> tuple[Floats, Floats]:
+    """Return, for shares from an exponential law, the logarithm of an estimate's density and the mean given it.
+
+    A count has a longer tail above than below. A normal law has that tail, nearly, if its variance is that of a share
+    one third of the way from the one that is thought of to the one that is estimated. Variances grow in a straight
+    line with the share, and the least of them belongs to a share of 0.
+    """
+    reached = np.minimum(scales / np.maximum(value, _LEAST), 1)
+    least = variance.min()
+    deviation = np.maximum(np.sqrt(least + (variance - least) * (1 + 2 * reached) / 3), _LEAST)
+    # Given the estimate, the share is normal with this mean, in standard deviations, and cut at 0.
+    middle = value / deviation - deviation / scales
+    tail = erfcx(-np.minimum(middle, 0) / np.sqrt(2))
+    logs = np.where(
+        middle < 0,
+        np.log(tail / 2) - (value / deviation) ** 2 / 2,
+        log_ndtr(middle) - value / scales + (deviation / scales) ** 2 / 2,
+    )
+    above = np.sqrt(2 / np.pi) * np.where(
+        middle < 0, 1 / tail, np.exp(-(np.maximum(middle, 0) ** 2) / 2 - log_ndtr(np.maximum(middle, 0))) / 2
+    )
+    # Far below 0 the difference of two large numbers is lost, and its limit is known.
+    means = deviation * np.where(middle < -1e3, -1 / np.minimum(middle, -1e3), middle + above)
+    return logs - np.log(scales), means
+
+
+def _parts(likely: Floats, weights: Floats) -> Floats:
+    """Return how likely each estimate is to come from each scale."""
+    parts = likely * weights
+    return np.asarray(parts / parts.sum(axis=1, keepdims=True))
+
+
+def _with_mean(weights: Floats, scales: Floats, mean: float) -> Floats:
+    """Return the likeliest weights with the known mean, where `weights` would be the likeliest ones without it."""
+    weights = np.maximum(weights, _LEAST)
+    away = scales - mean
+    rise = weights * away
+    low, high = (end * (1 - 1e-14) for end in (-1 / away.max(), -1 / away.min()))
+    price = brentq(lambda price: (rise / (1 + price * away)).sum(), low, high, xtol=1e-9, rtol=1e-9)
+    weights = weights / (1 + price * away)
+    return np.asarray(weights / weights.sum())

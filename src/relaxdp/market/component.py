@@ -1,0 +1,87 @@
+"""The market as a part of the application, open or closed; and the whole service: collector, market and pages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from relaxdp.collector.component import CollectorComponent
+from relaxdp.draw.key import Key
+from relaxdp.errors import MarketClosedError
+from relaxdp.market.accounts import NAME_PATTERN
+from relaxdp.market.buyer_routes import BuyerRoutes
+from relaxdp.market.context import Access, Room
+from relaxdp.market.journal import Journal
+from relaxdp.market.keys import journal_folder, key_file
+from relaxdp.market.listings import ID_PATTERN
+from relaxdp.market.market import Market
+from relaxdp.market.operator_routes import OperatorRoutes
+from relaxdp.market.public_routes import PublicRoutes
+from relaxdp.market.seller_routes import SellerRoutes
+from relaxdp.service.app import build_application
+from relaxdp.service.operations import Handler, Operation
+from relaxdp.service.settings import Settings
+from relaxdp.service.worker import Worker
+
+
+class MarketComponent:
+    """The market was opened before the worker started; without a key it stays closed."""
+
+    def __init__(self, worker: Worker) -> None:
+        file = key_file(worker.settings, worker.database)
+        self._is_open = file is not None
+        key = Key.generate() if file is None else Key.load(file)  # a closed market never uses its key
+        journal = None if file is None else Journal(journal_folder(worker.settings, file))
+        self._room = Room(worker, Market(worker.database, key, journal=journal, clock=worker.clock), Access(worker))
+
+    def operations(self) -> list[Operation]:
+        """Return what the routes are."""
+        found = [
+            *PublicRoutes(self._room).operations(),
+            *BuyerRoutes(self._room).operations(),
+            *SellerRoutes(self._room).operations(),
+            *OperatorRoutes(self._room).operations(),
+        ]
+        problems = [replace(each, problems=(*each.problems, MarketClosedError)) for each in found]
+        return problems if self._is_open else [replace(each, handler=_closed(each.handler)) for each in problems]
+
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Return what ids, names and numbers look like."""
+        return {
+            "id": {"type": "string", "pattern": ID_PATTERN},
+            "name": {"type": "string", "pattern": NAME_PATTERN},
+            "number": {"type": "string", "pattern": "^[0-9]{1,9}$"},
+        }
+
+    async def start(self) -> None:
+        """Check the key once more: its file may have been exchanged while the service ran."""
+        if self._is_open:
+            await self._room.worker.compute(self._room.market.check_key)
+
+    def stopping(self) -> None:
+        """End what never ends: nothing does."""
+
+    async def stop(self) -> None:
+        """End: sales that were begun are finished by the worker's threads."""
+
+    async def check(self) -> None:
+        """Raise nothing: the market needs what the worker needs."""
+
+
+def _closed(handler: Handler) -> Handler:
+    async def refuse(request: Request) -> Response:
+        raise MarketClosedError(
+            "the market is closed: with PostgreSQL the service is started with --market-key FILE. Nothing was done."
+        )
+
+    refuse.__name__ = getattr(handler, "__name__", "refuse")
+    return refuse
+
+
+def build(settings: Settings) -> ASGIApp:
+    """Return the application of one worker; its database is prepared and its market opened already."""
+    return build_application(settings, lambda worker: [CollectorComponent(worker), MarketComponent(worker)])

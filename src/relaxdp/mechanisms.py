@@ -1,0 +1,387 @@
+"""The front door: an encoding, the path and Algorithm 1 behind a few names that are a promise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+
+from relaxdp.draw.bridge import fresh_step
+from relaxdp.draw.bridge_arrays import fresh_bridges
+from relaxdp.draw.chain_file import ChainStore, FileStore, Link, MemoryStore
+from relaxdp.draw.columns import as_column
+from relaxdp.draw.entropy import Entropy, SystemEntropy
+from relaxdp.draw.key import Key, as_key
+from relaxdp.draw.repeats import refuse_repeats
+from relaxdp.draw.stream import PathId
+from relaxdp.encodings.bridges import FreshPermanent
+from relaxdp.encodings.containers import like, like_packed
+from relaxdp.encodings.declared import CategoricalEncoding, DeclaredEncoding
+from relaxdp.encodings.local_hash import LocalHashEncoding, best_buckets
+from relaxdp.encodings.numeric import Function, NumericEncoding
+from relaxdp.encodings.path import ReportPath
+from relaxdp.encodings.protocol import Encoding, code_dtype, encoding_named
+from relaxdp.encodings.release import release_codes, release_reports
+from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
+from relaxdp.errors import ChainFileError, EncodingError, LevelError
+from relaxdp.estimation.advice import best_encoding
+from relaxdp.estimation.counts import Counts
+from relaxdp.estimation.mean import Mean
+from relaxdp.estimation.result import Result
+from relaxdp.law.bridge import NOISE, TRUTH
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.level import ONE, Level, retention
+
+
+class Mechanism:
+    """What every mechanism can do, whatever its encoding."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self.encoding = encoding
+
+    def path(
+        self, truth: Any, *, key: Key, object_id: object, release: str, attribute: str, epoch: int = 1
+    ) -> ReportPath:
+        """Return the path of one object: its report at any level, in any order, always the same.
+
+        An epoch above 1 is a path that was forced, as the ledger counts them.
+        """
+        path = PathId(release, attribute, epoch)
+        return ReportPath(self.encoding, truth, key=as_key(key), object_id=object_id, path=path)
+
+    def release(
+        self,
+        values: Any,
+        object_ids: Any,
+        *,
+        key: Key,
+        epsilon: Epsilon,
+        release: str,
+        attribute: str,
+        epoch: int = 1,
+    ) -> Any:
+        """Return the reports of many objects at one level, as the kind of column that `values` is.
+
+        Lists, NumPy arrays, pyarrow arrays, pandas and polars series; packed reports of a NumPy array are a matrix of
+        bytes. The same call again gives the same reports; a call with a larger epsilon relaxes them. Nothing is
+        remembered here: budgets are kept by a ledger.
+        """
+        path = PathId(release, attribute, epoch)
+        where: Any = {"key": as_key(key), "level": self.encoding.level(epsilon), "path": path}
+        if self.encoding.symbols == 1 and self.encoding.joint == "exclusive":
+            codes = release_codes(self.encoding, values, object_ids, **where)
+            released = like(values, self.encoding.labels, codes[:, 0])
+        else:
+            reports = release_reports(self.encoding, values, object_ids, **where)
+            released = like_packed(values, reports) if self.encoding.report_width else reports.to_pylist()
+        refuse_repeats(as_column(object_ids))
+        return released
+
+    def estimate(self, reports: Any, *, epsilon: Epsilon) -> Any:
+        """Return what reports at one level say: `.value`, `.std_error`, `.interval(0.95)`, `.to_frame()`, `.plot()`.
+
+        For objects at different levels, and for counts made elsewhere, there is `relaxdp.Counts`.
+        """
+        counts = Counts(self)
+        counts.add(reports, epsilon=epsilon)
+        return counts.estimate()
+
+    def answer(self, shares: Result) -> Result:
+        """Return what the shares of the symbols' values answer: here, the shares themselves."""
+        return shares
+
+
+class Declared(Mechanism):
+    """A mechanism for answers out of a list of declared values, however they are encoded."""
+
+    encoding: DeclaredEncoding
+
+    @property
+    def values(self) -> tuple[Hashable, ...]:
+        """The declared values."""
+        return self.encoding.values
+
+    def __repr__(self) -> str:
+        name, values = type(self).__name__, len(self.values)
+        return (
+            f"{name}({list(self.values)!r}{self._shown()})" if values <= 10 else f"<{name} of {values}{self._shown()}>"
+        )
+
+    def _shown(self) -> str:
+        return ""
+
+
+class Categorical(Declared):
+    """Answers out of a list of declared values: the randomized response of the paper, relaxed on the path.
+
+    >>> answers = Categorical(["flu", "covid", "none"])
+    >>> key = Key.from_bytes(bytes(range(32)))
+    >>> path = answers.path("covid", key=key, object_id="patient-17", release="survey-2026", attribute="diagnosis")
+    >>> path.at(0.1), path.at(0.5), path.at(2)
+    ('none', 'covid', 'covid')
+    >>> answers.release(
+    ...     ["covid", "flu"], ["patient-17", "patient-18"],
+    ...     key=key, epsilon=0.5, release="survey-2026", attribute="diagnosis",
+    ... )
+    ['covid', 'none']
+    """
+
+    def __init__(self, values: Sequence[Hashable]) -> None:
+        """Declare the values. They are public, and their order is part of every path."""
+        super().__init__(CategoricalEncoding(values))
+
+
+class Unary(Declared):
+    """Answers out of many declared values, as one bit for each: the error does not grow with their number.
+
+    Optimised (OUE), or symmetric (SUE, the basic RAPPOR). A report is packed into `bytes`.
+
+    >>> answers = Unary(["flu", "covid", "none"])
+    >>> key = Key.from_bytes(bytes(range(32)))
+    >>> path = answers.path("covid", key=key, object_id="patient-19", release="survey-2026", attribute="diagnosis")
+    >>> [path.at(epsilon).hex() for epsilon in (0.1, 1, 20)]
+    ['05', '03', '02']
+    """
+
+    def __init__(self, values: Sequence[Hashable], *, optimised: bool = True) -> None:
+        """Declare the values. They are public, and their order is part of every path."""
+        super().__init__(OptimisedUnaryEncoding(values) if optimised else SymmetricUnaryEncoding(values))
+
+    def _shown(self) -> str:
+        return "" if isinstance(self.encoding, OptimisedUnaryEncoding) else ", optimised=False"
+
+
+class LocalHash(Declared):
+    """Answers out of very many declared values, as a short report: a public seed and a hidden bucket (OLH).
+
+    The number of buckets is part of every path, so it is chosen once, for the last epsilon that is planned.
+
+    >>> LocalHash(["flu", "covid", "none"], epsilon=1)
+    LocalHash(['flu', 'covid', 'none'], buckets=4)
+    """
+
+    def __init__(
+        self, values: Sequence[Hashable], *, buckets: int | None = None, epsilon: Epsilon | None = None
+    ) -> None:
+        """Declare the values, and the number of buckets or the last epsilon that it is to be the best for."""
+        if (buckets is None) == (epsilon is None):
+            raise EncodingError("local hashing needs a number of buckets, or the last epsilon that is planned.")
+        super().__init__(LocalHashEncoding(values, best_buckets(epsilon) if buckets is None else buckets))  # type: ignore[arg-type]
+
+    def _shown(self) -> str:
+        return f", buckets={self.encoding.alphabet}"
+
+
+def mechanism(
+    values: Sequence[Hashable], *, encoding: str = "auto", epsilon: Epsilon | None = None, **options: Any
+) -> Mechanism:
+    """Return the mechanism of declared values with this encoding; "auto" takes the best one for `epsilon`.
+
+    `epsilon` is the last one that is planned: an encoding is fixed for the life of a path. `options` are the encoding's
+    own, like `buckets`. An encoding from outside is found by the name it was registered under.
+
+    >>> mechanism(["a", "b", "c"], epsilon=1), mechanism(range(1000), epsilon=1)
+    (Categorical(['a', 'b', 'c']), <LocalHash of 1000, buckets=4>)
+    >>> mechanism(["a", "b"], encoding="unary-symmetric")
+    Unary(['a', 'b'], optimised=False)
+    """
+    if encoding == "auto":
+        if epsilon is None:
+            raise EncodingError("the best encoding depends on epsilon: pass epsilon=, the last one that is planned.")
+        encoding = best_encoding(len(values), epsilon).best
+    if encoding == "local-hash":
+        return LocalHash(values, epsilon=None if "buckets" in options else epsilon, **options)
+    built_in: dict[str, Any] = {
+        "categorical": Categorical,
+        "unary-symmetric": partial(Unary, optimised=False),
+        "unary-optimised": Unary,
+    }
+    if encoding not in built_in:
+        plugged_in: Any = encoding_named(encoding)
+        if plugged_in is NumericEncoding:
+            raise EncodingError("numbers in a range are no declared values: they need a range.", encoding=encoding)
+        return Mechanism(plugged_in(values, **options))
+    if options:
+        raise EncodingError(f"the encoding {encoding!r} takes no {', '.join(sorted(options))}.", encoding=encoding)
+    made: Mechanism = built_in[encoding](values)
+    return made
+
+
+def mechanism_of(encoding: Encoding) -> Mechanism:
+    """Return the mechanism whose encoding this is.
+
+    >>> mechanism_of(NumericEncoding(0, 120))
+    Numeric(0, 120)
+    """
+    kinds: dict[type[Encoding], type[Mechanism]] = {
+        CategoricalEncoding: Categorical,
+        OptimisedUnaryEncoding: Unary,
+        SymmetricUnaryEncoding: Unary,
+        LocalHashEncoding: LocalHash,
+        NumericEncoding: Numeric,
+    }
+    kind = next((mechanism for each, mechanism in kinds.items() if isinstance(encoding, each)), Mechanism)
+    made = kind.__new__(kind)
+    made.encoding = encoding
+    return made
+
+
+class Numeric(Mechanism):
+    """Numbers in a range, of which the mean (of any function of them) is wanted.
+
+    >>> ages = Numeric(0, 120)
+    >>> key = Key.from_bytes(bytes(range(32)))
+    >>> ages.path(41, key=key, object_id="patient-17", release="survey-2026", attribute="age").at(1)
+    0.0
+    >>> Numeric(0, 120**2, function=np.square, function_name="square")
+    Numeric(0, 14400, function_name='square')
+    """
+
+    encoding: NumericEncoding
+
+    def __init__(
+        self, low: float, high: float, *, function: Function | None = None, function_name: str = "identity"
+    ) -> None:
+        """Declare the range of f(x), which is public. A function has a name, which is part of every path."""
+        super().__init__(NumericEncoding(low, high, function, function_name))
+
+    def answer(self, shares: Result) -> Mean:
+        """Return the mean that the share of upper ends stands for."""
+        return Mean(shares, self.encoding.low, self.encoding.high)
+
+    def __repr__(self) -> str:
+        name = self.encoding.function_name
+        function = "" if name == "identity" else f", function_name={name!r}"
+        return f"Numeric({self.encoding.low:g}, {self.encoding.high:g}{function})"
+
+
+class Relaxation:
+    """The paper's Algorithm 1 for one object: fresh randomness at each step, so the last report is kept.
+
+    `store` is a file: it is written before a report is returned, and holds the truth and the last report, so it
+    is as secret as a key. With None the chain lives in memory and must not go on after the process has ended.
+
+    >>> chain = Relaxation(Categorical(["flu", "covid", "none"]), truth="covid")
+    >>> chain.relax(epsilon=0.5) == chain.relax(epsilon=0.5)
+    True
+    >>> chain.relax(epsilon=0.1)
+    Traceback (most recent call last):
+    relaxdp.errors.LevelError: epsilon may only grow: the last report is at 0.5 and 0.1 was asked for. A report \
+cannot be taken back.
+    """
+
+    def __init__(self, mechanism: Mechanism, *, truth: Any, store: str | os.PathLike[str] | None = None) -> None:
+        self._encoding = mechanism.encoding
+        self._entropy: Entropy = SystemEntropy()
+        self._store: ChainStore = MemoryStore() if store is None else FileStore(store)
+        self._truths = self._encoding.truths([truth])
+        self._seen: Link | None = None
+        with self._store.locked():
+            self._kept()  # a file that belongs to something else is refused before anything is asked of it
+
+    def relax(self, *, epsilon: Epsilon) -> Any:
+        """Return the report at this level: a new one if the level is higher than the last, the last one if equal."""
+        level = self._encoding.level(epsilon)
+        exact = level.epsilon
+        with self._store.locked():
+            link = self._kept() or self._first()
+            last = as_epsilon(link.epsilon, zero=True)
+            if exact < last:
+                raise LevelError(
+                    f"epsilon may only grow: the last report is at {epsilon_text(last)} and {epsilon_text(exact)} was "
+                    "asked for. A report cannot be taken back.",
+                    last_epsilon=epsilon_text(last),
+                    epsilon=epsilon_text(exact),
+                )
+            if exact > last:
+                link = self._step(link, level)
+                self._store.write(link)
+                self._seen = link
+        seeds = None if link.seed is None else np.array([int(link.seed)], dtype=np.uint64)
+        return self._encoding.reports(np.array([link.report], dtype=code_dtype(self._encoding.alphabet)), seeds)[0]
+
+    @property
+    def epsilon(self) -> str | None:
+        """The level of the last report: what the whole chain has cost so far."""
+        link = self._store.read()
+        return link.epsilon if link else None
+
+    def _step(self, link: Link, level: Level) -> Link:
+        # The old level is the stored report's own threshold, never a caller's claim.
+        old, new = retention(int(link.threshold)), level.retention
+        if len(link.symbols) == 1:
+            step = fresh_step(
+                self._encoding.alphabet, old, new, truth=link.symbols[0], last=link.report[0], entropy=self._entropy
+            )
+            return replace(link, epsilon=str(level), threshold=str(level.threshold), report=(step,))
+        truths, last = np.array([link.symbols, link.report], dtype=code_dtype(self._encoding.alphabet))
+        report = fresh_bridges(
+            self._encoding.alphabet, old, new, TRUTH, lower_reports=last, upper_reports=truths, entropy=self._entropy
+        )
+        return replace(link, epsilon=str(level), threshold=str(level.threshold), report=tuple(report.tolist()))
+
+    def _first(self) -> Link:
+        """Return the state before the first report: noise at level 0, whatever it shows."""
+        permanent = FreshPermanent(self._entropy, 1)
+        symbols = tuple(self._encoding.symbol_truths(self._truths, permanent)[0].tolist())
+        seeds = self._encoding.seeds(permanent)
+        return Link(
+            self._encoding.name,
+            self._encoding.params.hex(),
+            self._truth_text(),
+            symbols,
+            "0",
+            str(NOISE),
+            (0,) * len(symbols),
+            None if seeds is None else str(int(seeds[0])),
+        )
+
+    def _kept(self) -> Link | None:
+        link = self._store.read()
+        if self._seen and (link is None or as_epsilon(link.epsilon) < as_epsilon(self._seen.epsilon)):
+            raise ChainFileError(
+                "the chain file is gone, or went back to an earlier state: a step from there would be a second draw. "
+                "Nothing was released."
+            )
+        self._check(link)
+        self._seen = link
+        return link
+
+    def _check(self, link: Link | None) -> None:
+        if link and (link.encoding, link.params) != (self._encoding.name, self._encoding.params.hex()):
+            raise ChainFileError("the chain file belongs to another encoding or other values. Nothing was released.")
+        if link and link.truth != self._truth_text():
+            raise ChainFileError(
+                "the truth is not the one that this chain began with. That it changed would show: start another chain, "
+                "whose cost is added. Nothing was released."
+            )
+        if link and not self._is_possible(link):
+            raise ChainFileError("the chain file says what cannot be: it is damaged. Nothing was released.")
+
+    def _is_possible(self, link: Link) -> bool:
+        codes = (*link.symbols, *link.report)
+        return (
+            len(link.symbols) == len(link.report) == self._encoding.symbols
+            and all(isinstance(code, int) and 0 <= code < self._encoding.alphabet for code in codes)
+            and isinstance(link.epsilon, str)
+            and _is_seed(link.seed) == self._encoding.seeded
+            and link.threshold == str(self._encoding.level(link.epsilon).threshold)
+        )
+
+    def _truth_text(self) -> str:
+        suffix = b"" if self._truths.suffix is None else self._truths.suffix.tobytes()
+        return f"{int(self._truths.index[0])}:{suffix.hex()}"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a relaxdp chain holds a truth and is not pickled; open its file where it is needed.")
+
+    def __repr__(self) -> str:
+        return f"<relaxdp.Relaxation at {self.epsilon or 0}>"
+
+
+def _is_seed(seed: Any) -> bool:
+    return isinstance(seed, str) and seed.isdecimal() and int(seed) < ONE
