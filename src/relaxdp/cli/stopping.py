@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from relaxdp.cli.streams import say
+from relaxdp.table.interrupts import leave
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -34,7 +35,7 @@ def stops_in_order() -> Iterator[None]:
                 return
             # Spark's has cancelled its tasks.
         # Not a KeyboardInterrupt, after which Python may end itself by that signal, whatever the exit status is to be.
-        sys.exit(128 + number)
+        leave(number, 128 + number, asked.clear)
 
     mine = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
     for number in mine:

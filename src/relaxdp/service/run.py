@@ -6,7 +6,6 @@ import resource
 import secrets
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +14,7 @@ from typing import Any
 
 from relaxdp.errors import ServiceError
 from relaxdp.service.settings import Settings
+from relaxdp.table.interrupts import leave
 
 Build = Callable[[Settings], Any]
 BACKLOG = 2048
@@ -30,7 +30,7 @@ def listen(settings: Settings) -> tuple[socket.socket, str]:
     except OSError as problem:
         made.close()
         raise ServiceError(
-            f"{settings.host}:{settings.port} cannot be listened on: {problem.strerror}. Nothing was started."
+            "{host}:{port} cannot be listened on: {why}.", host=settings.host, port=settings.port, why=problem.strerror
         ) from None
     made.set_inheritable(True)
     host, port = made.getsockname()[:2]
@@ -79,7 +79,7 @@ def _end_in_peace() -> None:
     """
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda number, frame: sys.exit(0))
+            signal.signal(number, lambda number, frame: leave(number, 0))
 
 
 def _raise_open_files() -> None:

@@ -1,0 +1,43 @@
+"""A signal that comes while Python drops exceptions still ends the process."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+from tests.patience import PATIENCE
+
+PROGRAM = """
+import os, signal, time
+from relaxdp.{module} import {name} as begin
+
+class Last:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0)  # the handler runs here, and Python drops what it raises
+
+def go():
+    last = Last()
+    del last
+    while True:
+        time.sleep(0.01)
+
+{body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "body", "status"),
+    [
+        ("cli.stopping", "stops_in_order", "with begin():\n    go()", 128 + signal.SIGTERM),
+        ("service.run", "_end_in_peace", "begin()\ngo()", 0),
+    ],
+)
+def test_a_stop_is_not_lost_in_a_destructor(module: str, name: str, body: str, status: int) -> None:
+    program = PROGRAM.format(module=module, name=name, body=body)
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.returncode == status, done.stderr
