@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +20,11 @@ from tests.patience import PATIENCE
 SORTING = """
 import signal, sys, relaxdp.cli.main, relaxdp.table.order as order
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it (nohup)
-order._relation = lambda *_: "(SELECT sum(range) AS c0, 'flu' AS c1 FROM range(300000000000))"
+def relation(*_):
+    print("sorting", flush=True)
+    return "(SELECT sum(range) AS c0, 'flu' AS c1 FROM range(300000000000))"
+
+order._relation = relation
 relaxdp.cli.main.main()
 """
 
@@ -62,9 +65,8 @@ def stopped(folder: Path, spills: Path, number: signal.Signals) -> subprocess.Co
     )  # fmt: skip
     with process:
         try:
-            while not (list(spills.iterdir()) and list(folder.glob(".out.parquet.*"))):
-                assert process.poll() is None, process.communicate()
-                time.sleep(0.01)
+            assert process.stdout is not None
+            assert process.stdout.readline() == "sorting\n", process.communicate()  # its folder is there, and signed
             process.send_signal(number)
             said, complaint = process.communicate(timeout=PATIENCE)
         finally:
