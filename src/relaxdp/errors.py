@@ -1,12 +1,21 @@
-"""Every exception of the package: a sentence for people, fields for programs, and never a truth or a key."""
+"""Every exception of the package: a sentence made from fields, and never a truth or a key.
+
+Whoever raises an error says what is wrong, as a sentence with places for its fields. What did not happen because of it,
+and the way out, are added at the boundary where a person stands (`refusing`): a function of the library, a command, a
+route.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from contextlib import ContextDecorator
+from decimal import Decimal
 from typing import Any
 
 # So many hexadecimal digits are a key (64 of them), or nearly one; digits alone are a long number.
 _KEY = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{48,}", re.IGNORECASE)
+_ROW = re.compile(r"\{row\b")
 
 
 def without_keys(text: str) -> str:
@@ -21,19 +30,92 @@ def without_keys(text: str) -> str:
 class RelaxdpError(Exception):
     """The base of all errors that this package raises on purpose.
 
-    `fields` holds what a program may want to know (never a secret). `code` is the class name in snake case; it is
-    what a JSON error carries. Neither the sentence nor a field shows what looks like a key, whoever wrote it there.
+    `fields` holds what a program may want to know (never a secret), and all that the sentence says beside its own
+    words. `code` is the class name in snake case; it is what a JSON error carries. `remedy` names ways out, for which
+    each interface has its own words. Neither the sentence nor a field shows what looks like a key.
+
+    >>> print(EpsilonError("epsilon {epsilon} is too small.", epsilon="1e-30"))
+    epsilon 1e-30 is too small.
     """
 
-    def __init__(self, message: str, **fields: Any) -> None:
-        self.message = without_keys(message)
-        super().__init__(self.message)
-        self.fields = {name: without_keys(each) if isinstance(each, str) else each for name, each in fields.items()}
+    def __init__(self, sentence: str, /, *, remedy: str = "", **fields: Any) -> None:
+        super().__init__(sentence)
+        self.template, self.remedy, self.consequence = sentence, remedy, ""
+        self.fields = {name: _plain(value) for name, value in fields.items()}
+        self._remedies: Mapping[str, str] = {}
 
     @property
     def code(self) -> str:
         """Return the class name in snake case."""
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong. A row that is at fault is named first, and how rows are counted if not as they come."""
+        said = without_keys(self.template.format(**self.fields))
+        if self.fields.get("row") is None or _ROW.search(self.template):
+            return said
+        counted = " in the order of the ids" if self.fields.get("counted") == "by id" else ""
+        return f"row {self.fields['row']:,}{counted}: {said}"
+
+    @property
+    def message(self) -> str:
+        """What a person reads: what is wrong, the way out, and what did not happen."""
+        ways_out = [self._remedies.get(name, "").format(**self.fields) for name in self.remedy.split()]
+        return " ".join(part for part in (self.sentence, *ways_out, self.consequence) if part)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.message!r})"
+
+    def __reduce__(self) -> Any:
+        return _again, (type(self), self.template, self.remedy, self.fields, self.consequence)
+
+
+def _again(
+    kind: type[RelaxdpError], template: str, remedy: str, fields: Mapping[str, Any], consequence: str
+) -> RelaxdpError:
+    made = kind(template, remedy=remedy, **fields)
+    made.consequence = consequence
+    return made
+
+
+def _plain(value: Any) -> Any:
+    """Return a field as JSON knows it: numbers stay numbers, everything else is its text."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if hasattr(value, "item"):  # NumPy's
+        return value.item()
+    return without_keys(str(value))
+
+
+class refusing(ContextDecorator):  # noqa: N801 (used as a statement)
+    """A boundary: what did not happen when something is refused within, and the ways out in the interface's words.
+
+    The innermost boundary knows best what happened; the outermost one knows whom it speaks to.
+    """
+
+    def __init__(self, consequence: str = "", remedies: Mapping[str, str] | None = None) -> None:
+        self._consequence, self._remedies = consequence, remedies
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if isinstance(problem, RelaxdpError):
+            self.add_to(problem)
+
+    def add_to(self, problem: RelaxdpError) -> None:
+        """Add them to an error that passes."""
+        problem.consequence = problem.consequence or self._consequence
+        if self._remedies is not None:
+            problem._remedies = self._remedies
 
 
 class OtherEncodingError(RelaxdpError, TypeError):
@@ -116,15 +198,16 @@ class TableFileError(RelaxdpError, OSError):
     """A table cannot be read or written; the sentence shows nothing of its content."""
 
 
+class TableDamagedError(TableFileError):
+    """A table is damaged, cut off, or of another kind than its name says."""
+
+
 class DeriveError(RelaxdpError, ValueError):
     """A truth cannot be derived from a column: bins, a map or numbers that do not fit it."""
 
 
 class UnknownColumnError(RelaxdpError, KeyError):
     """A table does not have a column of that name, or one column is asked for twice."""
-
-    def __str__(self) -> str:
-        return self.message
 
 
 class MixedFilesError(RelaxdpError, ValueError):

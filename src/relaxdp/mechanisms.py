@@ -27,7 +27,7 @@ from relaxdp.encodings.path import ReportPath
 from relaxdp.encodings.protocol import Encoding, code_dtype, encoding_named
 from relaxdp.encodings.release import release_codes, release_reports
 from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
-from relaxdp.errors import ChainFileError, EncodingError, LevelError
+from relaxdp.errors import ChainFileError, EncodingError, LevelError, refusing
 from relaxdp.estimation.advice import best_encoding
 from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.mean import Mean
@@ -35,6 +35,7 @@ from relaxdp.estimation.result import Result
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.level import ONE, Level, retention
+from relaxdp.remedies import IN_PYTHON
 
 
 class Mechanism:
@@ -53,6 +54,7 @@ class Mechanism:
         path = PathId(release, attribute, epoch)
         return ReportPath(self.encoding, truth, key=as_key(key), object_id=object_id, path=path)
 
+    @refusing("Nothing was released.", IN_PYTHON)
     def release(
         self,
         values: Any,
@@ -206,7 +208,9 @@ def mechanism(
             raise EncodingError("numbers in a range are no declared values: they need a range.", encoding=encoding)
         return Mechanism(plugged_in(values, **options))
     if options:
-        raise EncodingError(f"the encoding {encoding!r} takes no {', '.join(sorted(options))}.", encoding=encoding)
+        raise EncodingError(
+            "the encoding {encoding!r} takes no {options}.", options=", ".join(sorted(options)), encoding=encoding
+        )
     made: Mechanism = built_in[encoding](values)
     return made
 
@@ -271,7 +275,7 @@ class Relaxation:
     >>> chain.relax(epsilon=0.1)
     Traceback (most recent call last):
     relaxdp.errors.LevelError: epsilon may only grow: the last report is at 0.5 and 0.1 was asked for. A report \
-cannot be taken back.
+cannot be taken back. Nothing was released.
     """
 
     def __init__(self, mechanism: Mechanism, *, truth: Any, store: str | os.PathLike[str] | None = None) -> None:
@@ -283,6 +287,7 @@ cannot be taken back.
         with self._store.locked():
             self._kept()  # a file that belongs to something else is refused before anything is asked of it
 
+    @refusing("Nothing was released.", IN_PYTHON)
     def relax(self, *, epsilon: Epsilon) -> Any:
         """Return the report at this level: a new one if the level is higher than the last, the last one if equal."""
         level = self._encoding.level(epsilon)
@@ -292,8 +297,8 @@ cannot be taken back.
             last = as_epsilon(link.epsilon, zero=True)
             if exact < last:
                 raise LevelError(
-                    f"epsilon may only grow: the last report is at {epsilon_text(last)} and {epsilon_text(exact)} was "
-                    "asked for. A report cannot be taken back.",
+                    "epsilon may only grow: the last report is at {last_epsilon} and {epsilon} was asked for. "
+                    "A report cannot be taken back.",
                     last_epsilon=epsilon_text(last),
                     epsilon=epsilon_text(exact),
                 )
@@ -344,8 +349,7 @@ cannot be taken back.
         link = self._store.read()
         if self._seen and (link is None or as_epsilon(link.epsilon) < as_epsilon(self._seen.epsilon)):
             raise ChainFileError(
-                "the chain file is gone, or went back to an earlier state: a step from there would be a second draw. "
-                "Nothing was released."
+                "the chain file is gone, or went back to an earlier state: a step from there would be a second draw."
             )
         self._check(link)
         self._seen = link
@@ -353,14 +357,14 @@ cannot be taken back.
 
     def _check(self, link: Link | None) -> None:
         if link and (link.encoding, link.params) != (self._encoding.name, self._encoding.params.hex()):
-            raise ChainFileError("the chain file belongs to another encoding or other values. Nothing was released.")
+            raise ChainFileError("the chain file belongs to another encoding or other values.")
         if link and link.truth != self._truth_text():
             raise ChainFileError(
-                "the truth is not the one that this chain began with. That it changed would show: start another chain, "
-                "whose cost is added. Nothing was released."
+                "the truth is not the one that this chain began with. That it changed would show: start "
+                "another chain, whose cost is added."
             )
         if link and not self._is_possible(link):
-            raise ChainFileError("the chain file says what cannot be: it is damaged. Nothing was released.")
+            raise ChainFileError("the chain file says what cannot be: it is damaged.")
 
     def _is_possible(self, link: Link) -> bool:
         codes = (*link.symbols, *link.report)

@@ -21,7 +21,7 @@ from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client import MarketClient
 from relaxdp.market.client_pool import Pool
 from relaxdp.mechanisms import Categorical
-from relaxdp.table.frames import release
+from relaxdp.table.calls import release
 
 VALUES = ["gas", "electricity", "wood"]
 ROWS = 2000

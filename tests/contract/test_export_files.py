@@ -153,7 +153,7 @@ def test_a_full_disk_is_said_in_a_sentence(place: Place) -> None:
     finally:
         resource.prlimit(number, resource.RLIMIT_FSIZE, limits)
     assert (full.status, full.error, full.headers["retry-after"]) == (503, "storage_unavailable", "2")
-    assert full.json["message"] == "the file cannot be written now: File too large. Nothing was handed out."
+    assert full.json["message"] == "the file cannot be written now: File too large. Nothing was exported."
     assert not place.left()
 
 

@@ -9,6 +9,7 @@ from threading import Thread
 
 import pytest
 from tests.faults.ledger_work import EVERYONE, FACTS, is_one_sentence, path
+from tests.refusals import refused
 
 from relaxdp.errors import BudgetExceededError, BudgetMissingError, LedgerAccessError, LedgerError, UnknownSubjectError
 from relaxdp.ledger import sqlite
@@ -45,11 +46,11 @@ def test_nothing_is_written_before_the_first_charge(place: Path) -> None:
         assert [file.stat().st_mode & 0o777 for file in place.parent.iterdir()] == [0o600] * 2
         ledger.verify()
         assert len(ledger.history()) == 3
-    with pytest.raises(LedgerAccessError, match="was closed"):
+    with refused(LedgerAccessError, what="was closed"):
         ledger.history()
     unused = Ledger.open(place.with_name("unused"))
     unused.close()
-    with pytest.raises(LedgerAccessError, match="was closed"):
+    with refused(LedgerAccessError, what="was closed"):
         unused.history()
 
 

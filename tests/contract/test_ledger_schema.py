@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,6 +13,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from tests.faults.ledger_work import FACTS, path
 from tests.patience import PATIENCE
+from tests.refusals import refused
 from tests.servers.ledgers import STORES, TABLES, Place, SqlitePlace, place_of
 
 from relaxdp.errors import LedgerAccessError
@@ -94,22 +96,22 @@ def test_a_url_names_the_same_ledger(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "sentence"),
+    ("url", "fields"),
     [
-        ("mysql://me:secret@host/db", "cannot be kept in 'mysql', only in SQLite or PostgreSQL"),
-        ("postgresql+asyncpg://me:secret@host/db", "cannot be kept in 'postgresql.asyncpg'"),
-        ("mysql://me:secret/db", "cannot be understood"),
-        ("sqlite://", "would forget"),
-        ("sqlite:///:memory:", "would forget"),
-        ("sqlite:///x?mode=ro", "nothing else"),
-        ("://", "cannot be understood"),
-        (Path("postgresql://me:secret@host/db"), "cannot be understood"),
-        ("postgresql:/me:secret@host/db", "cannot be understood"),
-        ("Postgres:/me:secret@host/db", "cannot be understood"),
+        ("mysql://me:secret@host/db", {"scheme": "mysql"}),
+        ("postgresql+asyncpg://me:secret@host/db", {"scheme": "postgresql+asyncpg"}),
+        ("mysql://me:secret/db", {"says": "cannot be understood"}),
+        ("sqlite://", {"says": "would forget"}),
+        ("sqlite:///:memory:", {"says": "would forget"}),
+        ("sqlite:///x?mode=ro", {"says": "nothing else"}),
+        ("://", {"says": "cannot be understood"}),
+        (Path("postgresql://me:secret@host/db"), {"says": "cannot be understood"}),
+        ("postgresql:/me:secret@host/db", {"says": "cannot be understood"}),
+        ("Postgres:/me:secret@host/db", {"says": "cannot be understood"}),
     ],
 )
-def test_other_urls_are_refused_without_showing_them(url: str | Path, sentence: str) -> None:
-    with pytest.raises(LedgerAccessError, match=sentence) as found:
+def test_other_urls_are_refused_without_showing_them(url: str | Path, fields: dict[str, Any]) -> None:
+    with refused(LedgerAccessError, **fields) as found:
         Ledger.open(url)
     assert "secret" not in str(found.value)
     assert "secret" not in repr(found.value.__context__)

@@ -230,7 +230,7 @@ def test_without_a_server(kept: Path) -> None:
         (RequestTimeoutError, request_of(b"ab", disconnect=True)),
         (MalformedRequestError, request_of(b"")),
     ]:
-        with pytest.raises(problem, match="Nothing was stored"):
+        with pytest.raises(problem):
             receive_once(request, 3)
     assert not list(kept.iterdir())
 
@@ -251,8 +251,9 @@ def test_a_file_may_be_slow_for_a_while(kept: Path, steps: list[tuple[float, int
     [(30.1, 1)], [SLOW] * 302, [(0.0, 10 << 20), (15.1, 1), (15.1, 1)], [FAST] * 100 + [(5.0, 1)] * 7,
 ])  # fmt: skip
 def test_a_file_may_not_be_slow_for_long(kept: Path, steps: list[tuple[float, int]]) -> None:
-    with pytest.raises(RequestTimeoutError, match=r"too slowly: after 30 seconds.* Nothing was stored\."):
+    with pytest.raises(RequestTimeoutError, match="too slowly") as refused:
         receive_once(paced(30.0, *steps), 100 << 20)
+    assert refused.value.fields == {"seconds": 30.0, "bytes": LEAST_RATE}
     assert not list(kept.iterdir())
 
 

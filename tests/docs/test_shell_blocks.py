@@ -28,7 +28,7 @@ def commands(page: Path) -> list[list[str]]:
 @pytest.mark.parametrize("name", ["README.md", "docs/data-holder.md"])
 def test_shell_blocks(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (generator,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/data-holder.md").read_text("utf-8"), re.DOTALL)
+    generator, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/data-holder.md").read_text("utf-8"), re.DOTALL)
     exec(compile(generator, "data-holder.md", "exec"), {})  # both pages say that it makes the table
     run = commands(ROOT / name)
     assert len(run) >= 3

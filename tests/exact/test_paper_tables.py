@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from tests.refusals import refused
 
 from relaxdp import relaxation_law
 from relaxdp.errors import LevelError
@@ -29,5 +30,5 @@ def test_from_noise_and_at_the_same_level() -> None:
 
 
 def test_a_lower_level_is_refused() -> None:
-    with pytest.raises(LevelError, match="epsilon may only grow: a relaxation from 1 to 0.5"):
+    with refused(LevelError, old_epsilon="1", new_epsilon="0.5", says="epsilon may only grow: a relaxation from"):
         relaxation_law(m=3, old_epsilon=1, new_epsilon=0.5)

@@ -8,6 +8,7 @@ from fractions import Fraction as F
 from itertools import product
 
 import pytest
+from tests.refusals import refused
 
 from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.errors import RapporError
@@ -64,5 +65,5 @@ def test_more_samples_cost_more_up_to_the_permanent_response() -> None:
 
 
 def test_responses_that_guarantee_nothing_are_refused() -> None:
-    with pytest.raises(RapporError, match="guarantee nothing"):
+    with refused(RapporError, says="guarantee nothing"):
         Responses(F(0), F(0), F(1, 2)).guarantee(BloomShape(8, 1, 1), 1)

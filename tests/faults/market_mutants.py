@@ -29,7 +29,7 @@ MUTANTS: dict[str, list[Edit]] = {
         (
             "sales",
             "level_of",
-            "return level_on(listing.grid, epsilon, encoding, _NOTHING)",
+            "return level_on(listing.grid, epsilon, encoding)",
             "return encoding.level(epsilon, encoding.level(min(epsilon, authorised.epsilon)).threshold)",
         ),
     ],

@@ -21,7 +21,7 @@ from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
 from relaxdp.mechanisms import Categorical
 from relaxdp.table.algorithm1 import Algorithm1Drawing
-from relaxdp.table.frame_release import FrameDrawing
+from relaxdp.table.frame_release import FrameDrawing, FrameTable
 from relaxdp.table.publication import Drawing, Outcome, publish
 from relaxdp.table.rappor_release import RapporDrawing, RapporRequest
 from relaxdp.table.release import TableDrawing
@@ -74,9 +74,15 @@ def drawing_of(kind: str, folder: Path, target: str, epsilon: str, release: str 
                 key=request.key, release=release,
             )
         ),
-        "frame": lambda: FrameDrawing(pa_parquet.read_table(request.source), request, 1),
+        "frame": lambda: FrameDrawing(frame_table(request), request, 1),
     }  # fmt: skip
     return makers[kind]()
+
+
+def frame_table(request: TableRequest) -> FrameTable:
+    """The table of a request as a frame."""
+    names = [each.column for each in request.columns]
+    return FrameTable(pa_parquet.read_table(request.source), request.id_column, names, request.keep)
 
 
 def target_of(kind: str, name: str) -> str:

@@ -26,6 +26,7 @@ from tests.faults.campaign import sizes
 from tests.faults.forking import Zygote
 from tests.faults.releases import EVERYONE, FILES, charged, drawing_of, is_paid, prepare, target_of, wanted
 from tests.patience import PATIENCE
+from tests.refusals import refused
 
 from relaxdp.draw.key import Key
 from relaxdp.errors import (
@@ -217,7 +218,7 @@ def test_fresh_randomness_whose_file_is_gone_is_not_drawn_again(
             releases.release("algorithm-1", tmp_path, "out.parquet", "2", budget="5")
     (kept,) = tmp_path.glob(".out.parquet.*")
     kept.unlink()
-    with pytest.raises(LevelError, match="a second draw at one level would break the guarantee"):
+    with refused(LevelError, says="a second draw at one level would break the guarantee"):
         releases.release("algorithm-1", tmp_path, "out.parquet", "2", budget="5")
     assert not (tmp_path / "out.parquet").exists()
 
@@ -234,7 +235,7 @@ def test_what_was_drawn_and_never_paid_for_goes_although_the_level_was_drawn_els
             releases.release("algorithm-1", tmp_path, "a.parquet", "2", budget="5")
     assert list(tmp_path.glob(".a.parquet.*"))
     releases.release("algorithm-1", tmp_path, "b.parquet", "2", budget="5")
-    with pytest.raises(LevelError, match="a second draw at one level"):
+    with refused(LevelError, says="a second draw at one level"):
         releases.release("algorithm-1", tmp_path, "a.parquet", "2", budget="5")
     assert not list(tmp_path.glob(".a.parquet.*"))
 
@@ -330,7 +331,7 @@ def test_last_reports_of_another_epoch_or_release(tmp_path: Path) -> None:
         assert ledger.account(EVERYONE).spent == 3
         changed = rappor(tmp_path, "third.parquet", "3", "w", last="more.parquet")
         changed.id_type = "text"  # something differs, so that a third epoch is forced
-        with pytest.raises(PathChangedError, match="epoch 3"):
+        with refused(PathChangedError, here="'answer' of release 'w', epoch 3"):
             publication.publish(changed, replace(payer, force=True))
         assert ledger.account(EVERYONE).spent == 3
 

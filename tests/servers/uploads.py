@@ -60,7 +60,14 @@ class UploadPart:
     def operations(self) -> list[Operation]:
         return [
             Operation("POST", "/v1/time", self.pass_time, "Let time pass."),
-            Operation("POST", "/v1/file", self.take_file, "Take a file.", body_media_type=PARQUET),
+            Operation(
+                "POST",
+                "/v1/file",
+                self.take_file,
+                "Take a file.",
+                body_media_type=PARQUET,
+                nothing="Nothing was stored.",
+            ),
             Operation("POST", "/v1/json", self.take_json, "Take JSON."),
         ]
 

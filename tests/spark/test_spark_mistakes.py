@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
+from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.cli.spark import SparkPlace
-from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError, UnknownColumnError
+from relaxdp.errors import DescriptionError, RangeError, RelaxdpError, TableFileError, UnknownColumnError
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
@@ -21,8 +22,9 @@ from relaxdp.ledger.payer import Payer
 from relaxdp.table.formats import Input
 from relaxdp.table.publication import publish
 from relaxdp.table.release import release_table
-from relaxdp.table.request import Declaration, TableRequest
+from relaxdp.table.request import Column, TableRequest
 from relaxdp.table.spark import SparkFolderDrawing, SparkFrameDrawing, SparkInput
+from relaxdp.table.spark_place import SparkPlace
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
 
@@ -42,7 +44,7 @@ def write(column: list[Any]) -> None:
 
 
 def request_of(table: Any, target: str, **declared: Any) -> TableRequest:
-    column = Declaration("x", **declared).request(table)
+    column = Column(**declared).request("x", table, Decimal(1))
     return TableRequest(
         source=Path("in.parquet"), target=Path(target), id_column="id", columns=[column], epsilon=as_epsilon(60),
         key=rx.Key.load("key"), release="in",
@@ -105,7 +107,7 @@ def test_refusals_are_those_of_the_local_engine(spark: Any, place: Path) -> None
 def test_a_missing_number_in_a_frame(spark: Any, place: Path) -> None:
     write([5.0, None])
     frame = spark.read.parquet(str(Path("in.parquet").absolute())).repartition(1)
-    with pytest.raises(RelaxdpError, match=r"the number is missing. Nothing was released. Classes of numbers"):
+    with refused(RangeError, row=2, missing=True, remedy="missing_number"):
         rx.release(
             frame, {"x": rx.Numeric(0, 10)}, id="id", epsilon=1, key=rx.Key.load("key"), release="in", ledger=None
         )
@@ -121,19 +123,19 @@ def test_reports_are_no_truth_and_a_folder_is_not_written_over(spark: Any, place
         with pytest.raises(TableFileError) as caught:
             publish(SparkFolderDrawing(table.frame, request, target=request.target), account)
     assert str(caught.value) == (
-        "'out' exists already. Name another folder or remove it: this level again costs nothing. Nothing was written."
+        "'out' exists already. Name another folder or remove it: this level again costs nothing. Nothing was released."
     )
     key: dict[str, Any] = {"id": "id", "epsilon": 1, "key": rx.Key.load("key"), "release": "in", "ledger": None}
     released = rx.release(table.frame, {"x": ANSWERS}, **key)
     released.write.parquet(str(place / "spark-out"))
     for frame in (released, spark.read.parquet(str(place / "spark-out"))):
-        with pytest.raises(DescriptionError, match="'x' of the frame was released by relaxdp, and holds reports"):
+        with refused(DescriptionError, what="'x' of the frame", says="holds reports instead of the truth"):
             rx.release(frame, {"x": ANSWERS}, **key)
     # What our own files say about themselves Spark does not show, so the command looks for it where it can.
-    found = SparkPlace("out", Path("again"), None, None, None)
+    found = SparkPlace("out", Path("again"))
     found.table = SparkInput(spark, str(place / "out"))
-    with pytest.raises(DescriptionError, match="'x' of 'out' was released by relaxdp"):
-        found.drawing(request)()
+    with refused(DescriptionError, what="'x' of 'out'", says="was released by relaxdp"):
+        found.drawing(request)
 
 
 def test_the_names_of_a_frame_may_be_data_and_those_of_a_file_may_not(spark: Any, place: Path) -> None:
@@ -152,5 +154,5 @@ def test_the_names_of_a_frame_may_be_data_and_those_of_a_file_may_not(spark: Any
     write(["true"])
     table = SparkInput(spark, str(Path("in.parquet").absolute()))
     request = replace(request_of(table, "out", values=["true", "false"]), id_column="idd")
-    with pytest.raises(UnknownColumnError, match="Did you mean 'id'"):
+    with refused(UnknownColumnError, column="idd", hint=" Did you mean 'id'?"):
         SparkFrameDrawing(table.frame, request, names=table.names)

@@ -75,7 +75,7 @@ class Noted:
     def _note(self, what: str) -> None:
         self._notes.append(f"{self._name} {what}")
         if what == self._fails:
-            raise StorageUnavailableError("a part cannot do its work. Nothing was stored.")
+            raise StorageUnavailableError("a part cannot do its work.")
 
 
 async def get(app: Any, path: str) -> tuple[int, Any]:
@@ -145,7 +145,7 @@ def test_a_renewed_token_counts_after_seconds(settings: Settings) -> None:
         assert await worker.is_operator(bearing(old))
         for wrong in (None, "", "wrong"):
             assert not await worker.is_operator(bearing(wrong))
-            with pytest.raises(WrongTokenError, match="Nothing was done"):
+            with pytest.raises(WrongTokenError):
                 await worker.check_operator(bearing(wrong))
         new = renew_token(settings.database)
         assert await worker.is_operator(bearing(old))
@@ -178,7 +178,7 @@ def test_a_write_is_whole_or_nothing(settings: Settings) -> None:
 
     def half(connection: Connection) -> None:
         create_token(connection, "half")
-        raise errors.MalformedRequestError("not this one. Nothing was stored.")
+        raise errors.MalformedRequestError("not this one.")
 
     async def run(worker: Worker) -> None:
         token = await worker.write(lambda connection: create_token(connection, "whole"))

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
+from tests.refusals import refused
 
 from relaxdp import Categorical, Key
 from relaxdp.draw.canonical import canonical
@@ -130,9 +131,9 @@ def test_the_blocks_of_a_column_are_the_canonical_bytes(name: str) -> None:
 
 def test_what_has_no_canonical_bytes_is_refused_as_a_column_too() -> None:
     broken = pa.StringArray.from_buffers(1, pa.py_buffer(np.array([0, 2], np.int32)), pa.py_buffer(b"\xff\xfe"))
-    with pytest.raises(ObjectIdError, match="not valid UTF-8"):
+    with refused(ObjectIdError, says="not valid UTF-8"):
         [*id_blocks(broken, 0)[1]]
-    with pytest.raises(ObjectIdError, match="an id must be a whole number"):
+    with refused(ObjectIdError, says="an id must be a whole number"):
         id_blocks(np.array([1j, 2j]), 0)
 
 
@@ -150,12 +151,12 @@ def test_columns_are_taken_as_they_are_or_made_into_what_can_be_cut() -> None:
     "column", ["ab", b"ab", {1, 2}, {1: 2}, list, iter([1, 2]), np.zeros((2, 2)), np.array(1), pd.DataFrame({"a": [1]})]
 )
 def test_what_is_no_column(column: Any) -> None:
-    with pytest.raises(ColumnError, match="of one dimension"):
+    with refused(ColumnError, says="of one dimension"):
         as_column(column)
 
 
 def test_what_a_mask_hides_is_not_released() -> None:
-    with pytest.raises(ColumnError, match="masked"):
+    with refused(ColumnError, says="masked"):
         as_column(np.ma.array([1, 2], mask=[True, False]))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.refusals import refused
 
 from relaxdp.cli import demo
 from relaxdp.errors import MissingPartError, TableFileError
@@ -15,7 +16,7 @@ from relaxdp.errors import MissingPartError, TableFileError
 
 def test_nothing_is_left_where_its_data_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "causaldata", None)
-    with pytest.raises(MissingPartError, match=r"pip install 'relaxdp\[demo\]'"):
+    with refused(MissingPartError, says="pip install 'relaxdp[demo]'"):
         demo.run(tmp_path / "deep" / "demo")
     assert list(tmp_path.iterdir()) == []
 
@@ -47,6 +48,6 @@ def test_nothing_is_left_where_it_stops_halfway(
 
 def test_a_folder_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("x")
-    with pytest.raises(TableFileError, match="was not made by the demo"):
+    with refused(TableFileError, says="was not made by the demo"):
         demo.run(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["precious"]

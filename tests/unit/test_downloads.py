@@ -63,7 +63,7 @@ def test_the_disk_fails_without_a_path(everybodys: Path, problem: OSError, why: 
 
     with pytest.raises(StorageUnavailableError) as refused:
         nameless(fail)
-    assert refused.value.message == f"the file cannot be written now: {why}. Nothing was handed out."
+    assert refused.value.fields == {"why": why}
     assert not list(everybodys.iterdir())
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.draw.chain_file import _checksum
@@ -33,13 +34,13 @@ def test_names_and_reprs() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"buckets": 4, "epsilon": 1}])
 def test_buckets_or_epsilon(given: dict[str, Any]) -> None:
-    with pytest.raises(EncodingError, match="a number of buckets, or the last epsilon"):
+    with refused(EncodingError, says="a number of buckets, or the last epsilon"):
         rx.LocalHash(range(3), **given)
 
 
 @pytest.mark.parametrize("buckets", [1, 0, -3, 65537, 2.0, True, "4"])
 def test_numbers_of_buckets(buckets: Any) -> None:
-    with pytest.raises(ValuesError, match="from 2 to 65536"):
+    with refused(ValuesError, says="from 2 to 65536"):
         rx.LocalHash(range(3), buckets=buckets)
 
 
@@ -53,11 +54,11 @@ def test_best_buckets() -> None:
 def test_mechanism() -> None:
     assert isinstance(rx.mechanism(range(4), encoding="auto", epsilon=1), rx.Categorical)
     assert isinstance(rx.mechanism(range(40), epsilon=1), rx.Unary)
-    with pytest.raises(EncodingError, match="pass epsilon=, the last one that is planned"):
+    with refused(EncodingError, says="pass epsilon=, the last one that is planned"):
         rx.mechanism(range(4))
-    with pytest.raises(EncodingError, match="no encoding named 'none'"):
+    with refused(EncodingError, name="none", says="no encoding named"):
         rx.mechanism(range(4), encoding="none")
-    with pytest.raises(EncodingError, match="'categorical' takes no buckets"):
+    with refused(EncodingError, encoding="categorical", options="buckets"):
         rx.mechanism(range(4), encoding="categorical", buckets=3)
     assert rx.mechanism(range(4), encoding="local-hash", buckets=3, epsilon=2).encoding.alphabet == 3
     with pytest.raises(EncodingError):
@@ -84,7 +85,7 @@ def test_advice() -> None:
 def test_too_little_for_half() -> None:
     tiny = "2e-19"
     rx.Unary(range(2)).encoding.threshold(as_epsilon(tiny))
-    with pytest.raises(EpsilonError, match=r"too small to be realised in 2 parts.*Nothing was released"):
+    with refused(EpsilonError, parts=2):
         rx.Unary(range(2), optimised=False).encoding.threshold(as_epsilon("1e-19"))
 
 
@@ -145,7 +146,7 @@ def test_seeds_in_chain_files(tmp_path: Path) -> None:
     for wrong in (None, "x", str(2**64), 7, ""):
         changed = {**content, "seed": wrong} if wrong is not None else {k: v for k, v in content.items() if k != "seed"}
         place.write_text(json.dumps({"format": "relaxdp chain 1", **changed, "check": _checksum(changed)}))
-        with pytest.raises(ChainFileError, match="damaged"):
+        with refused(ChainFileError, says="damaged"):
             rx.Relaxation(hashed, truth=7, store=place)
     plain = tmp_path / "plain.json"
     rx.Relaxation(rx.Categorical(range(3)), truth=1, store=plain).relax(epsilon=1)
@@ -154,7 +155,7 @@ def test_seeds_in_chain_files(tmp_path: Path) -> None:
 
 def test_one_missing_report_is_named() -> None:
     answers = rx.Unary(range(12))
-    with pytest.raises(CountsError, match="more than 12 bits"):
+    with refused(CountsError, bits=12):
         answers.estimate([b"\x00\x10"], epsilon=1)
-    with pytest.raises(CountsError, match="not one of 4"):
+    with refused(CountsError, alphabet=4, says="a report names a bucket that is not one of"):
         rx.LocalHash(range(12), buckets=4).estimate([bytes(8) + b"\x04"], epsilon=1)

@@ -14,6 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.errors import CountsError, EpsilonError, LengthError, MissingPartError, RangeError, RelaxdpError
@@ -86,7 +87,7 @@ def test_chosen_values_have_intervals_that_hold_for_all() -> None:
     assert printed.splitlines()[1] == repr(largest).splitlines()[1]
     assert printed.endswith("... and 280 more, none of them larger")
     assert many.largest(300) is many
-    with pytest.raises(CountsError, match="at least one row"):
+    with refused(CountsError, number=0):
         many.largest(0)
     pair = many.choose([5, 3])
     assert pair.labels == [5, 3]
@@ -111,10 +112,10 @@ def test_plot(tmp_path: Path) -> None:
 def test_without_the_optional_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     estimate = ANSWERS.estimate(released(1), epsilon=1)
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(MissingPartError, match="needs pandas"):
+    with refused(MissingPartError, says="needs pandas"):
         estimate.to_frame()
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
-    with pytest.raises(MissingPartError, match="pip install 'relaxdp\\[plot\\]'"):
+    with refused(MissingPartError, says="plots need matplotlib: pip install 'relaxdp[plot]'"):
         estimate.plot()
 
 
@@ -125,7 +126,7 @@ def test_consistent_shares() -> None:
         shares = estimate.consistent(method)
         assert np.isclose(shares.sum(), 1)
         assert shares.min() >= 0
-    with pytest.raises(CountsError, match="'expected', 'nearest' or 'likelihood', not 'clip'"):
+    with refused(CountsError, method="clip", says="'expected', 'nearest' or 'likelihood', not"):
         estimate.consistent("clip")
     inside = ANSWERS.estimate(released(2), epsilon=2)
     for method in ("nearest", "likelihood"):
@@ -160,7 +161,7 @@ def test_every_estimate_of_shares_can_be_made_consistent() -> None:
         shares = estimate.consistent()
         assert estimate.value.min() < 0 <= shares.min()
         assert np.isclose(shares.sum(), 1)
-    with pytest.raises(CountsError, match="a difference may be negative"):
+    with refused(CountsError, says="a difference may be negative"):
         rx.difference(levels.estimate(), levels.estimate()).consistent()
 
 
@@ -210,15 +211,15 @@ def test_summaries_merge_and_are_saved(tmp_path: Path) -> None:
     first.merge(third)
     assert np.array_equal(first.estimate().value, whole.estimate().value)
     assert first.objects == OBJECTS
-    with pytest.raises(CountsError, match="other values"):
+    with refused(CountsError, says="are of other values or of another encoding"):
         rx.Counts.load(tmp_path / "second.json", rx.Categorical(["covid", "flu", "none"]))
-    with pytest.raises(CountsError, match="cannot be merged"):
+    with refused(CountsError, says="cannot be merged"):
         first.merge(rx.Counts(rx.Categorical(["a", "b"])))
-    with pytest.raises(CountsError, match="cannot be read"):
+    with refused(CountsError, says="cannot be read"):
         rx.Counts.load(tmp_path / "absent", ANSWERS)
     for damage in ("", "{}", "[]", json.dumps({"format": "relaxdp counts 1"})):
         (tmp_path / "damaged").write_text(damage)
-        with pytest.raises(CountsError, match="is not a file of relaxdp counts"):
+        with refused(CountsError, says="is not a file of relaxdp counts"):
             rx.Counts.load(tmp_path / "damaged", ANSWERS)
 
 
@@ -240,7 +241,7 @@ def test_difference_between_groups() -> None:
     low, high = gap.interval()
     assert low[0] <= one - two <= high[0] < 0
     assert abs(gap.value[0] - (one - two)) < 4.5 * gap.std_error[0]
-    with pytest.raises(CountsError, match="same values"):
+    with refused(CountsError, says="same values"):
         rx.difference(first, rx.Categorical([0, 1]).estimate([0, 1], epsilon=1))
 
 
@@ -255,9 +256,9 @@ def test_two_way_table() -> None:
     low, high = table.interval(simultaneous=True)
     assert np.all((low <= truth.reshape(-1)) & (truth.reshape(-1) <= high))
     assert table.to_frame()["value"].tolist()[:2] == ["flu & no", "flu & yes"]
-    with pytest.raises(LengthError, match="same objects"):
+    with refused(LengthError, row_reports=59999):
         rx.cross(ANSWERS, released(2)[:-1], smokers, reports, row_epsilon=2, column_epsilon=2)
-    with pytest.raises(CountsError, match="no reports"):
+    with refused(CountsError, says="no reports"):
         rx.cross(ANSWERS, [], smokers, [], row_epsilon=2, column_epsilon=2)
 
 
@@ -393,9 +394,7 @@ def test_numeric_scalar_path_equals_arrays_and_is_frozen() -> None:
 
 @pytest.mark.parametrize("numbers", [[17.9], [99], np.array([np.inf])])
 def test_numbers_outside(numbers: Any) -> None:
-    with pytest.raises(
-        RangeError, match=r"row 1: the number is not within the range 18 .. 98. Nothing was released."
-    ) as e:
+    with refused(RangeError, row=1, low=18, high=98) as e:
         AGES.release(numbers, list(range(len(numbers))), key=KEY, epsilon=1, **WHERE)
     assert "17.9" not in str(e.value)
 
@@ -404,19 +403,22 @@ def test_numbers_outside(numbers: Any) -> None:
 def test_a_missing_number_is_not_one_outside(numbers: Any) -> None:
     with pytest.raises(RangeError) as caught:
         AGES.release(numbers, list(range(len(numbers))), key=KEY, epsilon=1, **WHERE)
-    assert str(caught.value) == "row 1: the number is missing. Nothing was released."
+    assert str(caught.value) == (
+        "row 1: the number is missing. Classes of numbers are declared values, and can have one for what is missing. "
+        "Nothing was released."
+    )
     assert caught.value.fields == {"row": 1, "missing": True}
 
 
 def test_a_number_that_a_function_makes_none_of_is_outside() -> None:
     roots = rx.Numeric(0, 10, function=lambda x: np.where(x < 0, np.nan, x) ** 0.5, function_name="root")
-    with pytest.raises(RangeError, match=r"row 1: the number is not within the range 0 .. 10"):
+    with refused(RangeError, row=1, low=0, high=10, says="the number is not within the range"):
         roots.release([-1.0], [1], key=KEY, epsilon=1, **WHERE)
 
 
 @pytest.mark.parametrize("numbers", [["20"], [True], np.array(["20"]), [2**53 + 1], pa.array([True]), [[20.0]]])
 def test_not_numbers(numbers: Any) -> None:
-    with pytest.raises(RangeError, match="the column must hold numbers"):
+    with refused(RangeError, says="the column must hold numbers"):
         AGES.release(numbers, [1], key=KEY, epsilon=1, **WHERE)
 
 
@@ -432,42 +434,42 @@ def test_not_numbers(numbers: Any) -> None:
     ],
 )
 def test_ranges(arguments: Any, sentence: str) -> None:
-    with pytest.raises(RangeError, match=sentence):
+    with refused(RangeError, says=sentence):
         rx.Numeric(*arguments)
 
 
 def test_functions_need_names() -> None:
-    with pytest.raises(RangeError, match="needs a name"):
+    with refused(RangeError, says="needs a name"):
         rx.Numeric(0, 1, function=np.square)
-    with pytest.raises(RangeError, match="one number for each"):
+    with refused(RangeError, says="one number for each"):
         rx.Numeric(0, 1, function=lambda x: x[:1] if len(x) > 1 else x[:0], function_name="f").release(
             [0.5, 0.5], [1, 2], key=KEY, epsilon=1, **WHERE
         )
 
 
 @pytest.mark.parametrize(
-    ("counts", "sentence"),
+    ("counts", "fields"),
     [
-        ([1, 2], "there must be 3 counts"),
-        ([1, 2, 3, 4], "there must be 3 counts"),
-        ([[1, 2, 3]], "there must be 3 counts"),
-        ([1, -2, 3], "must not be negative"),
-        ([1.5, 2, 3], "must be whole numbers"),
-        ([float("nan"), 2, 3], "must be whole numbers"),
-        (["1", "2", "3"], "must be whole numbers"),
-        ([0, 0, 0], "there are no reports"),
+        ([1, 2], {"values": 3, "counts": 2}),
+        ([1, 2, 3, 4], {"values": 3, "counts": 4}),
+        ([[1, 2, 3]], {"values": 3, "says": "one for each declared value"}),
+        ([1, -2, 3], {"says": "must not be negative"}),
+        ([1.5, 2, 3], {"says": "must be whole numbers"}),
+        ([float("nan"), 2, 3], {"says": "must be whole numbers"}),
+        (["1", "2", "3"], {"says": "must be whole numbers"}),
+        ([0, 0, 0], {"says": "there are no reports"}),
     ],
 )
-def test_bad_counts(counts: Any, sentence: str) -> None:
-    with pytest.raises(CountsError, match=sentence):
+def test_bad_counts(counts: Any, fields: dict[str, Any]) -> None:
+    with refused(CountsError, **fields):
         rx.Counts(ANSWERS).add_counts(counts, epsilon=1)
 
 
 @pytest.mark.parametrize("nothing", [[], np.array([], dtype=str), pa.array([], pa.string()), pd.Series([], dtype=str)])
 def test_no_reports(nothing: Any) -> None:
-    with pytest.raises(CountsError, match="there are no reports to estimate from"):
+    with refused(CountsError, says="there are no reports to estimate from"):
         ANSWERS.estimate(nothing, epsilon=1)
-    with pytest.raises(CountsError, match="there are no reports"):
+    with refused(CountsError, says="there are no reports"):
         rx.Counts(ANSWERS).likelihood()
 
 
@@ -510,14 +512,14 @@ def bits_counts(name: str, values: int = 3) -> rx.Counts:
 
 def test_counts_of_bits_need_the_number_of_objects() -> None:
     counts = bits_counts("unary-optimised")
-    with pytest.raises(CountsError, match="the number of objects must be said"):
+    with refused(CountsError, says="the number of objects must be said"):
         counts.add_counts([1, 2, 3], epsilon=1)
-    with pytest.raises(CountsError, match="at most as many reports"):
+    with refused(CountsError, says="at most as many reports"):
         counts.add_counts([1, 2, 30], epsilon=1, objects=20)
     counts.add_counts([0, 0, 0], epsilon=1, objects=20)  # no bit set anywhere is an answer too
     assert counts.objects == 20
     assert (counts.estimate().value < 0).all()
-    with pytest.raises(CountsError, match="20 objects have 6 reports"):
+    with refused(CountsError, objects=20, total=6):
         rx.Counts(rx.Categorical(range(3))).add_counts([1, 2, 3], epsilon=1, objects=20)
 
 
@@ -529,7 +531,7 @@ def test_counts_of_bits_are_saved_and_merged(tmp_path: Path) -> None:
     again = rx.Counts.load(tmp_path / "counts.json", rx.mechanism(range(3), encoding="local-hash", buckets=4))
     again.merge(counts)
     assert again.levels == {"1": 40, "2": 20}
-    with pytest.raises(CountsError, match="of other values or of another encoding"):
+    with refused(CountsError, says="are of other values or of another encoding"):
         rx.Counts.load(tmp_path / "counts.json", rx.mechanism(range(3), encoding="local-hash", buckets=5))
 
 
@@ -552,7 +554,7 @@ def test_covariance_that_nobody_knows() -> None:
     estimate.add_counts([3, 4, 5], epsilon=1, objects=9)
     part = estimate.estimate()
     assert isinstance(part, Frequency)
-    with pytest.raises(CountsError, match="not known for this encoding"):
+    with refused(CountsError, says="not known for this encoding"):
         replace(part, joint="unknown").covariance()
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.refusals import refused
 from typer.testing import CliRunner
 
 from relaxdp import Categorical, Counts, Key, Numeric, cross
@@ -131,7 +132,7 @@ def test_a_folder_is_one_file(tmp_path: Path) -> None:
     survey(folder / "part-2.parquet", chosen=slice(2_000, None))
     assert rows(answer(folder)) == rows(answer(survey(tmp_path / "whole.parquet")))
     survey(folder / "part-3.parquet", "2", slice(0, 10))
-    with pytest.raises(MixedFilesError, match="not of the same release, level and columns as the first file"):
+    with refused(MixedFilesError, says="not of the same release, level and columns as the first file"):
         count([folder])
 
 
@@ -295,7 +296,7 @@ def test_mean(tmp_path: Path) -> None:
         np.testing.assert_allclose(rows(found)["low"], wanted.interval()[0], rtol=1e-12)
         assert "mean of 'age' of release 'survey'; 95 % intervals of the mean, about these objects." in run(path)
         assert run(path, "--plot", tmp_path / "mean.svg")
-    assert "--consistent is about shares" in sentence(path, "--consistent")
+    assert "this answer is not made of shares" in sentence(path, "--consistent")
 
 
 def test_what_is_asked_of_the_intervals(tmp_path: Path) -> None:
@@ -401,9 +402,9 @@ def test_unknown_columns_and_the_nearest_name(tmp_path: Path) -> None:
     assert "is a released column" in sentence(path, "--by", "diagnosis")
     assert "holds the ids: every object would be a group of its own" in sentence(path, "--by", "id")
     assert "there is no column 'region'" in sentence(path, "--column", "diagnosis", "--cross", "region")
-    assert "not offered together" in sentence(path, "--by", "region", "--cross", "region")
+    assert "groups of a two-way table are not offered" in sentence(path, "--by", "region", "--cross", "region")
     several = both(tmp_path / "both.parquet")
-    assert "has several released columns ('diagnosis', 'region'): pick one with --column" in sentence(several)
+    assert "has several released columns ('diagnosis', 'region'). --column picks it." in sentence(several)
     assert answer(several, "--column", "region")["column"] == "region"
     assert "are the same answers" in sentence(several, "--column", "region", "--cross", "region")
 

@@ -22,6 +22,7 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.refusals import refused
 from typer.testing import CliRunner
 
 import relaxdp as rx
@@ -34,6 +35,7 @@ from relaxdp.errors import (
     CountsError,
     DescriptionError,
     IdTypeError,
+    LedgerAccessError,
     LevelError,
     MixedFilesError,
     ObjectIdError,
@@ -245,7 +247,7 @@ def test_what_an_extension_of_polars_says_does_not_go_along() -> None:
 def test_objects_that_carry_more_than_they_show_are_not_kept() -> None:
     frame = made("pandas")
     frame["home"] = [pd.Categorical([home], categories=["north", "south", SECRET]) for home in COLUMNS["region"]]
-    with pytest.raises(ColumnError, match="a kept column holds Python objects"):
+    with refused(ColumnError, says="a kept column holds Python objects"):
         release(frame, keep=["home"])
     frame["home"] = [{"at": [home, None, 1.5]} for home in COLUMNS["region"]]
     assert release(frame, keep=["home"])["home"].tolist() == [
@@ -258,9 +260,7 @@ def test_no_rows(kind: str) -> None:
     table = made("pyarrow").slice(0, 0)
     frames: dict[str, Any] = {"pandas": table.to_pandas(), "polars": pl.from_arrow(table), "pyarrow": table}
     frames |= {"lazy": frames["polars"].lazy(), "duckdb": CONNECTION.from_arrow(table)}
-    with pytest.raises(
-        TableFileError, match="the table has no rows: there is nothing to release. Nothing was charged."
-    ):
+    with refused(TableFileError, says="the table has no rows"):
         release(frames[kind])
 
 
@@ -437,7 +437,7 @@ def test_an_open_ledger_stays_open_and_counts(ledger: Path) -> None:
         release(made("polars"), "0.7", ledger=book, population="hospital")
         balance = book.balance(Subject.population("hospital"))
         assert (balance.spent, balance.left) == (Decimal("0.7"), Decimal("0.3"))
-        assert {event.reason for event in book.history()} == {"the spring survey", "release of a data frame"}
+        assert {event.reason for event in book.history()} == {"the spring survey", "release of in"}
         with pytest.raises(BudgetExceededError, match=r"0.3 left of 1, this release needs 0.8. Nothing was released."):
             release(made("polars"), "1.5", ledger=book, population="hospital")
         with pytest.raises(LevelError):
@@ -446,9 +446,9 @@ def test_an_open_ledger_stays_open_and_counts(ledger: Path) -> None:
         assert again["diagnosis"].to_list() == expected("0.1")
 
 
-def test_the_ledger_must_be_named_even_where_there_is_none() -> None:
-    with pytest.raises(TypeError, match="ledger"):
-        rx.release(made("polars"), {"diagnosis": ANSWERS}, id="person", epsilon=1, key=KEY, release="in")  # type: ignore[call-arg]
+def test_a_key_that_comes_from_no_file_has_no_ledger_beside_it() -> None:
+    with refused(LedgerAccessError, remedy="say_ledger"):
+        rx.release(made("polars"), {"diagnosis": ANSWERS}, id="person", epsilon=1, key=KEY, release="in")
 
 
 def test_what_a_path_began_with_may_not_change(ledger: Path) -> None:
@@ -481,12 +481,13 @@ def test_what_a_path_began_with_may_not_change(ledger: Path) -> None:
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], type[RelaxdpError], str]] = {
     "undeclared": (
         {"diagnosis": [*COLUMNS["diagnosis"][:9], SECRET, *COLUMNS["diagnosis"][10:]]}, {}, UndeclaredValueError,
-        "row 10: the value is not one of the 3 declared values. Nothing was released.",
+        "row 10: the value is not one of the 3 declared values. Declared: 'flu', 'covid', 'none'. "
+        "Nothing was released.",
     ),
     "missing value": (
         {"diagnosis": [*COLUMNS["diagnosis"][:9], None, *COLUMNS["diagnosis"][10:]]}, {}, UndeclaredValueError,
-        "row 10: the value is missing, which is not one of the 3 declared values. Nothing was released. "
-        "fillna (fill_null in polars) makes it a value, which must be declared.",
+        "row 10: the value is missing, which is not one of the 3 declared values. "
+        "fillna (fill_null in polars) makes it a value, which must be declared. Nothing was released.",
     ),
     "repeated id": (
         {"person": [*NUMBERS[:9], NUMBERS[3], *NUMBERS[10:]]}, {}, ObjectIdError,
@@ -498,7 +499,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], type[RelaxdpError], str
     ),
     "float ids": (
         {"person": [float(number) for number in NUMBERS]}, {}, ObjectIdError,
-        "the ids in 'person' are floating-point numbers, which have no exact identity. In pandas, a column of whole",
+        "the ids are floating-point numbers, which have no exact identity. In pandas, a column of whole",
     ),
     "truth values as ids": (
         {"person": [number % 2 == 0 for number in NUMBERS]}, {}, ObjectIdError, "ids must be whole numbers, text, bytes"
@@ -509,7 +510,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], type[RelaxdpError], str
     ),
     "no such column": ({}, {"id": "persons"}, UnknownColumnError, "has no column 'persons'. It has 5 columns,"),
     "kept and released": ({}, {"keep": ["diagnosis"]}, UnknownColumnError, "only one of these, and once"),
-    "no mechanism": ({}, {"columns": {"diagnosis": VALUES}}, ValuesError, "say what each column can be"),
+    "no mechanism": ({}, {"columns": {"diagnosis": "flu"}}, ValuesError, "the values must be a list"),
     "no columns": ({}, {"columns": {}}, ValuesError, "say what each column can be"),
 }  # fmt: skip
 
@@ -538,31 +539,31 @@ def test_refusals(kind: str, name: str, ledger: Path) -> None:
 def test_pandas_makes_whole_numbers_float_where_one_is_missing() -> None:
     frame = made("pandas")
     frame["person"] = pd.Series([None, *NUMBERS[1:]], index=frame.index, dtype="float64")
-    with pytest.raises(ObjectIdError, match="becomes one where an id is missing"):
+    with refused(ObjectIdError, kind="double"):
         release(frame)
 
 
 def test_objects_of_several_kinds_are_no_column() -> None:
     for odd in ([SECRET, 17], [SECRET, SECRET.encode()], [17, uuid.UUID(int=1)], [SECRET, "\ud800"], [2**63, -1]):
         frame = pd.DataFrame({"person": pd.Series(odd, dtype=object), "diagnosis": ["flu", "none"]})
-        with pytest.raises(ColumnError, match="the column 'person'") as caught:
+        with refused(ColumnError, name="person") as caught:
             release(frame)
         assert SECRET not in shown(caught.value)
     large = pd.DataFrame({"person": pd.Series([2**64 - 1, 3], dtype=object), "diagnosis": ["flu", "none"]})
     assert content(release(large))["person"] == [3, 2**64 - 1]
-    with pytest.raises(ColumnError, match="Int128"):
+    with refused(ColumnError, type="Int128"):
         release(pl.DataFrame({"person": pl.Series([1, 2], dtype=pl.Int128), "diagnosis": ["flu", "none"]}))
-    with pytest.raises(ObjectIdError, match="decimal128"):
+    with refused(ObjectIdError, kind="decimal128(38, 0)"):
         release(duckdb.sql("SELECT 1::HUGEINT AS person, 'flu' AS diagnosis"))
 
 
 def test_what_is_no_data_frame() -> None:
-    for odd in ({"person": [1]}, [1, 2], None, np.zeros(3), pd.Series([1]), pl.Series([1]), "in.parquet"):
-        with pytest.raises(ColumnError, match=r"known here: pandas, polars \(also lazy\), pyarrow tables and DuckDB"):
+    for odd in ({"person": [1]}, [1, 2], None, np.zeros(3), pd.Series([1]), pl.Series([1])):
+        with refused(ColumnError, type=type(odd).__name__, says="is not a data frame that is known here"):
             release(odd)
-    with pytest.raises(ColumnError, match="two columns have one name"):
+    with refused(ColumnError, says="two columns have one name"):
         release(pd.DataFrame([[1, 2]], columns=["person", "person"]))
-    with pytest.raises(UnknownColumnError, match=r"'person' is the index, not a column: release frame.reset_index"):
+    with refused(UnknownColumnError, column="person", says="is the index, not a column: release frame.reset_index"):
         release(made("pandas").set_index("person"))
     numbered = made("pandas").rename(columns={"name": 7, "age": ("a", "b")})
     assert content(release(numbered))["diagnosis"] == expected()
@@ -572,7 +573,7 @@ def test_lazy_frames_that_fail_show_nothing() -> None:
     relation = duckdb.sql(f"SELECT CAST('{SECRET}' AS INTEGER) AS person, 'flu' AS diagnosis FROM range(3)")
     lazy = pl.LazyFrame({"person": [SECRET], "diagnosis": ["flu"]}).with_columns(pl.col("person").cast(pl.Int64))
     for frame in (relation, lazy):
-        with pytest.raises(ColumnError, match="cannot be carried out") as caught:
+        with refused(ColumnError, says="cannot be carried out") as caught:
             release(frame)
         assert SECRET not in shown(caught.value)
 
@@ -674,9 +675,9 @@ def test_estimates_are_those_of_files(kind: str, tmp_path: Path) -> None:
     assert np.array_equal(groups["secret name"].value, rx.estimate(released, "diagnosis").value)
     pairs = count_pairs(files, column="diagnosis", cross="region").estimate()
     assert np.array_equal(rx.estimate(released, "diagnosis", cross="region").value, pairs.value)
-    with pytest.raises(UnknownColumnError, match="several released columns"):
+    with refused(UnknownColumnError, listed="'diagnosis', 'age', 'region'"):
         rx.estimate(released)
-    with pytest.raises(UnknownColumnError, match="is a released column"):
+    with refused(UnknownColumnError, says="is a released column"):
         rx.estimate(released, "diagnosis", by="region")
 
 
@@ -699,10 +700,10 @@ def test_objects_count_once_at_their_highest_level(kind: str) -> None:
     counts.add(expected()[ROWS // 2 :], epsilon="0.5")
     assert np.array_equal(rx.estimate([low, high]).value, counts.estimate().value)
     assert np.array_equal(rx.estimate([low, high], method="precision").value, counts.estimate("precision").value)
-    with pytest.raises(MixedFilesError, match="named twice"):
+    with refused(MixedFilesError, says="a frame is named twice: its objects would count twice"):
         rx.estimate([low, low])
     other = release(made(kind), "2", key=rx.Key.from_bytes(bytes(32)))
-    with pytest.raises(MixedFilesError, match="'frame 2' holds another key than 'frame 1'"):
+    with refused(MixedFilesError, file="frame 2", words="another key", first_file="frame 1"):
         rx.estimate([low, other])
 
 
@@ -724,7 +725,7 @@ def test_a_function_of_numbers_is_named_in_the_description() -> None:
     plain = rx.release(to_pandas(COLUMNS), {"age": rx.Numeric(0, 14400)}, **where)
     square = rx.release(to_pandas(COLUMNS), {"age": squares}, **where)
     assert rx.description(square).columns["age"].function == "square"
-    with pytest.raises(MixedFilesError, match="another function"):
+    with refused(MixedFilesError, words="another function"):
         rx.estimate([plain, square])
 
 
@@ -756,7 +757,7 @@ def test_polars_frames_are_recognised_while_they_live(tmp_path: Path) -> None:
     value = rx.estimate(released).value
     copy = released.clone()
     for changed in (copy, released.filter(pl.col("diagnosis") == "flu"), released.lazy()):
-        with pytest.raises(DescriptionError, match="does not say what it holds"):
+        with refused(DescriptionError, says="does not say what it holds"):
             rx.estimate(changed)
     assert np.array_equal(rx.estimate(copy, description=released).value, value)
     assert np.array_equal(rx.estimate(copy, "diagnosis", mechanism=ANSWERS, epsilon=0.5).value, value)
@@ -764,7 +765,7 @@ def test_polars_frames_are_recognised_while_they_live(tmp_path: Path) -> None:
     gc.collect()
     assert len(frame_description._RELEASED) == known
     again = pl.read_parquet(tmp_path / "out.parquet")
-    with pytest.raises(DescriptionError, match="does not say what it holds"):
+    with refused(DescriptionError, says="does not say what it holds"):
         rx.estimate(again)
     assert np.array_equal(rx.estimate(again, description=tmp_path / "out.parquet").value, value)
     assert np.array_equal(count([tmp_path / "out.parquet"]).groups[0][1].estimate().value, value)
@@ -786,12 +787,12 @@ def test_filters_and_joins_are_never_a_silent_wrong_answer() -> None:
     ):
         with pytest.raises(DescriptionError):
             rx.estimate(changed)
-    with pytest.raises(DescriptionError, match=r"had 2,000 rows when it was released, and has \d+ now"):
+    with refused(DescriptionError, released_rows=2000):
         rx.estimate(frame.query("diagnosis == 'flu'"))
     north = frame[frame["region"] == "north"]
     chosen = rx.estimate(north, description=rx.description(north))
     assert np.array_equal(chosen.value, rx.estimate(frame, by="region")["north"].value)
-    with pytest.raises(CountsError, match="an id stands in two rows"):
+    with refused(CountsError, says="an id stands in two rows"):
         rx.estimate(frame.merge(twice, on="region"), description=frame)
     joined = frame.merge(pd.DataFrame({"person": range(ROWS), "weight": 1.0}), on="person")
     assert np.array_equal(rx.estimate(joined, description=frame).value, rx.estimate(frame).value)
@@ -799,20 +800,29 @@ def test_filters_and_joins_are_never_a_silent_wrong_answer() -> None:
 
 def test_questions_that_make_no_sense() -> None:
     low, high = release(made("polars")), release(made("polars"), "2")
-    refused: list[tuple[Any, dict[str, Any], str]] = [
-        ([low, high], {"description": low}, "a list with a description for each"),
-        (low, {"mechanism": ANSWERS}, "go together"),
-        (low, {"mechanism": ANSWERS, "epsilon": 1}, "with the column's name"),
-        ([], {}, "no frame"),
-        (low, {"by": "region", "cross": "x"}, "not offered together"),
-        ([low, high.drop("person")], {"description": [None, high]}, "does not have its ids"),
-        ([low, high.cast({"person": pl.String})], {"description": [None, high]}, "not of the kind 'integer'"),
-        (low.with_columns(diagnosis=pl.lit(SECRET)), {"description": low}, "not one of the 3 declared values"),
-        (made("pyarrow"), {}, "does not say what it holds"),
-        ("in.parquet", {}, "known here"),
-    ]
-    for frame, more, sentence in refused:
-        with pytest.raises(RelaxdpError, match=sentence) as caught:
+    mistakes: list[tuple[Any, dict[str, Any], type[RelaxdpError], dict[str, Any]]] = [
+        ([low, high], {"description": low}, DescriptionError, {"says": "a list with a description for each"}),
+        (low, {"mechanism": ANSWERS}, DescriptionError, {"says": "go together"}),
+        (low, {"mechanism": ANSWERS, "epsilon": 1}, DescriptionError, {"says": "with the column's name"}),
+        ([], {}, CountsError, {"says": "no frame"}),
+        (low, {"by": "region", "cross": "x"}, CountsError, {"option": "by"}),
+        (
+            [low, high.drop("person")], {"description": [None, high]},
+            UnknownColumnError, {"name": "frame 2", "column": "person"},
+        ),
+        (
+            [low, high.cast({"person": pl.String})], {"description": [None, high]},
+            DescriptionError, {"name": "frame 2", "expected": "integer"},
+        ),
+        (
+            low.with_columns(diagnosis=pl.lit(SECRET)), {"description": low},
+            CountsError, {"values": 3, "undeclared": ROWS, "column": "diagnosis"},
+        ),
+        (made("pyarrow"), {}, DescriptionError, {"says": "does not say what it holds"}),
+        ("in.parquet", {}, TableFileError, {"path": "in.parquet"}),
+    ]  # fmt: skip
+    for frame, more, error, fields in mistakes:
+        with refused(error, **fields) as caught:
             rx.estimate(frame, **more)
         assert SECRET not in shown(caught.value)
     assert np.array_equal(

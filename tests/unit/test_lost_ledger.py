@@ -9,11 +9,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
+from tests.refusals import refused
 from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.errors import BudgetMissingError, LedgerAccessError, RelaxdpError, SecondLedgerError
+from relaxdp.errors import (
+    BudgetExceededError,
+    BudgetMissingError,
+    LedgerAccessError,
+    LevelError,
+    RelaxdpError,
+    SamplerChangedError,
+    SecondLedgerError,
+)
 from relaxdp.ledger.entries import Entry, PathFacts, Subject
 from relaxdp.ledger.ledger import Ledger
 
@@ -38,7 +47,8 @@ def run(*words: str) -> Any:
 
 def release(target: str, epsilon: str, *words: str) -> Any:
     columns = ("--column", "x", "--values", "a,b") if "--column" not in words else ()
-    return run("release", "in.parquet", target, "--id", "id", "--epsilon", epsilon, "--key", "key", *columns, *words)
+    command = "relax" if "--from-reports" in words else "release"
+    return run(command, "in.parquet", target, "--id", "id", "--epsilon", epsilon, "--key", "key", *columns, *words)
 
 
 def names(place: Path) -> list[str]:
@@ -50,10 +60,10 @@ def test_a_key_without_a_ledger(place: Path) -> None:
         release("out.parquet", "1")
     assert found.value.message == (
         f"there is no ledger {str(place / 'key.ledger')!r}. If this key has released before, restore it "
-        "(docs/ledger.md); else begin it with a budget, like --budget 2 (in Python, budget=2). Nothing was released."
+        "(docs/ledger.md); else begin it with a budget. --budget 2 gives one. Nothing was released."
     )
     assert "would cost 1" in release("out.parquet", "1", "--budget", "2", "--dry-run")
-    with pytest.raises(RelaxdpError, match="budget exceeded"):
+    with refused(BudgetExceededError, budget="2"):
         release("out.parquet", "3", "--budget", "2")
     assert names(place) == ["in.parquet", "key"]
 
@@ -72,7 +82,7 @@ def test_a_lost_ledger_is_missed_and_made_anew(place: Path) -> None:
         run("budget", "show", "--key", "key")
     assert names(place) == before
     (place / "key.ledger.begun").unlink()
-    with pytest.raises(SecondLedgerError, match="which knows nothing of it any more"):
+    with refused(SecondLedgerError, says="which knows nothing of it any more"):
         release("first-again.parquet", "0.5", "--budget", "2")
     release("first-again.parquet", "0.5", "--budget", "2", "--new-ledger", "lost, made anew")
     release("second-again.parquet", "1")
@@ -93,7 +103,7 @@ def test_what_a_kill_left_of_its_beginning_is_swept(place: Path) -> None:
 def test_what_was_made_with_last_is_charged_and_not_drawn_again(place: Path) -> None:
     """As docs/ledger.md says: from what the file says about itself, and the path goes on from there."""
     release("old.parquet", "0.5", "--budget", "3")
-    release("relaxed.parquet", "2", "--last", "old.parquet")
+    release("relaxed.parquet", "2", "--from-reports", "old.parquet")
     (place / "key.ledger").unlink()
     (place / "key.ledger.begun").unlink()
     said = rx.description("relaxed.parquet").columns["x"]
@@ -104,12 +114,12 @@ def test_what_was_made_with_last_is_charged_and_not_drawn_again(place: Path) -> 
     with Ledger.open("key.ledger") as ledger:
         ledger.charge_all(
             Subject.population("everyone"), [Entry(said.path, facts, said.epsilon, last=Decimal("0.5"))], budget=3,
-            reason="relaxed.parquet, by --last",
+            reason="relaxed.parquet, by Algorithm 1",
         )  # fmt: skip
-    for words in (("--again",), ("--last", "old.parquet")):
-        with pytest.raises(RelaxdpError, match="Nothing was released"):
+    for words, error in ((("--again",), SamplerChangedError), (("--from-reports", "old.parquet"), LevelError)):
+        with refused(error, path="'x' of release 'in'"):
             release("second-draw.parquet", "2", *words)
-    assert "cost 0.5; spent 2.5 of the budget 3" in release("more.parquet", "2.5", "--last", "relaxed.parquet")
+    assert "cost 0.5; spent 2.5 of the budget 3" in release("more.parquet", "2.5", "--from-reports", "relaxed.parquet")
 
 
 def test_a_frame_misses_its_ledger_too(place: Path) -> None:
@@ -117,7 +127,9 @@ def test_a_frame_misses_its_ledger_too(place: Path) -> None:
         "id": "id", "epsilon": 1, "key": rx.Key.load("key"), "release": "in", "ledger": "ledger.db"
     }  # fmt: skip
     frame, columns = pa_parquet.read_table("in.parquet"), {"x": rx.Categorical(["a", "b"])}
-    with pytest.raises(BudgetMissingError, match=r"there is no ledger .*in Python, budget=2"):
+    with pytest.raises(
+        BudgetMissingError, match=r"there is no ledger .* with a budget. budget=2 gives one. Nothing was released.$"
+    ):
         rx.release(frame, columns, **options)
     assert names(place) == ["in.parquet", "key"]
     rx.release(frame, columns, budget=1, **options)
@@ -130,7 +142,7 @@ def test_several_columns_that_do_not_fit(place: Path) -> None:
     release("x.parquet", "1", "--budget", "2")
     both = ("--column", "x", "--column", "region", "--values", "x=a,b", "--values", "region=n,s")
     for words in (both, (*both, "--dry-run")):
-        with pytest.raises(RelaxdpError, match="budget exceeded: 1 left of 2, this release needs 1.5. Nothing was rel"):
+        with refused(BudgetExceededError, left="1", budget="2", needed="1.5"):
             release("both.parquet", "1.25", *words)
     assert "spent 2 of the budget 2" in release("both.parquet", "1", *both)
 
@@ -143,7 +155,7 @@ def test_other_values_are_refused_in_words(place: Path) -> None:
             "--values", "b,a",
         )  # fmt: skip
     assert found.value.message == (
-        "the list of values (or their order) is not what 'x' of release 'in' was released with: give the same --values "
-        "in the same order (in Python, the same mechanism). Nothing was released. --force (in Python, force=True) "
-        "opens a new path, charged to everyone in addition to the 1 of the old one."
+        "the list of values (or their order) is not what 'x' of release 'in' was released with. Give the same --values "
+        "in the same order. --force opens a new path, charged to everyone in addition to the 1 of the old one. "
+        "Nothing was released."
     )

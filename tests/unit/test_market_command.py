@@ -196,12 +196,14 @@ def test_the_markets_sentences_come_out_as_they_are(market: FakeMarket) -> None:
     for status, code, sentence in [
         (401, "wrong_token_error", "this token is not known. Nothing was done."),
         (409, "credits_error", long),
+        (409, "market", "what stands in {braces} is no field. Nothing was sold."),
         (503, "market_closed", "the market is closed: it has no key."),
     ]:
         market.refuse("POST /listings/diagnoses/buy", status, code, sentence)
         found = mistake(market.url, "buy", "diagnoses", "--epsilon", "1")
         assert isinstance(found, RefusedByServerError)
-        assert (found.message, found.fields) == (sentence, {"status": status, "error": code})
+        assert found.message == sentence
+        assert found.fields == {"host": "127.0.0.1", "said": sentence, "status": status, "error": code}
     market.answers["POST /listings/diagnoses/buy"] = Reply(400, b"<html>")
     assert "refused (status 400)" in mistake(market.url, "buy", "diagnoses", "--epsilon", "1").message
 

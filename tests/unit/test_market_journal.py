@@ -84,7 +84,7 @@ def refused(trader: Here, act: Callable[[], Any]) -> None:
     assert found.value.code == "forgotten_sales"
     assert found.value.sentence == (
         "the market's database was restored from an older copy and has forgotten sales of this release: until the "
-        "operator has made them again, nothing else of it is sold. Nothing was done."
+        "operator has made them again, nothing else of it is sold. Nothing was sold."
     )
     assert dump(trader.database) == before
 
@@ -295,8 +295,7 @@ def test_recover_says_what_is_missing(market: Here, opened: OPENER, tmp_path: Pa
     code, said = command(tmp_path)
     assert code == 1
     assert said == [
-        "not made again: quiet at epsilon 2.25 for newest (purchase 4): there is no account with this name. "
-        "Nothing was done.",
+        "not made again: quiet at epsilon 2.25 for newest (purchase 4): there is no account with this name.",
         "not made again: quiet at epsilon 0.3 for late (purchase 5): an earlier sale of it was not made",
         "forgotten sales made again: 2; missing: 2",
     ]

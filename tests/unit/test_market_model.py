@@ -472,6 +472,7 @@ def test_epsilons_that_are_no_numbers_of_python(trader: Here) -> None:
 
 
 def test_the_operator_is_no_account(trader: Here) -> None:
-    with pytest.raises(WrongRoleError, match="this is for a seller, and operator is the operator"):
+    with pytest.raises(WrongRoleError) as refused:
         OPERATOR.check("seller")
+    assert refused.value.fields == {"needed": "seller", "account": "operator", "role": "operator"}
     assert re.fullmatch(NAME_PATTERN, "operator")  # so that it must be refused by name

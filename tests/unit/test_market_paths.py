@@ -338,7 +338,9 @@ def test_pools_keep_their_paths_and_get_them(trader: Here, tmp_path: Path) -> No
     said = refused_unchanged(trader, lambda: trader.deliver("rival", "squat", false), "listing_exists")
     assert said == TAKEN.replace("squat", "snacks")
     trader.deliver("rival", "squat", _pool_file(tmp_path, "meals"))
-    assert refused_unchanged(trader, lambda: trader.pool("meals", encoding, PRICES), "listing_exists") == TAKEN
+    assert refused_unchanged(trader, lambda: trader.pool("meals", encoding, PRICES), "listing_exists") == TAKEN.replace(
+        "delivered", "listed"
+    )
     trader.close_any("squat")
     assert trader.pool("meals", encoding, PRICES)["state"] == "open"
     assert path_of(trader, "squat") is None

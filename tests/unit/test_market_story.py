@@ -198,8 +198,8 @@ def test_single_sellers_join_a_pool(real: Running, people: Callable[[str, str], 
 
 def test_everybody_keeps_to_their_role(real: Running, people: Callable[[str, str], Trader], tmp_path: Path) -> None:
     seller, buyer = people("one-who-sells", "seller"), people("one-who-buys", "buyer")
-    assert "is for a buyer" in seller.cannot("owned")
-    assert "is for a seller" in buyer.cannot("sales")
+    assert "this needs the role buyer" in seller.cannot("owned")
+    assert "this needs the role seller" in buyer.cannot("sales")
     assert "operator" in buyer.cannot("accounts")
     assert "operator" in seller.cannot("credit", "one-who-sells", "5", "--reason", "please")
     assert "there is no listing" in buyer.cannot("buy", "nothing", "--epsilon", "1")

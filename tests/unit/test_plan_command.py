@@ -90,15 +90,15 @@ def test_a_schedule_that_ends_too_early() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("", "give two of --half-width, --objects and --epsilon to get the third."),
-        ("--objects 5 --epsilon 1 --half-width 0.1", "give two of --half-width, --objects and --epsilon to get"),
+        ("", "give the third. Give two of --half-width, --objects and --epsilon."),
+        ("--objects 5 --epsilon 1 --half-width 0.1", "Give two of --half-width, --objects and --epsilon."),
         ("--objects 5 --epsilon x", "epsilon must be a number such as 0.5 or '0.5', not 'x'."),
         ("--objects 0 --epsilon 1", "the number of objects must be a whole number from 1 to 10^15, not 0."),
         ("--objects 5 --half-width 2", "a half-width lies between 0 and 0.5, like 0.01; not 2.0."),
         ("--objects 5 --half-width 0.1 --steps 3", "--steps belongs to a schedule: name one with --schedule."),
         ("--schedule linear --objects 5 --first 1", "needs --first and --last and --steps: --last is missing."),
         ("--schedule explicit --objects 5 --levels 1 --beta 1", "needs --levels: --beta does not belong to it."),
-        ("--schedule explicit --levels 1", "a schedule is planned with --objects, and without --epsilon"),
+        ("--schedule explicit --levels 1", "Give --objects, and not --epsilon."),
         ("--schedule explicit --levels 2,1 --objects 5", "epsilon may only grow: 1 follows 2 in the schedule."),
     ],
 )

@@ -476,7 +476,7 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("decode where.csv --params k16.csv --map map16.csv", "row 2: the cohort is missing or not a whole number."),
         (
             "decode ragged.csv --params k16.csv --map map16.csv",
-            "'ragged.csv', line 4: the header has 3 fields, and this line 4. Nothing was counted.",
+            "'ragged.csv', line 4: the header has 3 fields, and this line 4. Nothing was decoded.",
         ),
         ("decode plain.csv --params params.csv --map map.csv --column irr", "client, cohort and irr."),
         (
@@ -484,12 +484,15 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             "'copied.csv' holds the same as 'counts.csv': its devices would count twice.",
         ),
         ("decode first.csv --params params.csv --map map16.csv", "the map is for other parameters"),
-        ("decode first.csv --params params.csv --map hashed.csv", "or its words were hashed in another way."),
+        (
+            "decode first.csv --params params.csv --map hashed.csv",
+            "or its words were hashed in another way. If it is right all the same, --trust-map takes it.",
+        ),
         ("decode first.csv --params params.csv", "a map of candidates is needed"),
         ("decode first.csv --params params.csv --map map.csv --candidates candidates.txt", "not both."),
         (
             "decode plain.csv --params params.csv --map map.csv",
-            "'plain.csv' does not say its level: --epsilon must say it.",
+            "'plain.csv' does not say its level. --epsilon says it. Nothing was decoded.",
         ),
         ("decode clients.csv --params params.csv --map map.csv", "'clients.csv' holds neither counts nor reports"),
         ("decode first.csv --params params.csv --map map.csv --epsilon 2", "says its level itself, and it is not 2."),

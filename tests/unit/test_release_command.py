@@ -57,7 +57,8 @@ def run(*words: str, source: str = "in.parquet", target: str = "out.parquet", ep
     }:
         options["values"] = ",".join(VALUES)
     spoken = [text for name, value in options.items() for text in (f"--{name}", value)]
-    result = CliRunner().invoke(app, ["release", source, target, *spoken, *words])
+    command = "relax" if "--from-reports" in words else "release"
+    result = CliRunner().invoke(app, [command, source, target, *spoken, *words])
     if isinstance(result.exception, RelaxdpError):
         return 2, result.exception.message
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
@@ -142,7 +143,7 @@ def test_uuids_are_ids_in_any_order(place: Path) -> None:
     found = json.loads(CliRunner().invoke(app, words).output)
     assert [(each["epsilon"], each["objects"]) for each in found["groups"][0]["levels"]] == [("1", ROWS)]
     stepped = run(
-        "--last", "relaxed.parquet", source="shuffled.parquet", target="last.parquet", epsilon="2", release="in"
+        "--from-reports", "relaxed.parquet", source="shuffled.parquet", target="last.parquet", epsilon="2", release="in"
     )
     assert stepped[0] == 0, stepped
     more = {"ledger": "other.ledger", "release": "growing", "new-ledger": "a growing table"}
@@ -227,9 +228,9 @@ def test_numbers_bins_maps_nulls_and_public_values(place: Path) -> None:
     gaps = np.array([None if row % 7 == 0 else value for row, value in enumerate(TRUTH)], dtype=object)
     pa_parquet.write_table(table(diagnosis=gaps), "gaps.parquet")
     status, sentence = run("--no-ledger", source="gaps.parquet", target="gaps-out.parquet")
-    missing = "row 1: the value is missing, which is not one of the 3 declared values. Nothing was released."
+    missing = "row 1: the value is missing, which is not one of the 3 declared values."
     assert status == 2
-    assert sentence == f"{missing} --nulls NAME makes it a value of its own."
+    assert sentence == f"{missing} --nulls NAME makes it a value of its own. Nothing was released."
     run("--no-ledger", "--nulls", "missing", source="gaps.parquet", target="gaps-out.parquet", epsilon="60")
     assert read("gaps-out.parquet")["diagnosis"].to_pylist()[:7] == ["missing", *TRUTH[1:7]]
     assert run("--public-values", "--no-ledger", target="public.parquet")[0] == 0
@@ -312,7 +313,7 @@ def test_a_file_with_another_name_does_not_open_a_second_path_by_itself(place: P
     (place / "in.parquet").rename(place / "in-2027.parquet")
     status, sentence = run(source="in-2027.parquet", target="next.parquet", epsilon="1")
     assert status == 2
-    assert "was released before, as release 'in'. Say --release in to relax that one" in sentence
+    assert "A new path would cost as much again. Say --release 'in' to relax that one" in sentence
     output = run(source="in-2027.parquet", target="next.parquet", epsilon="1", release="in")[1]
     assert "(the level before: 0.5)" in output
     assert "cost 0.5; spent 1 of" in output
@@ -407,7 +408,7 @@ def test_what_arrow_quotes_does_not_come_along(place: Path) -> None:
         (nothing, {"target": "folder/out.parquet"}, "cannot be written to: No such file or directory"),
         (truncated, {}, "is damaged, cut off or of another kind"),
         (ragged, {"source": "in.csv", "release": "other"}, "row 2: it has not as many fields as the header"),
-        (unknown_value, {}, "row 1,204: the value is not one of the 3 declared values. Nothing was released."),
+        (unknown_value, {}, "row 1,204: the value is not one of the 3 declared values. Declared: 'flu'"),
         (unknown_value_out_of_order, {}, "row 1,204 in the order of the ids: the value is not one of the 3 declared"),
         (repeated_id, {}, "an id occurs in two rows"),
         (missing_id, {}, "row 5: the id is missing"),
@@ -432,7 +433,7 @@ def test_refusals_write_and_charge_nothing(
 
 def test_an_existing_output_and_a_full_disk(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "out.parquet").write_text("precious")
-    exists = "'out.parquet' exists already. Name another file or remove it. Nothing was written."
+    exists = "'out.parquet' exists already. Name another file or remove it. Nothing was released."
     assert run("--budget", "2") == (2, exists)
     assert (place / "out.parquet").read_text() == "precious"
 

@@ -1,4 +1,4 @@
-"""`relaxdp release --last`: the law of Algorithm 1, drawn once, charged once, and every refusal."""
+"""`relaxdp relax --from-reports`: the law of Algorithm 1, drawn once, charged once, and every refusal."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pytest
 from scipy.stats import chi2
+from tests.refusals import refused
 from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.draw.stream import PathId
-from relaxdp.errors import RelaxdpError
+from relaxdp.errors import OptionError, RelaxdpError
 from relaxdp.hazmat.seeded import SeededEntropy
 from relaxdp.law.bridge import next_report_law
 from relaxdp.law.level import ONE
@@ -65,7 +66,8 @@ def plain(*words: str, target: str = "out.parquet", epsilon: str = "2", source: 
     if not {"--range", "--values"} & set(words):
         options.setdefault("values", ",".join(VALUES))
     spoken = [text for name, value in options.items() for text in (f"--{name}", value)]
-    result = CliRunner().invoke(app, ["release", source, target, *spoken, *words])
+    command = "relax" if "--from-reports" in words else "release"
+    result = CliRunner().invoke(app, [command, source, target, *spoken, *words])
     if isinstance(result.exception, RelaxdpError):
         return 2, result.exception.message
     if isinstance(result.exception, Killed):
@@ -75,7 +77,7 @@ def plain(*words: str, target: str = "out.parquet", epsilon: str = "2", source: 
 
 
 def run(*words: str, old: str = "old.parquet", **more: Any) -> Any:
-    return plain("--last", old, *words, **more)
+    return plain("--from-reports", old, *words, **more)
 
 
 def account(**more: str) -> dict[str, Any]:
@@ -158,7 +160,11 @@ def test_a_step_costs_the_difference_and_closes_the_keyed_path(place: Path) -> N
     for epsilon in ("1", "2", "3"):
         status, sentence = plain("--again", epsilon=epsilon, target="keyed.parquet")
         assert status == 2
-        assert "was released with last: it went on with Algorithm 1, and --last goes on from its last file" in sentence
+        assert sentence == (
+            "the sampler (it went on with Algorithm 1) is not what 'diagnosis' of release 'in' was released with. "
+            "`relaxdp relax --from-reports` goes on from its last file. "
+            "--force opens a new path, charged to everyone in addition to the 2 of the old one. Nothing was released."
+        )
     assert run(epsilon="3", old="out.parquet", target="third.parquet")[0] == 0
     assert spent() == "3"
     assert sorted(file.name for file in place.iterdir()) == [
@@ -181,7 +187,7 @@ def test_reports_from_elsewhere_are_opened_at_their_level(place: Path) -> None:
     strings = pa.table({"id": old["id"], "diagnosis": old["diagnosis"].cast(pa.string())})
     pa_parquet.write_table(strings.take(pa.array(order)), "elsewhere.parquet")
     pa_parquet.write_table(table(order[::-1]), "in.parquet")
-    status, output = run("--last-epsilon", "1.5", old="elsewhere.parquet", release="other", target="out.csv")
+    status, output = run("--old-epsilon", "1.5", old="elsewhere.parquet", release="other", target="out.csv")
     assert status == 0
     assert "cost 2; spent 3 of" in output
     assert rows_of("out.csv")["id"].to_pylist() == [str(row) for row in range(ROWS)]
@@ -240,7 +246,7 @@ def repeated_id(place: Path) -> dict[str, Any]:
 
 def text_ids(place: Path) -> dict[str, Any]:
     pa_csv.write_csv(rows_of("old.parquet"), "old.csv")
-    return {"old": "old.csv", "words": ["--last-epsilon", "1"]}
+    return {"old": "old.csv", "words": ["--old-epsilon", "1"]}
 
 
 def undescribed(place: Path) -> dict[str, Any]:
@@ -249,19 +255,19 @@ def undescribed(place: Path) -> dict[str, Any]:
 
 
 def claimed_too_low(place: Path) -> dict[str, Any]:
-    return {**undescribed(place), "words": ["--last-epsilon", "0.5"]}
+    return {**undescribed(place), "words": ["--old-epsilon", "0.5"]}
 
 
 def stranger(place: Path) -> dict[str, Any]:
     pa_parquet.write_table(pa.table({"id": [1], "diagnosis": ["secret"]}), "bare.parquet")
     pa_parquet.write_table(table(slice(1, 2)), "in.parquet")
-    return {"old": "bare.parquet", "words": ["--last-epsilon", "1"], "release": "stranger"}
+    return {"old": "bare.parquet", "words": ["--old-epsilon", "1"], "release": "stranger"}
 
 
 def stranger_out_of_order(place: Path) -> dict[str, Any]:
     pa_parquet.write_table(pa.table({"id": [2, 1], "diagnosis": ["secret", "flu"]}), "bare.parquet")
     pa_parquet.write_table(table(slice(1, 3)), "in.parquet")
-    return {"old": "bare.parquet", "words": ["--last-epsilon", "1"], "release": "stranger"}
+    return {"old": "bare.parquet", "words": ["--old-epsilon", "1"], "release": "stranger"}
 
 
 def not_the_last(place: Path) -> dict[str, Any]:
@@ -302,18 +308,12 @@ def foreign_sidecar(place: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("prepare", "part"),
     [
-        (arguments("--no-ledger"), "--last draws once from what was released before, so it needs the ledger"),
-        (arguments("--force"), "neither --growing, --force nor --again go with it"),
-        (arguments("--again"), "neither --growing, --force nor --again go with it"),
-        (arguments("--growing"), "neither --growing, --force nor --again go with it"),
-        (arguments("--last-epsilon", "1"), "'old.parquet' says its level itself"),
+        (arguments("--old-epsilon", "1"), "'old.parquet' says its level itself"),
         (arguments(epsilon="1"), "epsilon may only grow: the last reports are at 1 and 1 was asked for"),
         (arguments(epsilon="0.5"), "epsilon may only grow"),
         (arguments(epsilon="7"), "budget exceeded: 4 left of 5, this release needs 6"),
         (arguments(release="other"), "must go on under that name"),
         (arguments(values="covid,flu,none"), "'old.parquet' has other values, or in another order"),
-        (arguments("--range", "0", "100", column="age"), "one column of declared values at a time"),
-        (arguments("--column", "age", "--values", "diagnosis=flu,none", "--values", "age=1,2"), "one column of"),
         (arguments(old="absent.parquet"), "there is no file 'absent.parquet'"),
         (changed_truth, "the table (its ids or their truths) is not what"),
         (fewer_rows, "the last reports are of other ids than the table"),
@@ -321,7 +321,7 @@ def foreign_sidecar(place: Path) -> dict[str, Any]:
         (other_ids, "the last reports are of other ids than the table"),
         (repeated_id, "an id occurs in two rows"),
         (text_ids, "the ids of 'old.csv' are of another type"),
-        (undescribed, "'bare.parquet' does not say its level: --last-epsilon must say it"),
+        (undescribed, "'bare.parquet' does not say its level. --old-epsilon says it."),
         (claimed_too_low, "must start at the highest level that was released: 'diagnosis' of release 'in' is at 1"),
         (stranger, "row 1: the last report is not one of the 3 declared values"),
         (stranger_out_of_order, "row 2 in the order of the ids: the last report is not one of the 3 declared values"),
@@ -341,15 +341,24 @@ def test_refusals_write_and_charge_nothing(place: Path, prepare: Prepare, part: 
     assert status == 2
     assert part in sentence
     assert "secret" not in sentence
-    assert "--force (in Python" not in sentence
     assert {file.name for file in before} == {file.name for file in place.iterdir() if file.is_file()}
     assert account() == cost
 
 
-def test_the_level_of_nothing(place: Path) -> None:
-    assert plain("--last-epsilon", "1") == (
-        2, "--last-epsilon is the level of --last OLD, which is not there. Nothing was released.",
-    )  # fmt: skip
+@pytest.mark.parametrize("word", ["--no-ledger", "--force", "--again", "--growing", "--range"])
+def test_a_step_has_no_such_options(place: Path, word: str) -> None:
+    """It draws once from what was released before, of one column of declared values: so it needs a ledger."""
+    status, output = run(word)
+    assert status == 2
+    assert f"No such option: {word}" in output
+
+
+def test_a_step_is_of_one_column_of_declared_values(place: Path) -> None:
+    more: Any = {"reports": "old.parquet", "to": "out.parquet", "id": "id", "epsilon": 2, "key": "key"}
+    several: list[Any] = [{"age": rx.Numeric(0, 100)}, {"diagnosis": VALUES, "age": rx.Column(bins=[18])}]
+    for columns in several:
+        with refused(OptionError, says="one column of declared values at a time"):
+            rx.relax_reports("in.parquet", columns, **more)
 
 
 # Places within a step at which it can be killed, and whether the ledger knows of it then; those between the steps of a
@@ -397,7 +406,7 @@ def test_a_crash_anywhere_is_safe(
     assert spent() == ("2" if committed else "1")
     assert not (place / target).exists()
     if committed:
-        assert plain("--last", "old.parquet", target="elsewhere.parquet")[1].startswith(ONCE)
+        assert plain("--from-reports", "old.parquet", target="elsewhere.parquet")[1].startswith(ONCE)
         assert run(target=target, epsilon="3")[0] == 2  # and what waits for its name is still there
     status, output = run(target=target)
     assert status == 0

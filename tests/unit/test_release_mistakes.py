@@ -47,7 +47,8 @@ def run(*words: str, source: str = "in.parquet", target: str = "out.parquet", ep
     """Run the command as `main` would: an error of ours is its sentence and exit status 2."""
     options = ["--column", "x", "--id", "id", "--epsilon", epsilon, "--budget", "100"]
     key = [] if "--key" in words else ["--key", "key"]
-    result = CliRunner().invoke(app, ["release", source, target, *options, *key, *words])
+    command = "relax" if "--from-reports" in words else "release"
+    result = CliRunner().invoke(app, [command, source, target, *options, *key, *words])
     if isinstance(result.exception, RelaxdpError):
         return 2, result.exception.message
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
@@ -82,7 +83,7 @@ def test_a_value_that_the_map_does_not_name_is_not_missing(place: Path, nulls: t
     (place / "map.csv").write_text("a,1\nb,1\nc,2\n")
     column = pa.array(["a", "b", "c", SECRET])
     write(column.dictionary_encode() if coded else column)
-    sentence = "row 4: the value is not in the map 'map.csv'. Nothing was released."
+    sentence = "row 4: the value is not in the map. Nothing was released."
     assert refused("--map", "map.csv", *nulls) == sentence
     pa_parquet.write_table(pa.table({"id": [5, 4, 3], "x": [SECRET, "a", "b"]}), "in.parquet")
     assert refused("--map", "map.csv", *nulls).startswith("row 3 in the order of the ids: the value is not in the map")
@@ -92,8 +93,8 @@ def test_behind_a_map_what_is_missing_is_missing(place: Path) -> None:
     (place / "map.csv").write_text("a,1\nb,1\nc,2\n")
     write(["a", None, "c"])
     assert refused("--map", "map.csv") == (
-        "row 2: the value is missing, which is not one of the 2 declared values. Nothing was released. "
-        "--nulls NAME makes it a value of its own."
+        "row 2: the value is missing, which is not one of the 2 declared values. "
+        "--nulls NAME makes it a value of its own. Nothing was released."
     )
     assert run("--map", "map.csv", "--nulls", "unknown")[0] == 0
     assert column_of() == ["1", "unknown", "2"]
@@ -103,7 +104,7 @@ def test_a_map_of_true_and_false_is_spelled_as_they_are(place: Path) -> None:
     write([True, False])
     (place / "map.csv").write_text("True,yes\nFalse,no\n")
     assert refused("--map", "map.csv") == (
-        "row 1: the value is not in the map 'map.csv', where a column of true and false is written as true and false. "
+        "row 1: the value is not in the map, where a column of true and false is written as true and false. "
         "Nothing was released."
     )
     (place / "map.csv").write_text("true,yes\nfalse,no\n")
@@ -152,8 +153,8 @@ def test_true_false_and_dates_that_are_public_or_missing(place: Path) -> None:
         (
             [True, False],
             values,
-            "'x' holds true and false, which are declared as 'true' and 'false'. Nothing was released. "
-            "--map FILE with the lines true,yes and false,no gives them other names.",
+            "'x' holds true and false, which are declared as 'true' and 'false'. "
+            "--map FILE with the lines true,yes and false,no gives them other names. Nothing was released.",
         )
         for values in ("True,False", "1,0", "yes,no")
     ]
@@ -161,14 +162,14 @@ def test_true_false_and_dates_that_are_public_or_missing(place: Path) -> None:
         (
             DAYS,
             "31.1.2026,1.2.2026",
-            "'x' holds dates, which are declared like '2026-01-31'. Nothing was released. "
-            "--map FILE with lines like 2026-01-31,winter gives them other names.",
+            "'x' holds dates, which are declared like '2026-01-31'. "
+            "--map FILE with lines like 2026-01-31,winter gives them other names. Nothing was released.",
         ),
         (
             [0.5, 1.5],
             "0.5,1.5",
             "the values are numbers and cannot be compared with the 2 declared ones, which are of kind text. "
-            "Nothing was released. --range and --bins are for numbers, and --map FILE says what each value becomes.",
+            "--range and --bins are for numbers, and --map FILE says what each value becomes. Nothing was released.",
         ),
     ],
 )
@@ -192,11 +193,11 @@ def test_points_in_time_are_no_values(place: Path) -> None:
 def test_a_missing_number_is_said_to_be_missing(place: Path, gap: float | None) -> None:
     write(pa.array([1.0, gap, 3.0]))
     way = "--bins with --nulls NAME makes classes of numbers, and one of what is missing."
-    assert refused("--range", "0", "100") == f"row 2: the number is missing. Nothing was released. {way}"
+    assert refused("--range", "0", "100") == f"row 2: the number is missing. {way} Nothing was released."
     (place / "in.csv").write_text("id,x\n1,2\n2,\n")
     assert refused("--range", "0", "100", source="in.csv").startswith("row 2: the number is missing.")
     assert refused("--range", "0", "100", "--nulls", "unknown") == (
-        "numbers in a range have no value for what is missing: use --bins with --nulls, which makes classes of numbers "
+        "numbers in a range have no value for what is missing. --bins with --nulls NAME makes classes of numbers, "
         "and one of what is missing. Nothing was released."
     )
     assert run("--bins", "2", "--nulls", "unknown")[0] == 0
@@ -211,11 +212,12 @@ def test_a_missing_number_is_said_to_be_missing(place: Path, gap: float | None) 
 
 def test_what_is_not_declared_is_shown_beside_what_is(place: Path) -> None:
     write(["n", SECRET])
-    sentence = "row 2: the value is not one of the 3 declared values. Nothing was released. Declared: 'n', '', 's'."
+    sentence = "row 2: the value is not one of the 3 declared values. Declared: 'n', '', 's'. Nothing was released."
     assert refused("--values", "n,,s") == sentence
     (place / "values.txt").write_text("\n".join(["n", "v" * 100, *(f"value {number}" for number in range(98))]))
     assert refused("--values-file", "values.txt").endswith(
-        f"Declared: 'n', '{'v' * 30}...', 'value 0', 'value 1', 'value 2', 'value 3', 'value 4', 'value 5' and 92 more."
+        f"Declared: 'n', '{'v' * 30}...', 'value 0', 'value 1', 'value 2', 'value 3', 'value 4', 'value 5' "
+        "and 92 more. Nothing was released."
     )
 
 
@@ -276,7 +278,7 @@ def test_the_names_of_a_table_without_a_header_are_data(place: Path) -> None:
     (place / "in.csv").write_text(f"17,x-{SECRET}\n18,{SECRET}\n")
     sentence = (
         "the table has no column 'x'. It has 2 columns, whose names are not shown: those of a table without a header "
-        "are data. Look at the first line of 'in.csv'."
+        "are data. Look at the first line of 'in.csv'. Nothing was released."
     )
     assert refused("--values", "a,b", source="in.csv") == sentence
     assert refused("--public-values", source="in.csv") == sentence
@@ -288,9 +290,9 @@ def test_the_names_of_a_table_without_a_header_are_data(place: Path) -> None:
 
 def test_the_names_of_a_parquet_file_are_a_schema(place: Path) -> None:
     pa_parquet.write_table(pa.table({"id": [1], "xy": ["a"]}), "in.parquet")
-    assert refused("--values", "a,b") == "the table has no column 'x'. Did you mean 'xy'?"
+    assert refused("--values", "a,b") == "the table has no column 'x'. Did you mean 'xy'? Nothing was released."
     pa_parquet.write_table(pa.table({"id": [1], "other": ["a"]}), "in.parquet")
-    assert refused("--values", "a,b") == "the table has no column 'x'. It has: 'id', 'other'."
+    assert refused("--values", "a,b") == "the table has no column 'x'. It has: 'id', 'other'. Nothing was released."
 
 
 def test_an_unknown_column_with_public_values(place: Path) -> None:
@@ -317,7 +319,7 @@ def test_a_row_with_another_number_of_fields(place: Path, ids: tuple[int, ...]) 
 
 
 def test_a_table_without_rows(place: Path) -> None:
-    sentence = "the table has no rows: there is nothing to release. Nothing was charged."
+    sentence = "the table has no rows. Nothing was released."
     (place / "in.csv").write_text("id,x\n")
     for target in ("out.csv", "out.parquet"):
         assert refused("--values", "a,b", source="in.csv", target=target) == sentence
@@ -362,13 +364,13 @@ def test_an_output_that_exists(place: Path) -> None:
     write(["a", "b"])
     (place / "out.parquet").write_text("precious")
     exists = "'out.parquet' exists already. Name another file or remove it"
-    assert refused("--values", "a,b") == f"{exists}. Nothing was written."
-    assert refused("--values", "a,b", "--no-ledger") == f"{exists}. Nothing was written."
+    assert refused("--values", "a,b") == f"{exists}. Nothing was released."
+    assert refused("--values", "a,b", "--no-ledger") == f"{exists}. Nothing was released."
     (place / "out.parquet").unlink()
     assert run("--values", "a,b", epsilon="1")[0] == 0
-    assert refused("--values", "a,b", epsilon="1") == f"{exists}: this level again costs nothing. Nothing was written."
-    assert refused("--values", "a,b", epsilon="2") == f"{exists}. Nothing was written."
-    assert refused("--values", "a,b", epsilon="1000") == f"{exists}. Nothing was written."
+    assert refused("--values", "a,b", epsilon="1") == f"{exists}: this level again costs nothing. Nothing was released."
+    assert refused("--values", "a,b", epsilon="2") == f"{exists}. Nothing was released."
+    assert refused("--values", "a,b", epsilon="1000") == f"{exists}. Nothing was released."
 
 
 def test_a_description_that_exists(place: Path) -> None:
@@ -379,16 +381,16 @@ def test_a_description_that_exists(place: Path) -> None:
     assert (status, sentence) == (
         2,
         "'out.csv.relaxdp.json' exists already, and is the description of something else. Name another file or remove "
-        "it. Nothing was written.",
+        "it. Nothing was released.",
     )
     assert run("--values", "a,b", source="in.csv", target="out.csv", epsilon="1")[0] == 0
 
 
-@pytest.mark.parametrize("words", [(), ("--dry-run",), ("--last", "in.parquet", "--last-epsilon", "0.1")])
+@pytest.mark.parametrize("words", [(), ("--dry-run",), ("--from-reports", "in.parquet", "--old-epsilon", "0.1")])
 def test_only_spark_writes_a_folder(place: Path, words: tuple[str, ...]) -> None:
     write(["a", "b"])
     assert refused("--values", "a,b", *words, target="folder") == (
-        "'folder': the name of the output must end in .parquet, .csv or .arrow, because one file is written; only "
+        "'folder': the name of the output must end in .parquet, .csv or .arrow, because one file is written. Only "
         "--engine spark writes a folder. Nothing was released."
     )
     (place / "folder").mkdir()
@@ -427,7 +429,7 @@ def test_a_key_that_is_not_there(place: Path) -> None:
         (("--values", f"{HEX},{HEX}"), "the value '(what looks like a key)' is declared twice."),
         (("--values", f"{HEX},c"), "row 1: the value is not one of the 2 declared values."),
         (("--values", "a,b", "--keep", HEX), "the table has no column '(what looks like a key)'."),
-        (("--values", "a,b", "--last", f"{HEX}.csv"), "there is no file '(what looks like a key).csv'."),
+        (("--values", "a,b", "--from-reports", f"{HEX}.csv"), "there is no file '(what looks like a key).csv'."),
         (("--values", "a,b", "--threads", HEX), "Invalid value for '--threads'"),
         (("--values", "a,b", HEX), "unexpected extra argument"),
         (("--values", "a,b", f"--{HEX}"), "No such option"),

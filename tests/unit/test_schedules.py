@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
+from tests.refusals import refused
 
 from relaxdp.errors import EpsilonError, PlanError, ScheduleError
 from relaxdp.estimation.baselines import noisy_sampling_epsilon
@@ -134,17 +135,17 @@ def test_until_precise_by_date_keeps_the_order() -> None:
     ],
 )
 def test_mistakes_are_refused_when_made(make: Callable[[], Schedule], sentence: str) -> None:
-    with pytest.raises(ScheduleError) as refused:
+    with pytest.raises(ScheduleError) as caught:
         make()
-    assert sentence in refused.value.message
+    assert sentence in caught.value.message
 
 
 def test_other_mistakes() -> None:
-    with pytest.raises(EpsilonError, match="greater than 0"):
+    with refused(EpsilonError, says="greater than 0"):
         Linear(0, 1, 3)
-    with pytest.raises(PlanError, match="a half-width lies between 0 and 0.5"):
+    with refused(PlanError, says="a half-width lies between 0 and 0.5"):
         UntilPrecise(Explicit([1]), half_width=0, objects=10, values=2)
-    with pytest.raises(PlanError, match="the number of objects must be"):
+    with refused(PlanError, says="the number of objects must be"):
         UntilPrecise(Explicit([1]), half_width=0.1, objects=0, values=2)
-    with pytest.raises(ScheduleError, match="a day is a datetime.date"):
+    with refused(ScheduleError, day="2026-01-01"):
         ByDate({date(2026, 1, 1): 1}).at("2026-01-01")  # type: ignore[arg-type]

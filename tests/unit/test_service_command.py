@@ -74,7 +74,7 @@ def test_backup_restore_and_a_new_token(tmp_path: Path, renewed: bool) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["backup", "x", "--db", "postgresql://h/d"], "a PostgreSQL database is backed up with pg_dump"),
+        (["backup", "x", "--db", "postgresql://h/d"], "a PostgreSQL database is backed up and restored with pg_dump"),
         (["backup", "x", "--db", "nothing.db"], "there is no database"),
         (["restore", "nothing.db", "--db", "new.db"], "there is no database"),
         (["restore", __file__, "--db", "new.db"], "is damaged, or no database of a service"),

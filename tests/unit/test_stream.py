@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.refusals import refused
 
 from relaxdp import Categorical, Key
 from relaxdp.draw.canonical import canonical, is_missing, length_prefixed
@@ -248,7 +249,7 @@ def test_words_go_on_and_are_those_of_the_first_truth_and_symbol_where_none_is_n
 
 @pytest.mark.parametrize(("release", "attribute"), [(1, "a"), ("r", b"a"), (None, None)])
 def test_names_are_text(release: Any, attribute: Any) -> None:
-    with pytest.raises(PathNameError, match="must be text"):
+    with refused(PathNameError, says="release and attribute must be text: they name the path"):
         PathName(PathId(release, attribute), "categorical", 3, b"p")
 
 
@@ -306,5 +307,5 @@ def test_what_is_missing() -> None:
 
 def test_half_a_letter_names_no_path() -> None:
     for names in (("\ud800", "a"), ("r", "\ud800")):
-        with pytest.raises(PathNameError, match="half of a letter"):
+        with refused(PathNameError, says="half of a letter"):
             PathId(*names)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.patience import PATIENCE
+from tests.refusals import refused
 from typer.testing import CliRunner
 
 import relaxdp as rx
@@ -20,7 +20,7 @@ from relaxdp.table import release, temporary
 from relaxdp.table.temporary import aside, aside_folder, kept_aside, put_in_place, refuse_existing
 
 DIGEST = "0123456789abcdef" * 4
-EXCHANGED = r"^'.*' was exchanged while it was written. Nothing was put in its place\.$"
+EXCHANGED = "was exchanged while it was written"
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def test_what_was_kept_by_a_run_that_was_killed(target: Path) -> None:
 def test_what_is_written_at_the_same_time_is_told_apart(target: Path) -> None:
     other = target.with_name("other.parquet")
     with aside(target) as place, aside(other) as elsewhere:
-        with pytest.raises(TableFileError, match=EXCHANGED):
+        with refused(TableFileError, says=EXCHANGED):
             put_in_place(elsewhere, target)
         put_in_place(place, target)
         put_in_place(elsewhere, other)
@@ -112,7 +112,7 @@ EXCHANGES: dict[str, Exchange] = {
 }
 
 
-def refused(place: Path, target: Path) -> None:
+def put_in_time(place: Path, target: Path) -> None:
     """Put in place, which must be refused in time, with nothing under the name; a pipe would block whoever opens it."""
     found: list[BaseException] = []
 
@@ -142,8 +142,8 @@ def test_an_exchanged_file_is_refused(target: Path, ours: Path, exchange: Exchan
         place.rename(target.with_name("away"))
         exchange(place, ours)
         moved = next(path for path in (key, place, place / "key") if path.is_file())
-        with pytest.raises(TableFileError, match=EXCHANGED):
-            refused(place, target)
+        with refused(TableFileError, says=EXCHANGED):
+            put_in_time(place, target)
     # Nor is it removed as if it were unfinished.
     assert (moved.stat().st_ino, mode(moved)) == (before.st_ino, 0o600)
     assert mode(target.with_name("away")) == 0o600
@@ -153,8 +153,8 @@ def test_an_exchanged_file_is_refused(target: Path, ours: Path, exchange: Exchan
 def test_what_was_kept_and_exchanged_is_refused_later_too(target: Path, ours: Path, what: str) -> None:
     kept = kept_aside(target, DIGEST, "ledger")
     EXCHANGES[what](kept, ours)
-    with pytest.raises(TableFileError, match=EXCHANGED):
-        refused(kept, target)
+    with refused(TableFileError, says=EXCHANGED):
+        put_in_time(kept, target)
     assert modes(ours) == {0o600, 0o700}
 
 
@@ -163,7 +163,7 @@ def test_what_was_kept_by_somebody_else_is_refused(target: Path, monkeypatch: py
     kept.touch(0o600)
     mine = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
-    with pytest.raises(TableFileError, match=EXCHANGED):
+    with refused(TableFileError, says=EXCHANGED):
         put_in_place(kept, target)
     assert mode(kept) == 0o600
 
@@ -177,8 +177,8 @@ def test_an_entry_that_is_no_file_of_its_own_is_refused(target: Path, ours: Path
         whole.mkdir(0o700)
         EXCHANGES[what](whole / "part", ours)
         at = whole / "part" if what == "a folder of ours" else ours
-        with pytest.raises(TableFileError, match=EXCHANGED):
-            refused(whole, target)
+        with refused(TableFileError, says=EXCHANGED):
+            put_in_time(whole, target)
         assert modes(at) == {0o600, 0o700}
         assert mode(whole) == 0o700
 
@@ -192,8 +192,8 @@ def test_an_exchanged_folder_is_refused(target: Path, ours: Path, exchange: Exch
         (place / "whole").mkdir(0o700)
         place.rename(target.with_name("away"))
         exchange(place, ours)
-        with pytest.raises(TableFileError, match=EXCHANGED):
-            refused(place / "whole", target)
+        with refused(TableFileError, says=EXCHANGED):
+            put_in_time(place / "whole", target)
         assert modes(place.resolve()) == {0o600, 0o700}
     assert (place / "whole" / "part").exists()  # nor is any of it removed
 
@@ -215,7 +215,10 @@ def test_a_release_says_so_and_can_be_made_again(tmp_path: Path, ours: Path, mon
         patch.setattr(release, "put_in_place", exchanged)
         problem = CliRunner().invoke(app, words).exception
     assert isinstance(problem, TableFileError)
-    assert re.match(EXCHANGED, problem.message)
+    assert problem.message == (
+        f"{problem.fields['name']!r} was exchanged while it was written. "
+        "It is charged, and was not handed over: the same release again costs nothing."
+    )
     assert modes(ours) == {0o600, 0o700}
     assert not Path("out.parquet").exists()
     again = CliRunner().invoke(app, words[:-2])
@@ -238,15 +241,15 @@ def test_a_link_to_nothing_is_not_replaced(
 ) -> None:
     """It was put there so that something be written elsewhere, or by somebody whose link we could not replace."""
     target.symlink_to("nowhere")
-    with pytest.raises(TableFileError, match="exists already. Nothing was written"), context(target):
+    with refused(TableFileError, says="exists already"), context(target):
         pass
-    with pytest.raises(TableFileError, match="exists already. Nothing was written"):
+    with refused(TableFileError, says="exists already"):
         refuse_existing(target)
     assert list(target.parent.iterdir()) == [target]
     target.unlink()
     with context(target) as place:
         target.symlink_to("nowhere")
-        with pytest.raises(TableFileError, match="exists already"):
+        with refused(TableFileError, says="exists already"):
             put_in_place(place, target)
     assert target.is_symlink()
 

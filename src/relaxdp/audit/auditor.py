@@ -111,11 +111,11 @@ def audit(
 
 def _check(truths: Sequence[Any], trials: int, confidence: float) -> None:
     if len(truths) < 2:
-        raise AuditError("an audit tells truths apart: it needs at least two of them. Nothing was audited.")
+        raise AuditError("an audit tells truths apart: it needs at least two of them.")
     if trials < LEAST_TRIALS:
-        raise AuditError(f"an audit needs at least {LEAST_TRIALS:,} trials, not {trials:,}. Nothing was audited.")
+        raise AuditError("an audit needs at least {least:,} trials, not {trials:,}.", least=LEAST_TRIALS, trials=trials)
     if not 0.5 < confidence < 1:
-        raise AuditError(f"a confidence lies above 0.5 and below 1, not {confidence:g}. Nothing was audited.")
+        raise AuditError("a confidence lies above 0.5 and below 1, not {confidence:g}.", confidence=confidence)
 
 
 class _Table:

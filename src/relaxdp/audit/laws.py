@@ -137,9 +137,13 @@ def check_transcripts(transcripts: Transcripts, values: int, reports: int | None
     if codes.ndim != 2 or codes.shape[1] == 0 or codes.dtype.kind not in "iub":
         raise AuditError("transcripts are whole numbers, one row for each object and one column for each report.")
     if reports is not None and codes.shape[1] != reports:
-        raise AuditError(f"there are {codes.shape[1]} reports of each object, and {reports} levels.")
+        raise AuditError(
+            "there are {reports} reports of each object, and {levels} levels.", reports=codes.shape[1], levels=reports
+        )
     if len(codes) and not (int(codes.min()) >= 0 and int(codes.max()) < values):
-        raise AuditError(f"a report must be the code of one of the {values} values, from 0 to {values - 1}.")
+        raise AuditError(
+            "a report must be the code of one of the {values} values, from 0 to {last}.", values=values, last=values - 1
+        )
     return codes.astype(np.intp, copy=False)
 
 

@@ -119,8 +119,7 @@ def check_mechanism(transcripts: Any, trials: int) -> Transcripts:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or len(matrix) != trials or matrix.shape[1] == 0 or matrix.dtype.kind not in "iubf":
         raise AuditError(
-            "a mechanism must return numbers, one row for each truth and one column for each thing it lets out. "
-            "Nothing was audited."
+            "a mechanism must return numbers, one row for each truth and one column for each thing it lets out."
         )
     return matrix
 

@@ -49,9 +49,9 @@ def audit(
     """
     cases = [case for case in all_cases() if only is None or only in case.name or only in _TITLES[case.group]]
     if not cases:
-        raise OptionError(f"no mechanism's or group's name contains {only!r}. Nothing was audited.")
+        raise OptionError("no mechanism's or group's name contains {only!r}.", only=only)
     if not 0.5 < confidence < 1:
-        raise OptionError(f"a confidence lies above 0.5 and below 1, not {confidence:g}. Nothing was audited.")
+        raise OptionError("a confidence lies above 0.5 and below 1, not {confidence:g}.", confidence=confidence)
     seed = randbits(32) if seed is None else seed
     findings = _run(cases, trials, confidence, seed, quiet=as_json)
     if as_json:

@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from relaxdp.cli.accounts import ledger_of
-from relaxdp.errors import LedgerError
+from relaxdp.errors import LedgerError, refusing
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.payer import ledger_of
 
 app = typer.Typer(help="Show and raise privacy budgets.", no_args_is_help=True)
 
@@ -28,17 +28,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 
 @contextmanager
 def _open(ledger: str | None, key: Path | None, nothing: str = "") -> Iterator[Ledger]:
-    """Open a ledger that is there. Its sentences speak of releases, and here `nothing` else was to happen."""
+    """Open a ledger that is there; `nothing` says what does not happen where it refuses."""
     if ledger is None and key is None:
         raise LedgerError("say which ledger: --ledger FILE or URL, or --key KEY for the one beside a key.")
-    try:
-        with Ledger.open(ledger_of(key) if ledger is None and key is not None else str(ledger), create=False) as book:
-            yield book
-    except LedgerError as problem:
-        sentence = problem.message.removesuffix(" Nothing was released.")
-        if sentence == problem.message:
-            raise
-        raise type(problem)(f"{sentence} {nothing}".rstrip(), **problem.fields) from None
+    place = ledger_of(key) if ledger is None and key is not None else str(ledger)
+    with refusing(nothing), Ledger.open(place, create=False) as book:
+        yield book
 
 
 @app.command("show")

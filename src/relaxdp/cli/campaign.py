@@ -17,7 +17,7 @@ from relaxdp.cli.options import MOST_ROWS, CaFile, JsonOption
 from relaxdp.collector.client import Client, tidy
 from relaxdp.collector.client_address import Server
 from relaxdp.collector.client_operator import Operator, operator_token
-from relaxdp.errors import OptionError
+from relaxdp.errors import OptionError, refusing
 
 app = typer.Typer(help="Ask many devices a question: create and steer campaigns of a collector.", no_args_is_help=True)
 
@@ -170,20 +170,25 @@ def export(
     with expected():
         opened = [] if status["open_level"] is None else status["levels"][: status["open_level"] + 1]
         files = [folder / f"epsilon-{plain(level['epsilon'])}.parquet" for level in opened]
-    if folder.is_dir() and any(file.exists() for file in files):
-        raise OptionError(f"the folder {str(folder)!r} holds an export already. Nothing was written.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise OptionError(
-            f"the folder {str(folder)!r} cannot be made: {problem.strerror}. Nothing was written."
-        ) from None
+    _make_room(folder, files)
     for place, file in enumerate(files):
         operator.export(campaign, place, file)
     if as_json:
         typer.echo(json.dumps({"files": [str(file) for file in files]}))
         return
     typer.echo(f"wrote {len(files)} files to {folder}; relaxdp estimate {folder}/*.parquet reads them")
+
+
+@refusing("Nothing was written.")
+def _make_room(folder: Path, files: list[Path]) -> None:
+    if folder.is_dir() and any(file.exists() for file in files):
+        raise OptionError("the folder {path!r} holds an export already.", path=str(folder))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise OptionError(
+            "the folder {path!r} cannot be made: {why}.", path=str(folder), why=problem.strerror
+        ) from None
 
 
 @app.command("invite")

@@ -38,7 +38,9 @@ def campaign_request(asked: Asked, file: Path | None) -> dict[str, Any]:
     if file is not None:
         given = [each.name for each in fields(asked) if getattr(asked, each.name) not in (None, False, "auto")]
         if given:
-            raise OptionError(f"--file says everything: --{given[0].replace('_', '-')} does not go with it.")
+            raise OptionError(
+                "--file says everything: {option} does not go with it.", option=f"--{given[0].replace('_', '-')}"
+            )
         return _from_file(file)
     if asked.question is None or asked.levels is None:
         raise OptionError("a campaign needs a --question and its --levels, or all of it in a --file.")
@@ -76,9 +78,9 @@ def _from_file(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text("utf-8"))
     except OSError as problem:
-        raise TableFileError(f"{str(file)!r} cannot be read: {problem.strerror}.") from None
+        raise TableFileError("{path!r} cannot be read: {why}.", path=str(file), why=problem.strerror) from None
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise OptionError(f"{str(file)!r} does not hold a campaign as JSON.")
+        raise OptionError("{path!r} does not hold a campaign as JSON.", path=str(file))
     return content

@@ -46,7 +46,9 @@ def demo(
 def run(folder: Path, *, picture: bool = True) -> None:
     """Run the demo in `folder` and print what happens. Nothing is left of one that fails."""
     if folder.exists() and not (folder / MARK).exists():
-        raise TableFileError(f"{str(folder)!r} exists and was not made by the demo. Name another folder with --out.")
+        raise TableFileError(
+            "{folder!r} exists and was not made by the demo. Name another folder with --out.", folder=str(folder)
+        )
     truth = _people()
     shutil.rmtree(folder, ignore_errors=True)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,9 +13,11 @@ from relaxdp.cli.estimate_parts import Asked, Block, MethodChoice, blocks_of, na
 from relaxdp.cli.estimate_plot import ENDINGS, draw
 from relaxdp.cli.estimate_tables import print_blocks
 from relaxdp.cli.plan import AboutChoice
+from relaxdp.cli.render import show_json
 from relaxdp.errors import CountsError, TableFileError
 from relaxdp.estimation.result import IMPLAUSIBLE
-from relaxdp.table.counting import PairTally, Tally, count, count_pairs
+from relaxdp.table.calls import count
+from relaxdp.table.counting import PairTally, Tally
 from relaxdp.table.released_files import Axis
 
 
@@ -65,18 +66,14 @@ def estimate(
     asked = Asked(confidence, simultaneous, about.value, method, consistent, by, cross)
     _check(asked, plot)
     with Console(stderr=True).status("Counting ..."):
-        told = description or []
-        if cross is None:
-            tally: Tally | PairTally = count(files, column=column, by=by, told=told)
-        else:
-            tally = count_pairs(files, column=column, cross=cross, told=told)
+        tally = count(files, column, by=by, cross=cross, description=description or [])
         parts = blocks_of(tally, asked)
     axis = tally.axis if isinstance(tally, Tally) else tally.rows
     if plot is not None:
         draw(plot, parts, name_of(axis, asked), asked)
     if as_json:
         every = blocks_of(tally, asked, most=None)
-        typer.echo(json.dumps(_json(tally, axis, every, asked), ensure_ascii=False, allow_nan=False))
+        show_json(_json(tally, axis, every, asked))
         if any(part.is_implausible for part in parts):
             typer.echo(IMPLAUSIBLE, err=True)
     else:
@@ -86,12 +83,12 @@ def estimate(
 
 
 def _check(asked: Asked, plot: Path | None) -> None:
-    if asked.by is not None and asked.cross is not None:
-        raise CountsError("--by and --cross are not offered together.")
     if not 0 < asked.confidence < 1:
-        raise CountsError(f"a confidence level lies between 0 and 1, like 0.95; not {asked.confidence}.")
+        raise CountsError(
+            "a confidence level lies between 0 and 1, like 0.95; not {confidence}.", confidence=asked.confidence
+        )
     if plot is not None and plot.suffix.lower() not in ENDINGS:
-        raise TableFileError(f"{str(plot)!r}: a plot's ending must be .png, .svg or .pdf.", path=str(plot))
+        raise TableFileError("{path!r}: a plot's ending must be .png, .svg or .pdf.", path=str(plot))
 
 
 # For programs.

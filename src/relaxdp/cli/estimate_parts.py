@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from relaxdp.cli.options import MOST_ROWS
-from relaxdp.errors import CountsError
 from relaxdp.estimation.result import BEYOND, About, Chosen, Floats, Result
-from relaxdp.estimation.shrinkage import expected_shares
 from relaxdp.table.counting import PairTally, Tally
 from relaxdp.table.released_files import Axis
 
@@ -70,8 +68,6 @@ def blocks_of(tally: Tally | PairTally, asked: Asked, *, most: int | None = MOST
         labels = [(row, column) for row in tally.rows.labels for column in tally.columns.labels]
         pairs = [(one, two, table.objects) for (one, two), table in tally.tables.items()]
         return [_part(None, tally.objects, pairs, labels, tally.estimate(asked.method.value), asked, most)]
-    if asked.consistent and tally.axis.description.values is None:
-        raise CountsError("--consistent is about shares, and this column holds numbers: its answer is a mean.")
     parts = []
     for group, counts in tally.groups:
         result = counts.estimate(asked.method.value)
@@ -92,7 +88,7 @@ def _part(
     most: int | None,
 ) -> Block:
     value = np.atleast_1d(result.value)
-    estimate = expected_shares(value, result.std_error**2) if asked.consistent else value
+    estimate = result.consistent() if asked.consistent else value
     shown = result if most is None else result.largest(most)
     places = shown.places if isinstance(shown, Chosen) else np.arange(len(labels))
     intervals: dict[str, Any] = {"simultaneous": asked.simultaneous, "about": asked.about}

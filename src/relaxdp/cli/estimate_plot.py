@@ -16,7 +16,9 @@ ENDINGS = (".png", ".svg", ".pdf")
 def draw(path: Path, parts: list[Block], name: str, asked: Asked) -> None:
     """Write the picture beside its place, then rename it: nothing half-written."""
     if len(parts) > MOST_PICTURES:
-        raise CountsError(f"a plot shows at most {MOST_PICTURES} groups, and there are {len(parts)}.")
+        raise CountsError(
+            "a plot shows at most {most} groups, and there are {parts}.", most=MOST_PICTURES, parts=len(parts)
+        )
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError:
@@ -42,7 +44,7 @@ def draw(path: Path, parts: list[Block], name: str, asked: Asked) -> None:
         aside.replace(path)
     except OSError as problem:
         raise TableFileError(
-            f"{str(path)!r} cannot be written: {problem.strerror or 'the disk may be full'}.", path=str(path)
+            "{path!r} cannot be written: {why}.", why=problem.strerror or "the disk may be full", path=str(path)
         ) from None
     finally:
         aside.unlink(missing_ok=True)

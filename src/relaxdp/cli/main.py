@@ -14,15 +14,18 @@ import typer
 from typer.core import TyperGroup
 
 from relaxdp import __version__
+from relaxdp.cli.options import GroupedCommand
+from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.stopping import stops_in_order
 from relaxdp.cli.streams import all_arrives, say, take_all_text
-from relaxdp.errors import RelaxdpError, StateFolderWarning, without_keys
+from relaxdp.errors import RelaxdpError, StateFolderWarning, refusing, without_keys
 
 # Where each command lives, in the order of the help text.
 COMMANDS = {
     "demo": "relaxdp.cli.demo:demo",
     "keygen": "relaxdp.cli.keygen:keygen",
     "release": "relaxdp.cli.release:release",
+    "relax": "relaxdp.cli.release:relax",
     "budget": "relaxdp.cli.budget:app",
     "estimate": "relaxdp.cli.estimate:estimate",
     "plan": "relaxdp.cli.plan:plan",
@@ -38,6 +41,16 @@ COMMANDS = {
 }
 
 
+CONSEQUENCES = {
+    "keygen": "Nothing was written.",
+    "release": "Nothing was released.",
+    "relax": "Nothing was released.",
+    "audit": "Nothing was audited.",
+    "reproduce": "Nothing was written.",
+}
+"""What does not happen where a command is refused, unless what it calls says so; commands of a group say it."""
+
+
 class _Careful(TyperGroup):
     """The commands; what typer says of a word that it cannot use does not show a key."""
 
@@ -45,6 +58,9 @@ class _Careful(TyperGroup):
         """Run the command that was asked for."""
         try:
             return super().invoke(ctx)
+        except RelaxdpError as problem:
+            refusing(CONSEQUENCES.get(ctx.invoked_subcommand, ""), ON_COMMAND_LINE).add_to(problem)
+            raise
         except Exception as problem:
             told: Any = problem
             if hasattr(told, "format_message") and isinstance(told.message, str):  # typer's own
@@ -85,7 +101,7 @@ def application(only: str | None = None) -> typer.Typer:
         if isinstance(found, typer.Typer):
             made.add_typer(found, name=name)
         else:
-            made.command(name)(found)
+            made.command(name, cls=GroupedCommand)(found)
     return made
 
 

@@ -23,7 +23,7 @@ from relaxdp.cli.market_options import (
 from relaxdp.cli.market_sell import Terms, put_up
 from relaxdp.cli.market_tables import heading, levels_table, listings_table, quote_text, seller_text
 from relaxdp.cli.options import CaFile, JsonOption
-from relaxdp.errors import OptionError
+from relaxdp.errors import OptionError, refusing
 
 
 def list_(
@@ -54,12 +54,14 @@ def list_(
         more = {"--levels": levels, "--budget": budget, "--column": column}
         for option, content in {**given, **more}.items():
             if content is not None:
-                raise OptionError(f"{option} goes with a FILE that is put up for sale. Nothing was sent.")
+                with refusing("Nothing was sent."):
+                    raise OptionError("{option} goes with a FILE that is put up for sale.", option=option)
         found = open_market(server, token_file, ca_file, token=False).listings()
         say({"listings": found}, as_json, lambda: [listings_table(found)])
         return
     if title is None:
-        raise OptionError("what is put up for sale needs a --title. Nothing was sent.")
+        with refusing("Nothing was sent."):
+            raise OptionError("what is put up for sale needs a --title.")
     terms = Terms(needed_prices(prices, formula), levels_of(levels), None if budget is None else level(budget))
     market = open_market(server, token_file, ca_file)
     made = put_up(market, file, title, terms, name=name, column=column)

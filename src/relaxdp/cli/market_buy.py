@@ -23,7 +23,7 @@ from relaxdp.cli.market_options import (
 from relaxdp.cli.market_receipt import receipt_beside, save_receipt
 from relaxdp.cli.market_tables import credits_text, is_enough, purchases_table, tells, text
 from relaxdp.cli.options import CaFile, JsonOption
-from relaxdp.errors import TableFileError
+from relaxdp.errors import TableFileError, refusing
 from relaxdp.market.client import MarketClient, understood
 from relaxdp.table.temporary import refuse_existing
 
@@ -82,7 +82,8 @@ def download(
 ) -> None:
     """Download what was bought, check it against its receipt, and write the receipt beside it."""
     market = open_market(server, token_file, ca_file)
-    _check_free(out, "Nothing was asked for.")
+    with refusing("Nothing was asked for."):
+        _check_free(out)
     files = _fetch(market, number, out)
     say({"number": number, **files}, as_json, lambda: [_fetched(out)])
 
@@ -91,7 +92,8 @@ def _trade(
     market: MarketClient, verb: str, listing: str, epsilon: str, most: int | None, out: Path | None, as_json: bool
 ) -> None:
     if out is not None:
-        _check_free(out, "Nothing was bought.")
+        with refusing("Nothing was bought."):
+            _check_free(out)
     with waiting("the market draws and sells"):
         ask = market.buy if verb == "bought" else market.upgrade
         found = ask(listing, epsilon, most)
@@ -132,14 +134,11 @@ def _fetched(out: Path, *, enough: bool = True) -> str:
     return escape(f"wrote {out} and its receipt {receipt_beside(out).name}{following}")
 
 
-def _check_free(out: Path, nothing: str) -> None:
+def _check_free(out: Path) -> None:
     """Refuse places that cannot be written to before anything is paid."""
     for place in (out, receipt_beside(out)):
-        try:
-            refuse_existing(place)
-        except TableFileError as problem:
-            raise TableFileError(problem.message.replace("Nothing was written.", nothing), **problem.fields) from None
+        refuse_existing(place)
     if not out.absolute().parent.is_dir():
-        raise TableFileError(f"the folder of {str(out)!r} does not exist. {nothing}", path=str(out))
+        raise TableFileError("the folder of {path!r} does not exist.", path=str(out))
     if out.suffix.lower() not in (".parquet", ".pq"):
-        raise TableFileError(f"{str(out)!r}: what is bought is a Parquet file, so its name ends in .parquet. {nothing}")
+        raise TableFileError("{path!r}: what is bought is a Parquet file, so its name ends in .parquet.", path=str(out))

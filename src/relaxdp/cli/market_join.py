@@ -15,7 +15,7 @@ from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.collector.client import tidy
 from relaxdp.draw.key import Key
 from relaxdp.draw.private_file import PrivateFileError, read_private
-from relaxdp.errors import OptionError
+from relaxdp.errors import OptionError, refusing
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client import understood
 from relaxdp.market.client_pool import Pool, remember
@@ -51,9 +51,10 @@ def join(
     with understood():
         role = market.me()["role"]
     if role != "seller":
-        raise OptionError(
-            f"a pool is joined with a seller's token, and this one is of a {tidy(str(role))}. Nothing was sent."
-        )
+        with refusing("Nothing was sent."):
+            raise OptionError(
+                "a pool is joined with a seller's token, and this one is of a {role}.", role=tidy(str(role))
+            )
     joined = Pool.of(market.listing(pool), pool)
     answer = joined.answer(_asked(joined) if answer_file is None else _read(answer_file))
     body: dict[str, Any] = {**joined.report(answer, key=secret, epsilon=asked), "minimum": minimum}
@@ -68,22 +69,22 @@ def join(
     say(found, as_json, lambda: [words])
 
 
+@refusing("Nothing was sent.")
 def _asked(pool: Pool) -> str:
     """Ask for the answer, without showing it while it is typed."""
     if not sys.stdin.isatty():
-        raise OptionError(
-            "there is no terminal to ask for the answer: name a private file with --answer-file. Nothing was sent."
-        )
+        raise OptionError("there is no terminal to ask for the answer: name a private file with --answer-file.")
     choices = pool.choices
     shown = f" ({', '.join(choices)})" if 0 < len(choices) <= _MOST_SHOWN else ""
     return getpass.getpass(f"{tidy(pool.title)}{tidy(shown)}\nyour answer, which stays here and is not shown: ")
 
 
+@refusing("Nothing was sent.")
 def _read(file: Path) -> str:
     try:
         content = read_private(file, _LONGEST_ANSWER)
     except PrivateFileError as problem:
-        raise OptionError(f"the answer file {str(file)!r} {problem}. Nothing was sent.") from None
+        raise OptionError("the answer file {path!r} {why}.", path=str(file), why=problem) from None
     if content is None:
-        raise OptionError(f"there is no answer file {str(file)!r}. Nothing was sent.")
+        raise OptionError("there is no answer file {path!r}.", path=str(file))
     return content.decode("utf-8", "replace")

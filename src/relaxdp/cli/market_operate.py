@@ -25,7 +25,7 @@ from relaxdp.cli.market_options import (
 from relaxdp.cli.market_tables import accounts_table, credits_text, heading, levels_text, statement_table, text
 from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.draw.private_file import PrivateFileError, write_private
-from relaxdp.errors import OptionError, ServerAnswerError, TokenError
+from relaxdp.errors import OptionError, ServerAnswerError, TokenError, refusing
 from relaxdp.table.request import values_from_file
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why: it is recorded.", show_default=False)]
@@ -55,10 +55,12 @@ def account(
 ) -> None:
     """Make an account and its token, which is shown this once (operator)."""
     if (role is None) != renew:
-        raise OptionError("a new account needs a --role, and a token is renewed without one. Nothing was done.")
+        with refusing("Nothing was done."):
+            raise OptionError("a new account needs a --role, and a token is renewed without one.")
     market = open_market(server, token_file, ca_file)
     if token_out is not None:  # the place is taken before the token exists, which could not be asked for again
-        _write_token(token_out, "", replace=False)
+        with refusing("Nothing was done."):
+            _write_token(token_out, "", replace=False)
     try:
         made = market.renew_token(name) if role is None else market.create_account(name, role.value)
         token = _taken(made)
@@ -164,9 +166,10 @@ def _taken(made: dict[str, Any]) -> str:
     return token
 
 
+@refusing("Nothing was sent.")
 def _encoding(values: str | None, file: Path | None, ends: tuple[float, float] | None) -> dict[str, Any]:
     if sum(each is not None for each in (values, file, ends)) != 1:
-        raise OptionError("say what can be answered: one of --values, --values-file and --range. Nothing was sent.")
+        raise OptionError("say what can be answered: one of --values, --values-file and --range.")
     if ends is not None:
         return {"name": "numeric", "options": {}, "range": list(ends)}
     declared = values_from_file(file) if file is not None else str(values).split(",")
@@ -189,6 +192,6 @@ def _write_token(file: Path, content: str, *, replace: bool) -> None:
     try:
         write_private(file, content.encode(), replace=replace)
     except FileExistsError:
-        raise TokenError(f"{str(file)!r} exists already. Nothing was done.") from None
+        raise TokenError("{path!r} exists already.", path=str(file)) from None
     except PrivateFileError as problem:
-        raise TokenError(f"the token file {str(file)!r} {problem}.") from None
+        raise TokenError("the token file {path!r} {why}.", path=str(file), why=problem) from None

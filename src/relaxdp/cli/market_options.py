@@ -17,7 +17,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 from relaxdp.collector.client import Client
 from relaxdp.collector.client_address import Server
 from relaxdp.collector.client_operator import VARIABLE, operator_token
-from relaxdp.errors import EpsilonError, OptionError, RelaxdpError, TokenError
+from relaxdp.errors import EpsilonError, OptionError, RefusedByServerError, RelaxdpError, TokenError, refusing
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.market.client import MarketClient, understood
 
@@ -40,19 +40,16 @@ LevelsOption = Annotated[
     typer.Option("--levels", help="The levels on sale, like 0.1,0.5,1: at most 100  [default: round ones]"),
 ]
 
-_POINTS = "prices are points such as 0.1:10,0.5:40,1:100: an epsilon, a colon, whole credits. Nothing was sent."
+_POINTS = "prices are points such as 0.1:10,0.5:40,1:100: an epsilon, a colon, whole credits."
 
 
 def open_market(server: str, token_file: Path | None, ca_file: Path | None, *, token: bool = True) -> MarketClient:
     """Return the market at an address, with the token of whoever asks; `token` says whether one is needed."""
     found = None
     if token_file is not None or os.environ.get(VARIABLE):
-        try:
-            found = operator_token(token_file, os.environ)
-        except TokenError as problem:  # here everybody has one, not only the operator
-            raise TokenError(problem.message.replace("operator token", "token")) from None
+        found = operator_token(token_file, os.environ)
     elif token:
-        raise TokenError(f"a token is needed: set {VARIABLE}, or name a file with --token-file.")
+        raise TokenError("a token is needed: set {variable}, or name a file with --token-file.", variable=VARIABLE)
     return MarketClient(Server.parse(server), found, _client(ca_file))
 
 
@@ -61,20 +58,22 @@ def as_nobody(server: str, ca_file: Path | None) -> MarketClient:
     return MarketClient(Server.parse(server), None, _client(ca_file))
 
 
+@refusing("Nothing was sent.")
 def prices_of(points: str | None, formula: str | None) -> dict[str, Any] | None:
     """Return prices as the market takes them; None where none were given."""
     if points is not None and formula is not None:
-        raise OptionError("prices are given as --prices or as a --formula, not as both. Nothing was sent.")
+        raise OptionError("prices are given as --prices or as a --formula, not as both.")
     if points is None:
         return None if formula is None else {"formula": formula}
     return {"points": [_point(part) for part in points.split(",")]}
 
 
+@refusing("Nothing was sent.")
 def needed_prices(points: str | None, formula: str | None) -> dict[str, Any]:
     """Return prices, or say how they are given."""
     prices = prices_of(points, formula)
     if prices is None:
-        raise OptionError("say what it costs: --prices 0.1:10,1:100 or --formula '10 + 90*epsilon'. Nothing was sent.")
+        raise OptionError("say what it costs: --prices 0.1:10,1:100 or --formula '10 + 90*epsilon'.")
     return prices
 
 
@@ -100,12 +99,14 @@ def say(content: Any, as_json: bool, words: Callable[[], list[Any]]) -> None:
 
 
 @contextmanager
-def afterwards(sentence: str) -> Iterator[None]:
-    """Add to an error what had happened before it, and how to go on."""
+def afterwards(sentence: str, *, refused: str | None = None) -> Iterator[None]:
+    """Say with an error what had happened before it, and how to go on; `refused` where the market has refused."""
     try:
         yield
     except RelaxdpError as problem:
-        raise type(problem)(f"{problem.message} {sentence}", **problem.fields) from None
+        said = refused if refused is not None and isinstance(problem, RefusedByServerError) else sentence
+        problem.consequence = f"{problem.consequence} {said}".lstrip()
+        raise
 
 
 @contextmanager

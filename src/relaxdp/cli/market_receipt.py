@@ -13,7 +13,7 @@ from rich.markup import escape
 from relaxdp.cli.market_options import TokenFile, as_nobody, open_market, say
 from relaxdp.cli.market_tables import receipt_table
 from relaxdp.cli.options import CaFile, JsonOption
-from relaxdp.errors import OptionError, TableFileError
+from relaxdp.errors import OptionError, TableFileError, refusing
 from relaxdp.market.receipts import MOST_LETTERS, Receipt, SignedReceipt, check_data, read_signed, verify
 from relaxdp.table.temporary import aside, put_in_place
 
@@ -41,18 +41,19 @@ def receipt(
 
     With a --public-key that you got from the market before, a file is checked without asking anybody.
     """
-    if (number is None) == (check is None):
-        raise OptionError("say which receipt: the NUMBER of a purchase, or --check FILE. Nothing was checked.")
+    with refusing("Nothing was checked."):
+        if (number is None) == (check is None):
+            raise OptionError("say which receipt: the NUMBER of a purchase, or --check FILE.")
+        if number is not None and (data is not None or public_key is not None):
+            raise OptionError("--data and --public-key go with --check FILE.")
+        if number is None and out is not None:
+            raise OptionError("--out goes with the NUMBER of a purchase.")
     if number is not None:
-        if data is not None or public_key is not None:
-            raise OptionError("--data and --public-key go with --check FILE. Nothing was checked.")
         signed = open_market(_needed(server), token_file, ca_file).receipt(number)
         if out is not None:
             save_receipt(signed, out)
     else:
         assert check is not None  # noqa: S101 (one of the two is there)
-        if out is not None:
-            raise OptionError("--out goes with the NUMBER of a purchase. Nothing was checked.")
         signed = _read(check)
         verify(signed, _key(public_key, server, ca_file))
         if data is not None:
@@ -65,36 +66,38 @@ def receipt_beside(file: Path) -> Path:
     return file.with_name(f"{file.name}.receipt.json")
 
 
+@refusing("Nothing was written.")
 def save_receipt(signed: SignedReceipt, target: Path) -> None:
     """Write a receipt to a file, which appears when it is whole and is never overwritten."""
     try:
         with aside(target) as place:
             place.write_text(json.dumps(signed.to_json(), indent=2) + "\n", "utf-8")
             put_in_place(place, target)
-    except TableFileError as problem:
-        raise TableFileError(problem.message.replace("released", "written"), **problem.fields) from None
+    except TableFileError:
+        raise
     except OSError as problem:
-        raise TableFileError(f"{str(target)!r} cannot be written: {problem.strerror}. Nothing was written.") from None
+        raise TableFileError("{path!r} cannot be written: {why}.", path=str(target), why=problem.strerror) from None
 
 
+@refusing("Nothing was checked.")
 def _read(file: Path) -> SignedReceipt:
     try:
         with file.open("rb") as content:
             return read_signed(content.read(MOST_LETTERS + 1))
     except OSError as problem:
-        raise TableFileError(f"{str(file)!r} cannot be read: {problem.strerror}. Nothing was checked.") from None
+        raise TableFileError("{path!r} cannot be read: {why}.", path=str(file), why=problem.strerror) from None
 
 
 def _key(public_key: str | None, server: str | None, ca_file: Path | None) -> bytes:
     """Return the key to check with: one that the person brought along, or the market's own; never the receipt's."""
     if public_key is None:
         if server is None:
-            raise OptionError(
-                "to check a receipt, give the market's --public-key or its --server. Nothing was checked."
-            )
+            with refusing("Nothing was checked."):
+                raise OptionError("to check a receipt, give the market's --public-key or its --server.")
         return as_nobody(server, ca_file).public_key()
     if not _HEX.fullmatch(public_key):
-        raise OptionError("the public key of a market is 64 hexadecimal digits. Nothing was checked.")
+        with refusing("Nothing was checked."):
+            raise OptionError("the public key of a market is 64 hexadecimal digits.")
     return bytes.fromhex(public_key)
 
 
@@ -104,7 +107,8 @@ def _verdict(receipt: Receipt, data: Path | None, out: Path | None) -> str:
     return f"the signature is that of the market {receipt.market}{file}{written}"
 
 
+@refusing("Nothing was asked.")
 def _needed(server: str | None) -> str:
     if server is None:
-        raise OptionError("say which market: --server or RELAXDP_SERVER. Nothing was asked.")
+        raise OptionError("say which market: --server or RELAXDP_SERVER.")
     return server

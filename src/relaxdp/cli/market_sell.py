@@ -27,7 +27,7 @@ from relaxdp.cli.market_options import (
 )
 from relaxdp.cli.market_tables import sales_tables, seller_text, text
 from relaxdp.cli.options import CaFile, JsonOption
-from relaxdp.errors import OptionError, PriceError, RefusedByServerError, RelaxdpError
+from relaxdp.errors import OptionError, PriceError, refusing
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.market.client import Content, MarketClient, understood
 from relaxdp.market.client_files import sendable
@@ -60,23 +60,21 @@ def put_up(
             listing = str(made["listing"]["id"])
         words = [listing, str(file)] if column is None else [listing, str(file), "--column", column]
         again = f"`relaxdp market deliver {shlex.join(words)}` continues it."
-        try:
+        draft = f"The listing {listing!r} remains a draft: {again}"
+        with afterwards(f"The listing {listing!r} was made; if it is still a draft, {again}", refused=draft):
             return _delivered(market, listing, place, released)
-        except RefusedByServerError as problem:
-            said = f"{problem.message} The listing {listing!r} remains a draft: {again}"
-            raise RefusedByServerError(said, **problem.fields) from None
-        except RelaxdpError as problem:
-            said = f"{problem.message} The listing {listing!r} was made; if it is still a draft, {again}"
-            raise type(problem)(said, **problem.fields) from None
 
 
+@refusing("Nothing was sent.")
 def _check_terms(terms: Terms, epsilon: Decimal) -> None:
     """Refuse what the market would refuse after the listing was made, and leave a draft behind."""
     shown, budget = epsilon_text(epsilon), terms.budget
     if not prices_from_json(terms.prices).reaches(epsilon):
-        raise PriceError(f"the file is at epsilon {shown}, and the prices do not reach it. Nothing was sent.")
+        raise PriceError("the file is at epsilon {epsilon}, and the prices do not reach it.", epsilon=shown)
     if budget is not None and epsilon > as_epsilon(budget):
-        raise OptionError(f"the file is at epsilon {shown}, which is more than the budget {budget}. Nothing was sent.")
+        raise OptionError(
+            "the file is at epsilon {epsilon}, which is more than the budget {budget}.", epsilon=shown, budget=budget
+        )
 
 
 def _delivered(market: MarketClient, listing: str, place: Path, column: str) -> Content:
@@ -105,7 +103,8 @@ def deliver(
     """
     asked, more = prices_of(prices, formula), levels_of(levels)
     if more is not None and asked is None:
-        raise OptionError("--levels goes with the prices that reach them: --prices or --formula. Nothing was sent.")
+        with refusing("Nothing was sent."):
+            raise OptionError("--levels goes with the prices that reach them: --prices or --formula.")
     market = open_market(server, token_file, ca_file)
     with sendable(file, column) as (place, released, _):
         if asked is not None:

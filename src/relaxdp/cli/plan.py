@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any
@@ -12,10 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from relaxdp.cli.options import JsonOption
+from relaxdp.cli.render import show_json
 from relaxdp.errors import PlanError
-from relaxdp.estimation.planning import Asked, Step, epsilon_for, half_width, objects_for, steps
+from relaxdp.estimation.planning import Asked, Plan, Step, epsilon_for
+from relaxdp.estimation.planning import plan as plan_release
 from relaxdp.estimation.schedules import Explicit, Geometric, Linear, NoisySampling, Schedule
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.law.epsilon import epsilon_text
+
+_STEPS = "A schedule of levels"
 
 
 class AboutChoice(StrEnum):
@@ -58,14 +61,27 @@ def plan(
         bool, typer.Option("--simultaneous", help="Intervals that hold for all values at once.")
     ] = False,
     schedule: Annotated[
-        ScheduleChoice | None, typer.Option(help="Show every step of a schedule, and where to stop.")
+        ScheduleChoice | None,
+        typer.Option(help="Show every step of a schedule, and where to stop.", rich_help_panel=_STEPS),
     ] = None,
-    first: Annotated[str | None, typer.Option(help="First level of a linear or geometric schedule.")] = None,
-    last: Annotated[str | None, typer.Option(help="Last level of a linear or geometric schedule.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Number of levels, or of noisy samples.")] = None,
-    levels: Annotated[str | None, typer.Option(help="Levels of an explicit schedule, like 0.1,0.5,1.")] = None,
-    alpha: Annotated[str | None, typer.Option(help="Noisy sampling: epsilon of the permanent response.")] = None,
-    beta: Annotated[str | None, typer.Option(help="Noisy sampling: epsilon of one sample.")] = None,
+    first: Annotated[
+        str | None, typer.Option(help="First level of a linear or geometric schedule.", rich_help_panel=_STEPS)
+    ] = None,
+    last: Annotated[
+        str | None, typer.Option(help="Last level of a linear or geometric schedule.", rich_help_panel=_STEPS)
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Number of levels, or of noisy samples.", rich_help_panel=_STEPS)
+    ] = None,
+    levels: Annotated[
+        str | None, typer.Option(help="Levels of an explicit schedule, like 0.1,0.5,1.", rich_help_panel=_STEPS)
+    ] = None,
+    alpha: Annotated[
+        str | None, typer.Option(help="Noisy sampling: epsilon of the permanent response.", rich_help_panel=_STEPS)
+    ] = None,
+    beta: Annotated[
+        str | None, typer.Option(help="Noisy sampling: epsilon of one sample.", rich_help_panel=_STEPS)
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Plan a release: half-width, objects or epsilon from the other two.
@@ -80,12 +96,38 @@ def plan(
     }
     options = {"first": first, "last": last, "steps": steps, "levels": levels, "alpha": alpha, "beta": beta}
     given = {name: option for name, option in options.items() if option is not None}
-    if schedule is not None:
-        _plan_schedule(_schedule(schedule, given), half_width, objects, epsilon, values, asked, as_json)
+    if schedule is None and given:
+        raise PlanError("--{given} belongs to a schedule: name one with --schedule.", given=next(iter(given)))
+    chosen = None if schedule is None else _schedule(schedule, given)
+    wanted: Any = {"values": values, "half_width": half_width, "objects": objects, "epsilon": epsilon}
+    made = plan_release(**wanted, schedule=chosen, **asked)
+    if as_json:
+        show_json(
+            {**_answer(made), "wanted_half_width": half_width, "objects": made.objects, "values": values, **asked}
+        )
         return
-    if given:
-        raise PlanError(f"--{next(iter(given))} belongs to a schedule: name one with --schedule.")
-    _plan_third(half_width, objects, epsilon, values, asked, as_json)
+    console = Console()
+    console.print(_heading(made.objects, values, asked))
+    console.print(_third(made) if made.epsilon is not None else _step_table(list(made.steps), half_width))
+    if schedule is not None and half_width is not None:
+        console.print(_advice(made.stop, half_width, made.objects, values, asked))
+
+
+def _answer(made: Plan) -> dict[str, Any]:
+    if made.epsilon is not None:
+        return {"found": made.found, "epsilon": epsilon_text(made.epsilon), "half_width": made.half_width}
+    rows = [{"epsilon": epsilon_text(s.epsilon), "half_width": s.half_width, "met": s.met} for s in made.steps]
+    return {"steps": rows, "stop_at": None if made.stop is None else epsilon_text(made.stop.epsilon)}
+
+
+def _third(made: Plan) -> Table:
+    assert made.epsilon is not None  # noqa: S101
+    table = Table()
+    for column in ("objects", "epsilon", "half-width"):
+        is_found = column == made.found.replace("_", "-")
+        table.add_column(f"{column} (found)" if is_found else column, justify="right")
+    table.add_row(f"{made.objects:,}", epsilon_text(made.epsilon), f"{made.half_width:.4g}")
+    return table
 
 
 def _schedule(kind: ScheduleChoice, given: dict[str, Any]) -> Schedule:
@@ -94,63 +136,18 @@ def _schedule(kind: ScheduleChoice, given: dict[str, Any]) -> Schedule:
     if wrong:
         verb = "is missing" if wrong[0] in needed else "does not belong to it"
         listed = " and ".join(f"--{name}" for name in needed)
-        raise PlanError(f"a schedule of kind {kind.value} needs {listed}: --{wrong[0]} {verb}.")
+        raise PlanError(
+            "a schedule of kind {kind} needs {listed}: --{wrong} {verb}.",
+            kind=kind.value,
+            listed=listed,
+            wrong=wrong[0],
+            verb=verb,
+        )
     if kind is ScheduleChoice.EXPLICIT:
         return Explicit([level.strip() for level in given["levels"].split(",")])
     if kind is ScheduleChoice.NOISY_SAMPLING:
         return NoisySampling(given["alpha"], given["beta"], given["steps"])
     return (Linear if kind is ScheduleChoice.LINEAR else Geometric)(given["first"], given["last"], given["steps"])
-
-
-def _plan_third(
-    width: float | None, objects: int | None, epsilon: str | None, values: int, asked: Asked, as_json: bool
-) -> None:
-    level = None if epsilon is None else as_epsilon(epsilon)
-    if width is not None and objects is not None and level is None:
-        found, level = "epsilon", epsilon_for(width, objects=objects, values=values, **asked)
-    elif width is not None and level is not None and objects is None:
-        found, objects = "objects", objects_for(width, epsilon=level, values=values, **asked)
-    elif objects is not None and level is not None and width is None:
-        found = "half_width"
-    else:
-        raise PlanError("give two of --half-width, --objects and --epsilon to get the third.")
-    expected = half_width(objects=objects, values=values, epsilon=level, **asked)
-    if as_json:
-        answer = {"found": found, "epsilon": epsilon_text(level), "half_width": expected}
-        _print_json(answer, width, objects, values, asked)
-        return
-    console, table = Console(), Table()
-    for column in ("objects", "epsilon", "half-width"):
-        is_found = column == found.replace("_", "-")
-        table.add_column(f"{column} (found)" if is_found else column, justify="right")
-    table.add_row(f"{objects:,}", epsilon_text(level), f"{expected:.4g}")
-    console.print(_heading(objects, values, asked))
-    console.print(table)
-
-
-def _plan_schedule(
-    schedule: Schedule,
-    target: float | None,
-    objects: int | None,
-    epsilon: str | None,
-    values: int,
-    asked: Asked,
-    as_json: bool,
-) -> None:
-    if objects is None or epsilon is not None:
-        raise PlanError("a schedule is planned with --objects, and without --epsilon: its levels are the epsilons.")
-    planned = steps(schedule, objects=objects, values=values, half_width=target, **asked)
-    stop = next((step for step in planned if step.met), None)
-    if as_json:
-        rows = [{"epsilon": epsilon_text(s.epsilon), "half_width": s.half_width, "met": s.met} for s in planned]
-        answer = {"steps": rows, "stop_at": None if stop is None else epsilon_text(stop.epsilon)}
-        _print_json(answer, target, objects, values, asked)
-        return
-    console = Console()
-    console.print(_heading(objects, values, asked))
-    console.print(_step_table(planned, target))
-    if target is not None:
-        console.print(_advice(stop, target, objects, values, asked))
 
 
 def _step_table(planned: list[Step], target: float | None) -> Table:
@@ -183,7 +180,3 @@ def _heading(objects: int, values: int, asked: Asked) -> str:
         f"{objects:,} objects, {values} values, {share}; "
         f"{100 * asked['confidence_level']:g} % intervals of {together}, about {subject}."
     )
-
-
-def _print_json(answer: dict[str, Any], target: float | None, objects: int, values: int, asked: Asked) -> None:
-    typer.echo(json.dumps({**answer, "wanted_half_width": target, "objects": objects, "values": values, **asked}))

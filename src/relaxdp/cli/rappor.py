@@ -19,7 +19,7 @@ from relaxdp.cli.options import JsonOption
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.rappor_encode import encode, relax
 from relaxdp.encodings.bloom_levels import bit_epsilon
-from relaxdp.errors import OptionError, TableFileError
+from relaxdp.errors import OptionError, TableFileError, refusing
 from relaxdp.estimation.rappor_classic import Responses
 from relaxdp.estimation.rappor_decode import Decoded
 from relaxdp.estimation.rappor_decode import decode as decode_counts
@@ -48,6 +48,7 @@ class CorrectionChoice(StrEnum):
 
 
 @app.command()
+@refusing("Nothing was written.")
 def params(
     devices: Annotated[int, typer.Option(help="How many devices report.", show_default=False)],
     candidates: Annotated[int, typer.Option(help="How many words are looked for.", show_default=False)],
@@ -92,6 +93,7 @@ def params(
 
 
 @app.command("map")
+@refusing("Nothing was written.")
 def candidate_map(
     candidates: Annotated[Path, typer.Argument(help="File of candidate words, one a line.")],
     params: Annotated[Path, typer.Option(help="Parameter file, .csv or .json.", show_default=False)],
@@ -107,6 +109,7 @@ app.command()(relax)
 
 
 @app.command()
+@refusing("Nothing was decoded.")
 def decode(
     files: Annotated[
         list[Path],
@@ -268,7 +271,7 @@ def _plot(decoded: Decoded, places: Any, target: Path, confidence: float, asked:
         axes.figure.savefig(target, dpi=120)
     except (OSError, ValueError):
         raise TableFileError(
-            f"the plot {str(target)!r} cannot be written: check its folder and its ending.", path=str(target)
+            "the plot {path!r} cannot be written: check its folder and its ending.", path=str(target)
         ) from None
 
 
@@ -278,9 +281,9 @@ def _write_parameters(target: Path, plan: Plan) -> None:
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise TableFileError(f"{str(target)!r} exists already. Nothing was written.", path=str(target)) from None
+        raise TableFileError("{path!r} exists already.", path=str(target)) from None
     except OSError as problem:
-        raise TableFileError(f"{str(target)!r} cannot be written: {problem.strerror}.", path=str(target)) from None
+        raise TableFileError("{path!r} cannot be written: {why}.", why=problem.strerror, path=str(target)) from None
 
 
 def _plan_row(plan: Plan) -> dict[str, Any]:

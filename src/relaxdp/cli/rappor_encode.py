@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from relaxdp.cli.accounts import NewLedger, ledger_beside, refuse_other_name, report_release
 from relaxdp.cli.options import JsonOption
+from relaxdp.cli.release import NewLedger
+from relaxdp.cli.render import progress_bar, show_released
 from relaxdp.draw.key import Key
 from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.encodings.bloom_levels import epsilon_of, noise_of, whole_epsilon
-from relaxdp.errors import DescriptionError, OptionError, ScheduleError
+from relaxdp.errors import DescriptionError, OptionError, ScheduleError, refusing
 from relaxdp.estimation.schedules import Linear, NoisySampling
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.payer import Payer
+from relaxdp.ledger.payer import Payer, ledger_beside, refuse_other_name
+from relaxdp.table.calls import Released
 from relaxdp.table.publication import publish, quote
 from relaxdp.table.rappor_files import Parameters
 from relaxdp.table.rappor_release import RapporDrawing, RapporRequest
@@ -48,6 +48,7 @@ class PaceChoice(StrEnum):
     NOISY_SAMPLING = "noisy-sampling"
 
 
+@refusing("Nothing was released.")
 def encode(
     source: Source,
     target: Target,
@@ -77,9 +78,7 @@ def encode(
     """
     parameters = Parameters.read(params)
     if epsilon is None and not parameters.responses.noise:
-        raise OptionError(
-            f"f is 0 in {str(params)!r}, which is no level: --epsilon must name one. Nothing was released."
-        )
+        raise OptionError("f is 0 in {params!r}, which is no level: --epsilon must name one.", params=str(params))
     level = epsilon_of(parameters.shape, parameters.responses.noise) if epsilon is None else as_epsilon(epsilon)
     request = RapporRequest.make(
         parameters.shape, source, target, id_column=id_column, column=column, epsilon=level, key=Key.load(key),
@@ -92,6 +91,7 @@ def encode(
     _warn_beyond(parameters, level)
 
 
+@refusing("Nothing was released.")
 def relax(
     source: Source,
     target: Target,
@@ -123,9 +123,9 @@ def relax(
     parameters = Parameters.read(params)
     description = ReportsDescription.of(last)
     if description is None:
-        raise DescriptionError(f"{str(last)!r} does not say its level: it is no file of reports made here.")
+        raise DescriptionError("{last!r} does not say its level: it is no file of reports made here.", last=str(last))
     if (epsilon is None) == (pace is None):
-        raise OptionError("give --epsilon, or --pace with its levels. Nothing was released.")
+        raise OptionError("give --epsilon, or --pace with its levels.")
     given = {"first": first, "limit": limit, "alpha": alpha, "beta": beta, "steps": steps}
     level = (
         as_epsilon(epsilon)
@@ -156,7 +156,7 @@ def _next_level(pace: PaceChoice, given: dict[str, Any], shape: BloomShape, last
     wrong = [name for name in given if (given[name] is not None) != (name in needed)]
     if wrong:
         listed = " and ".join(f"--{name}" for name in needed)
-        raise OptionError(f"--pace {pace.value} needs {listed}, and nothing else of its kind. Nothing was released.")
+        raise OptionError("--pace {pace} needs {listed}, and nothing else of its kind.", pace=pace.value, listed=listed)
     if pace is PaceChoice.LINEAR:
         levels = list(Linear(given["first"], given["limit"], given["steps"]))
     else:
@@ -164,8 +164,9 @@ def _next_level(pace: PaceChoice, given: dict[str, Any], shape: BloomShape, last
     found = next((level for level in levels if level > last), None)
     if found is None:
         raise ScheduleError(
-            f"the last reports are at {epsilon_text(last)}, and the schedule ends at {epsilon_text(levels[-1])}. "
-            "Nothing was released."
+            "the last reports are at {last}, and the schedule ends at {end}.",
+            last=epsilon_text(last),
+            end=epsilon_text(levels[-1]),
         )
     return found
 
@@ -187,26 +188,24 @@ def _run(
     new_ledger: str = "",
 ) -> None:
     if no_ledger and dry_run:
-        raise OptionError("--dry-run asks the ledger, so it needs one. Nothing was released.")
+        raise OptionError("--dry-run asks the ledger, so it needs one.")
     with ExitStack() as stack:
         payer = known = None
         if not no_ledger:
-            book = stack.enter_context(Ledger.open(ledger or str(ledger_beside(key))))
+            book = stack.enter_context(Ledger.open(ledger or ledger_beside(request.table.key)))
             subject = Subject.population(population)
             known = book.account(subject)
             if not named:
                 refuse_other_name(known, request.table.release, [each.column for each in request.table.columns])
             reason = f"rappor to {request.table.target.name}"
             payer = Payer(book, subject, budget, reason, again, force, new_ledger=new_ledger)
+        rows, charges = None, []
         if dry_run and payer is not None:
-            report_release(request.table, None, quote(RapporDrawing(request), payer, known), as_json)
-            return
-        console = Console(stderr=True)
-        columns = (TextColumn("encoding"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn())
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-            task = bar.add_task("", total=None)
-            drawing = RapporDrawing(
-                request, last=last, progress=lambda done, total: bar.update(task, completed=done, total=total)
-            )
-            outcome = publish(drawing, payer, known)
-        report_release(request.table, outcome.rows, outcome.charges, as_json)
+            charges = quote(RapporDrawing(request), payer, known)
+        else:
+            with progress_bar("encoding", "rows") as progress:
+                outcome = publish(RapporDrawing(request, last=last, progress=progress), payer, known)
+            rows, charges = outcome.rows, outcome.charges
+    asked = request.table
+    names = tuple(each.column for each in asked.columns)
+    show_released(Released(asked.release, names, asked.epsilon, asked.target, rows, tuple(charges)), as_json)

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from relaxdp.cli.admin import DEFAULT, DatabaseOption, say_token
-from relaxdp.errors import MissingPartError, OptionError
+from relaxdp.errors import MissingPartError, OptionError, refusing
 
 
+@refusing("Nothing was started.")
 def serve(
     db: DatabaseOption = DEFAULT,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -55,14 +56,12 @@ def serve(
         from relaxdp.service.run import BACKLOG, listen  # noqa: PLC0415
         from relaxdp.service.run import serve as run  # noqa: PLC0415
     except ImportError:
-        raise MissingPartError(
-            "the service needs more packages: pip install 'relaxdp[server]'. Nothing was started."
-        ) from None
+        raise MissingPartError("the service needs more packages: pip install 'relaxdp[server]'.") from None
     from relaxdp.service.prepare import prepare  # noqa: PLC0415
     from relaxdp.service.settings import Settings  # noqa: PLC0415
 
     if (certificate is None) != (certificate_key is None):
-        raise OptionError("TLS needs both --certificate and --certificate-key. Nothing was started.")
+        raise OptionError("TLS needs both --certificate and --certificate-key.")
     settings = Settings(
         database=db, host=host, port=port, workers=workers, rate=rate, burst=burst, body_limit=body_limit,
         trusted_proxies=tuple(trusted_proxy or ()), request_log=request_log, certificate=certificate,

@@ -81,7 +81,9 @@ def _made(folder: Path) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
-        raise OptionError(f"the folder {str(folder)!r} cannot be made: {problem.strerror}.") from None
+        raise OptionError(
+            "the folder {path!r} cannot be made: {why}.", path=str(folder), why=problem.strerror
+        ) from None
     return folder
 
 

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from relaxdp.errors import MissingPartError
+from relaxdp.errors import MissingPartError, refusing
 
 
 def tour(
@@ -30,9 +30,8 @@ def tour(
         from relaxdp.collector.simulate_tour import OWN, campaigns  # noqa: PLC0415
         from relaxdp.market.tour import furnish  # noqa: PLC0415
     except ImportError:
-        raise MissingPartError(
-            "the service needs more packages: pip install 'relaxdp[server]'. Nothing was started."
-        ) from None
+        with refusing("Nothing was started."):
+            raise MissingPartError("the service needs more packages: pip install 'relaxdp[server]'.") from None
     signal.signal(signal.SIGTERM, _interrupt)  # so that the service ends with us, whoever ends us
     try:
         with tempfile.TemporaryDirectory(prefix="relaxdp-tour-") as folder, own_server(Path(folder)) as running:

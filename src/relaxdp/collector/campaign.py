@@ -38,9 +38,7 @@ class Campaign:
             len(definition.encoding.candidates or []),
         )
         if definition.target is not None and not 0 < definition.target.half_width < self.precision.widest:
-            raise CampaignError(
-                f"the target's half-width lies between 0 and {self.precision.widest:g}. Nothing was created."
-            )
+            raise CampaignError("the target's half-width lies between 0 and {widest:g}.", widest=self.precision.widest)
 
     @property
     def is_bloom(self) -> bool:

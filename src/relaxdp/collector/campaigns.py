@@ -33,9 +33,7 @@ def create(connection: Connection, campaign: Campaign, now: float) -> Campaign:
     """Store a new campaign."""
     hold_creation(connection)
     if connection.execute(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.id == campaign.id)).first() is not None:
-        raise CampaignExistsError(
-            f"there is a campaign with the id {campaign.id!r} already. Nothing was created.", id=campaign.id
-        )
+        raise CampaignExistsError("there is a campaign with the id {id!r} already.", id=campaign.id)
     number = (connection.execute(select(func.max(CAMPAIGNS.c.number))).scalar() or 0) + 1
     text = msgspec.json.encode(campaign.definition).decode()
     connection.execute(insert(CAMPAIGNS).values(number=number, id=campaign.id, definition=text))
@@ -49,7 +47,7 @@ def find(connection: Connection, campaign_id: str) -> Campaign:
     query = select(CAMPAIGNS.c.number, CAMPAIGNS.c.definition).where(CAMPAIGNS.c.id == campaign_id)
     row = connection.execute(query).one_or_none()
     if row is None:
-        raise UnknownCampaignError("there is no campaign with this id. Nothing was done.")
+        raise UnknownCampaignError("there is no campaign with this id.")
     return Campaign(row.number, _DECODER.decode(row.definition))
 
 
@@ -88,8 +86,7 @@ def withdraw(
     state = states.hold(connection, campaign.number)
     if state.reduced:
         raise CampaignReducedError(
-            "the reports of this campaign were reduced to counts: nobody can tell any more which were this device's. "
-            "Nothing was removed."
+            "the reports of this campaign were reduced to counts: nobody can tell any more which were this device's."
         )
     own = reports.find(connection, campaign.number, [device]).get(device, {})
     current = decided(campaign, state, now)
@@ -123,38 +120,38 @@ def sweep(connection: Connection, campaign: Campaign, most: int) -> int:
 
 def _relax(campaign: Campaign, state: CampaignState) -> CampaignState:
     if state.state != "open" or state.open_level is None:
-        raise _refused(f"the campaign is {state.state}")
+        raise _refused(state)
     if state.open_level + 1 == len(campaign.levels):
-        raise _refused("the campaign is at its last level")
+        raise CampaignStateError("the campaign is at its last level.", state=state.state)
     return replace(state, open_level=state.open_level + 1)
 
 
 def _pause(campaign: Campaign, state: CampaignState) -> CampaignState:
     if state.state != "open":
-        raise _refused(f"the campaign is {state.state}")
+        raise _refused(state)
     return replace(state, state="paused")
 
 
 def _resume(campaign: Campaign, state: CampaignState) -> CampaignState:
     if state.state != "paused":
-        raise _refused(f"the campaign is {state.state}")
+        raise _refused(state)
     return replace(state, state="open")
 
 
 def _finish(campaign: Campaign, state: CampaignState) -> CampaignState:
     if state.state == "finished":
-        raise _refused("the campaign is finished")
+        raise _refused(state)
     return replace(state, state="finished")
 
 
 def _reduce(campaign: Campaign, state: CampaignState) -> CampaignState:
     if state.state != "finished":
-        raise _refused(f"the campaign is {state.state}: only a finished one is reduced")
+        raise CampaignStateError("the campaign is {state}: only a finished one is reduced.", state=state.state)
     return replace(state, reduced=True)
 
 
-def _refused(why: str) -> CampaignStateError:
-    return CampaignStateError(f"{why}. Nothing was changed.")
+def _refused(state: CampaignState) -> CampaignStateError:
+    return CampaignStateError("the campaign is {state}.", state=state.state)
 
 
 _STEPS: dict[Step, Callable[[Campaign, CampaignState], CampaignState]] = {

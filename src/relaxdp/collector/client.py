@@ -21,7 +21,14 @@ from threading import Event, Timer
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from relaxdp.collector.client_address import Server
-from relaxdp.errors import RefusedByServerError, RelaxdpError, ServerAnswerError, TableFileError, UnreachableError
+from relaxdp.errors import (
+    RefusedByServerError,
+    RelaxdpError,
+    ServerAnswerError,
+    TableFileError,
+    UnreachableError,
+    refusing,
+)
 
 MOST_BYTES = 4 << 20
 """No answer that a device needs is longer than this."""
@@ -32,6 +39,7 @@ _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 _SHOWN = 200
 _PART = 1 << 18
 _CHANCE = random.SystemRandom()
+_unless_sent = refusing("Nothing was sent.")
 
 
 class Answer(NamedTuple):
@@ -170,22 +178,24 @@ class Client:
         finally:
             connection.close()
 
+    @_unless_sent
     def _connection(self, server: Server) -> http.client.HTTPConnection:
         if server.scheme == "http":
             return http.client.HTTPConnection(server.host, server.port, timeout=self.timeout)
         try:
             context = ssl.create_default_context(cafile=self.ca_file)
         except OSError:  # also what ssl says of a file that holds no certificates
-            raise ServerAnswerError("the file of certificates cannot be read. Nothing was sent.") from None
+            raise ServerAnswerError("the file of certificates cannot be read.") from None
         return http.client.HTTPSConnection(server.host, server.port, timeout=self.timeout, context=context)
 
 
+@refusing("Nothing was sent after it.")
 def parsed(body: bytes) -> Any:
     """Return JSON, or refuse what is none; numbers that JSON does not have are none either."""
     try:
         return json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise ServerAnswerError("the server's answer is no JSON that can be read. Nothing was sent after it.") from None
+        raise ServerAnswerError("the server's answer is no JSON that can be read.") from None
 
 
 def refusal(answer: Answer, most: int = _SHOWN) -> tuple[str, str]:
@@ -215,7 +225,7 @@ def _read(response: http.client.HTTPResponse) -> bytes:
         length += len(part)
         if length > MOST_BYTES:
             raise ServerAnswerError(
-                f"the server's answer is longer than {MOST_BYTES:,} bytes. The rest of it was not read."
+                "the server's answer is longer than {most:,} bytes. The rest of it was not read.", most=MOST_BYTES
             )
         parts.append(part)
     return b"".join(parts)
@@ -227,15 +237,17 @@ def _opened(content: bytes | FileBody | None) -> Iterator[tuple[Any, dict[str, s
     if not isinstance(content, FileBody):
         yield content, {} if content is None else {"Content-Type": "application/json"}
         return
-    try:
-        file = content.path.open("rb")
-    except OSError as problem:
-        raise TableFileError(
-            f"{str(content.path)!r} cannot be read: {problem.strerror}. Nothing was sent.", path=str(content.path)
-        ) from None
-    with file:
+    with _opened_file(content.path) as file:
         size = os.fstat(file.fileno()).st_size
         yield _parts(content, file, size), {"Content-Type": content.kind, "Content-Length": str(size)}
+
+
+@_unless_sent
+def _opened_file(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as problem:
+        raise TableFileError("{path!r} cannot be read: {why}.", why=problem.strerror, path=str(path)) from None
 
 
 def _parts(content: FileBody, file: BinaryIO, size: int) -> Iterator[bytes]:
@@ -244,7 +256,7 @@ def _parts(content: FileBody, file: BinaryIO, size: int) -> Iterator[bytes]:
     while left:
         part = file.read(min(left, _PART))
         if not part:
-            raise TableFileError(f"{str(content.path)!r} became shorter while it was sent.", path=str(content.path))
+            raise TableFileError("{path!r} became shorter while it was sent.", path=str(content.path))
         left -= len(part)
         yield part
         if content.moved is not None:
@@ -294,31 +306,42 @@ def _no_number(_: str) -> NoReturn:
 def _refuse(answer: Answer, server: Server) -> NoReturn:
     if 300 <= answer.status < 400:
         raise ServerAnswerError(
-            f"{server.host} wants to send us elsewhere (status {answer.status}), which is not followed.",
+            "{host} wants to send us elsewhere (status {status}), which is not followed.",
+            host=server.host,
             status=answer.status,
         )
     code, message = refusal(answer)
-    said = f": {message}" if message else "."
     raise RefusedByServerError(
-        f"{server.host} refused (status {answer.status}){said}", status=answer.status, error=code or None
+        "{host} refused (status {status}): {said}" if message else "{host} refused (status {status}).",
+        host=server.host,
+        said=message or None,
+        status=answer.status,
+        error=code or None,
     )
 
 
+@_unless_sent
 def _untrusted(server: Server, problem: ssl.SSLCertVerificationError) -> NoReturn:
     raise UnreachableError(
-        f"the certificate of {server.host} cannot be trusted ({tidy(problem.verify_message)}). Nothing was sent.",
+        "the certificate of {host} cannot be trusted ({why}).",
+        why=tidy(problem.verify_message),
         host=server.host,
     ) from None
 
 
 def _unreachable(server: Server, problem: Exception) -> NoReturn:
-    if isinstance(problem, ssl.SSLError):
-        what = "does not speak TLS as expected"
-    elif isinstance(problem, TimeoutError):
-        what = "did not answer in time"
-    elif isinstance(problem, http.client.HTTPException):
-        what = "broke off, or does not speak HTTP"
-    else:
-        what = f"cannot be reached ({(getattr(problem, 'strerror', None) or 'connection lost').lower()})"
+    why = (getattr(problem, "strerror", None) or "connection lost").lower()
     asked = not isinstance(problem, _NotReachedError | ssl.SSLError)
-    raise UnreachableError(f"{server.host_and_port} {what}.", host=server.host, asked=asked) from None
+    raise UnreachableError(
+        "{server} does not speak TLS as expected."
+        if isinstance(problem, ssl.SSLError)
+        else "{server} did not answer in time."
+        if isinstance(problem, TimeoutError)
+        else "{server} broke off, or does not speak HTTP."
+        if isinstance(problem, http.client.HTTPException)
+        else "{server} cannot be reached ({why}).",
+        server=server.host_and_port,
+        host=server.host,
+        why=why,
+        asked=asked,
+    ) from None

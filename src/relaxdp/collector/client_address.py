@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
-from relaxdp.errors import AddressError
+from relaxdp.errors import AddressError, refusing
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9._:-]{1,253}", re.ASCII)
@@ -30,6 +30,7 @@ class Server:
     prefix: str = ""
 
     @classmethod
+    @refusing("Nothing was sent.")
     def parse(cls, text: str, *, allow_http: bool = False) -> Server:
         """Read an address. Unencrypted HTTP is for this machine alone, unless somebody insists."""
         parts = _split(text)
@@ -43,9 +44,7 @@ class Server:
         if not _HOST.fullmatch(host) or not _PREFIX.fullmatch(prefix) or "/." in prefix:
             raise AddressError("the address has a host or a path that cannot be used.")
         if parts.scheme == "http" and not (allow_http or _is_loopback(host)):
-            raise AddressError(
-                f"reports to {host} would travel unencrypted over http://. Use https://. Nothing was sent.", host=host
-            )
+            raise AddressError("reports to {host} would travel unencrypted over http://. Use https://.", host=host)
         return cls(parts.scheme, host, _PORTS[parts.scheme] if port is None else port, prefix)
 
     @property
@@ -70,6 +69,7 @@ class CampaignAddress:
     id: str
 
     @classmethod
+    @refusing("Nothing was sent.")
     def parse(cls, text: str, *, allow_http: bool = False) -> CampaignAddress:
         """Read the address of a campaign, which ends in /v1/campaigns/ and its name."""
         base, route, name = text.rpartition(_ROUTE) if isinstance(text, str) else ("", "", "")
@@ -85,6 +85,7 @@ class CampaignAddress:
         return f"{self.server}{_ROUTE}{self.id}"
 
 
+@refusing("Nothing was sent.")
 def check_campaign_id(name: str) -> str:
     """Return the name of a campaign, or refuse what would not fit into an address."""
     if not _ID.fullmatch(name):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlencode
@@ -12,7 +13,7 @@ from urllib.parse import urlencode
 from relaxdp.collector.client import Client
 from relaxdp.collector.client_address import Server, check_campaign_id
 from relaxdp.draw.private_file import PrivateFileError, read_private
-from relaxdp.errors import ServerAnswerError, TableFileError, TokenError
+from relaxdp.errors import ServerAnswerError, TableFileError, TokenError, refusing
 from relaxdp.table.temporary import aside, put_in_place
 
 VARIABLE = "RELAXDP_TOKEN"
@@ -20,6 +21,7 @@ _CAMPAIGNS = "/v1/campaigns"
 _LONGEST_EXPORT = 3600.0
 _LONGEST_TOKEN = 500
 _PARQUET_ENDS = b"PAR1"
+_unless_written = refusing("Nothing was written.")
 
 
 class Operator:
@@ -67,17 +69,17 @@ class Operator:
             _save(response, place, target)
 
         path = f"{self._path(campaign, 'export')}?{urlencode({'level': level})}"
-        try:
-            with aside(target) as place:
-                self._check(
-                    self._client.ask(
-                        self.server, "GET", path, headers=self._headers, again=False, receive=receive,
-                        longest=_LONGEST_EXPORT,
-                    )
-                )  # fmt: skip
+        with ExitStack() as opened:
+            with _unless_written:
+                place = opened.enter_context(aside(target))
+            self._check(  # what the server refuses, it says itself
+                self._client.ask(
+                    self.server, "GET", path, headers=self._headers, again=False, receive=receive,
+                    longest=_LONGEST_EXPORT,
+                )
+            )  # fmt: skip
+            with _unless_written:
                 put_in_place(place, target)
-        except TableFileError as problem:
-            raise TableFileError(problem.message.replace("released", "written"), **problem.fields) from None
 
     def _path(self, campaign: str, *words: str) -> str:
         return "/".join((_CAMPAIGNS, check_campaign_id(campaign), *words))
@@ -91,13 +93,15 @@ class Operator:
 
     def _check(self, answer: Any) -> Any:
         if answer.status == 401:
-            raise TokenError(f"{self.server.host_and_port} does not accept the operator token. Nothing was done.")
+            with refusing("Nothing was done."):
+                raise TokenError("{server} does not accept the operator token.", server=self.server.host_and_port)
         return self._client.checked(answer, self.server) if answer.body or answer.status != 200 else {}
 
     def __repr__(self) -> str:
         return f"<Operator of {self.server}>"
 
 
+@_unless_written
 def _save(response: http.client.HTTPResponse, place: Path, target: Path) -> None:
     """Write an answer to a file, and see that it is whole: an answer without a stated length can break off unseen."""
     end = b""
@@ -111,32 +115,32 @@ def _save(response: http.client.HTTPResponse, place: Path, target: Path) -> None
     except http.client.HTTPException:
         end = b""
     except OSError as problem:
-        what = problem.strerror or "the connection was lost"
-        raise TableFileError(f"{str(target)!r} cannot be written: {what}. Nothing was written.") from None
+        why = problem.strerror or "the connection was lost"
+        raise TableFileError("{path!r} cannot be written: {why}.", path=str(target), why=why) from None
     if end != _PARQUET_ENDS:
-        raise ServerAnswerError("the server broke off in the middle of the export. Nothing was written.")
+        raise ServerAnswerError("the server broke off in the middle of the export.")
 
 
 def operator_token(file: Path | None, environment: Mapping[str, str]) -> str:
-    """Return the operator's token, from a file that only its owner can read or from RELAXDP_TOKEN.
+    """Return a token, from a file that only its owner can read or from RELAXDP_TOKEN.
 
     Never from the command line, which every user of the machine can see.
     """
     if file is None:
         token = environment.get(VARIABLE, "")
         if not token:
-            raise TokenError(f"an operator token is needed: set {VARIABLE}, or name a file with --token-file.")
+            raise TokenError("a token is needed: set {variable}, or name the file that holds it.", variable=VARIABLE)
     else:
         try:
             content = read_private(file, _LONGEST_TOKEN + 1)
         except PrivateFileError as problem:
-            raise TokenError(f"the token file {str(file)!r} {problem}.") from None
+            raise TokenError("the token file {path!r} {why}.", path=str(file), why=problem) from None
         if content is None:
-            raise TokenError(f"there is no token file {str(file)!r}.")
+            raise TokenError("there is no token file {path!r}.", path=str(file))
         token = content.decode("ascii", "replace")
     token = token.strip()
     if not 0 < len(token) <= _LONGEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-        raise TokenError("that is no operator token: it is one word of plain letters and digits.")
+        raise TokenError("that is no token: it is one word of plain letters and digits.")
     return token
 
 

@@ -169,7 +169,7 @@ def codec_of(encoding: Encoding) -> Codec:
 
 def outside() -> ReportOutsideEncodingError:
     """Return the error for what is no report. It does not show it."""
-    return ReportOutsideEncodingError("this is no report of the campaign's encoding. Nothing was stored.")
+    return ReportOutsideEncodingError("this is no report of the campaign's encoding.")
 
 
 def _bytes(report: str | int | float, width: int) -> bytes:

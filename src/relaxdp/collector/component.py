@@ -54,4 +54,4 @@ class CollectorComponent:
     async def check(self) -> None:
         """Refuse where nobody would write."""
         if not self._collector.writer.is_alive:
-            raise StorageUnavailableError("the service does not write. Nothing was stored.")
+            raise StorageUnavailableError("the service does not write.")

@@ -21,26 +21,26 @@ _OPTIONS = {"local-hash": {"buckets"}, "bloom": {"bits", "hashes", "cohorts"}}
 _MOST_BLOOM_COUNTS = 1 << 18
 _MOST_CANDIDATE_BITS = 1_000_000
 _MOST_WHOLE = 1 << 53
-_NOTHING = "Nothing was created."
 
 
 def complete(request: CampaignRequest) -> CampaignRequest:
     """Return the definition as it is stored: every default filled in, levels and times in their one spelling."""
     if not request.question.strip():
-        raise CampaignError(f"a campaign needs a question. {_NOTHING}")
+        raise CampaignError("a campaign needs a question.")
     epsilons = [as_epsilon(level.epsilon) for level in request.levels]
     for old, new in pairwise(epsilons):
         if new <= old:
             raise CampaignError(
-                f"the levels must grow: {epsilon_text(new)} follows {epsilon_text(old)}. {_NOTHING}",
+                "the levels must grow: {new_epsilon} follows {old_epsilon}.",
                 old_epsilon=epsilon_text(old),
                 new_epsilon=epsilon_text(new),
             )
     largest = epsilons[-1] if request.largest_epsilon is None else as_epsilon(request.largest_epsilon)
     if epsilons[-1] > largest:
         raise CampaignError(
-            f"the last level, {epsilon_text(epsilons[-1])}, is larger than the largest epsilon that the campaign "
-            f"promises, {epsilon_text(largest)}. {_NOTHING}"
+            "the last level, {last}, is larger than the largest epsilon that the campaign promises, {largest}.",
+            last=epsilon_text(epsilons[-1]),
+            largest=epsilon_text(largest),
         )
     levels = [
         LevelRequest(epsilon_text(epsilon), _time_text(level.opens))
@@ -82,45 +82,49 @@ def resolved(asked: EncodingRequest, last: str) -> EncodingRequest:
     strange = set(asked.options) - _OPTIONS.get(asked.name, set())
     built_in = {"auto", "categorical", "numeric", "unary-optimised", "unary-symmetric", *_OPTIONS}
     if strange and asked.name in built_in:
-        raise CampaignError(f"the encoding {asked.name!r} takes other options than those given. {_NOTHING}")
+        raise CampaignError("the encoding {encoding!r} takes other options than those given.", encoding=asked.name)
     if asked.name == "bloom":
         return _resolved_bloom(asked)
     if asked.candidates is not None:
-        raise CampaignError(f"candidates are for the encoding 'bloom'. {_NOTHING}")
+        raise CampaignError("candidates are for the encoding 'bloom'.")
     if asked.name == "numeric":
         if asked.range is None or asked.values is not None:
-            raise CampaignError(f"the encoding 'numeric' needs a range, and no values. {_NOTHING}")
+            raise CampaignError("the encoding 'numeric' needs a range, and no values.")
         return asked
     if asked.values is None or asked.range is not None:
-        raise CampaignError(f"this encoding needs values, and no range. {_NOTHING}")
+        raise CampaignError("this encoding needs values, and no range.")
     if any(isinstance(value, int) and abs(value) >= _MOST_WHOLE for value in asked.values):
-        raise CampaignError(f"whole numbers as values must be below 2**53. {_NOTHING}")
+        raise CampaignError("whole numbers as values must be below 2**53.")
     try:
         made = mechanism(asked.values, encoding=asked.name, epsilon=last, **asked.options).encoding
     except TypeError:  # options that an encoding from outside does not have
-        raise CampaignError(f"the encoding {asked.name!r} takes other options than those given. {_NOTHING}") from None
+        raise CampaignError(
+            "the encoding {encoding!r} takes other options than those given.", encoding=asked.name
+        ) from None
     return replace(asked, name=made.name, options=made.options)
 
 
 def _resolved_bloom(asked: EncodingRequest) -> EncodingRequest:
     if asked.values is not None or asked.range is not None or not asked.candidates:
-        raise CampaignError(f"the encoding 'bloom' needs candidates, and neither values nor a range. {_NOTHING}")
+        raise CampaignError("the encoding 'bloom' needs candidates, and neither values nor a range.")
     if set(asked.options) != _OPTIONS["bloom"]:
-        raise CampaignError(f"the encoding 'bloom' needs the options bits, hashes and cohorts. {_NOTHING}")
+        raise CampaignError("the encoding 'bloom' needs the options bits, hashes and cohorts.")
     shape = BloomShape(**asked.options)
     if shape.is_boolean:
-        raise CampaignError(f"one bit is a boolean: ask it as 'categorical' with two values. {_NOTHING}")
+        raise CampaignError("one bit is a boolean: ask it as 'categorical' with two values.")
     if shape.bits * shape.cohorts > _MOST_BLOOM_COUNTS:
-        raise CampaignError(f"bits times cohorts must be at most {_MOST_BLOOM_COUNTS:,}. {_NOTHING}")
+        raise CampaignError("bits times cohorts must be at most {most:,}.", most=_MOST_BLOOM_COUNTS)
     if len(asked.candidates) * shape.cohorts * shape.hashes > _MOST_CANDIDATE_BITS:
-        raise CampaignError(f"candidates times cohorts times hashes must be at most {_MOST_CANDIDATE_BITS:,}.")
+        raise CampaignError(
+            "candidates times cohorts times hashes must be at most {most:,}.", most=_MOST_CANDIDATE_BITS
+        )
     _check_distinct(asked.candidates)
     return asked
 
 
 def _check_distinct(words: Sequence[str]) -> None:
     if len(set(words)) != len(words):
-        raise CampaignError(f"a candidate is listed twice. {_NOTHING}")
+        raise CampaignError("a candidate is listed twice.")
 
 
 def _time_text(written: str | None) -> str | None:
@@ -134,15 +138,14 @@ def _time_text(written: str | None) -> str | None:
     except (ValueError, OverflowError):
         pass
     raise CampaignError(
-        f"a time is written with its offset from UTC, like 2026-10-01T08:00:00Z or 2026-10-01T10:00:00+02:00. "
-        f"{_NOTHING}"
+        "a time is written with its offset from UTC, like 2026-10-01T08:00:00Z or 2026-10-01T10:00:00+02:00."
     )
 
 
 def _check_times(request: CampaignRequest) -> None:
     if request.levels[0].opens is not None:
-        raise CampaignError(f"the first level opens with the campaign: say so in 'opens'. {_NOTHING}")
+        raise CampaignError("the first level opens with the campaign: say so in 'opens'.")
     times = [request.opens, *(level.opens for level in request.levels), request.closes]
     moments = [moment for moment in map(seconds, times) if moment is not None]
     if any(later <= earlier for earlier, later in pairwise(moments)):
-        raise CampaignError(f"opening, levels and closing must follow one another in time. {_NOTHING}")
+        raise CampaignError("opening, levels and closing must follow one another in time.")

@@ -15,11 +15,12 @@ from relaxdp.collector.device_participation import Participation, ask_offer, now
 from relaxdp.collector.device_rules import check_same, consent_to
 from relaxdp.collector.device_state import Record, Sent, State
 from relaxdp.collector.device_store import DeviceStore
-from relaxdp.errors import BudgetError, ConsentError, ParticipationError, RelaxdpError
+from relaxdp.errors import BudgetError, ConsentError, ParticipationError, RelaxdpError, refusing
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.ledger.account import as_budget
 
 _INVITATION = 200
+_unless_changed = refusing("Nothing was changed.")
 
 
 class Outcome(NamedTuple):
@@ -44,6 +45,7 @@ class Device:
         self._file, self._client = file, client
 
     @classmethod
+    @_unless_changed
     def open(
         cls,
         path: str | os.PathLike[str],
@@ -61,8 +63,8 @@ class Device:
         kept = file.begin(wanted)
         if wanted is not None and wanted != kept.limit:
             raise BudgetError(
-                f"this device has a limit of {epsilon_text(kept.limit)} already, and {epsilon_text(wanted)} was given. "
-                "Opening it does not change it; change_limit does. Nothing was changed.",
+                "this device has a limit of {limit} already, and {given} was given. Opening it does not "
+                "change it; change_limit does.",
                 limit=epsilon_text(kept.limit),
                 given=epsilon_text(wanted),
             )
@@ -83,6 +85,7 @@ class Device:
         """What may still be spent."""
         return self._file.state().left
 
+    @_unless_changed
     def change_limit(self, limit: Epsilon) -> None:
         """Set another limit, never below what was spent. Whether and how must not depend on an answer."""
         wanted = as_budget(limit)
@@ -90,8 +93,7 @@ class Device:
         def change(state: State) -> State:
             if wanted < state.spent:
                 raise BudgetError(
-                    f"{epsilon_text(state.spent)} was spent already and cannot be taken back, so the limit cannot be "
-                    f"{epsilon_text(wanted)}. Nothing was changed.",
+                    "{spent} was spent already and cannot be taken back, so the limit cannot be {limit}.",
                     spent=epsilon_text(state.spent),
                     limit=epsilon_text(wanted),
                 )
@@ -105,9 +107,10 @@ class Device:
         Whoever has joined already gets the same pseudonym and key: to join twice is to join once.
         """
         address = CampaignAddress.parse(campaign, allow_http=self._client.allow_http)
-        agreed = None if upto is None else as_epsilon(upto)
-        if invitation is not None and not (isinstance(invitation, str) and 0 < len(invitation) <= _INVITATION):
-            raise ParticipationError(f"an invitation is text of at most {_INVITATION} letters. Nothing was sent.")
+        with refusing("Nothing was sent."):
+            agreed = None if upto is None else as_epsilon(upto)
+            if invitation is not None and not (isinstance(invitation, str) and 0 < len(invitation) <= _INVITATION):
+                raise ParticipationError("an invitation is text of at most {most} letters.", most=_INVITATION)
         offer = ask_offer(self._client, address)
 
         def join(state: State) -> State:
@@ -116,7 +119,7 @@ class Device:
                 check_same(record, offer)
                 if agreed is not None and consent_to(offer, agreed) != as_epsilon(record.consent):
                     raise ConsentError(
-                        f"this campaign was joined up to an epsilon of {record.consent} already. Nothing was changed.",
+                        "this campaign was joined up to an epsilon of {consent} already.",
                         consent=record.consent,
                     )
                 if invitation is None or record.invitation == invitation or record.ended is not None:
@@ -136,7 +139,8 @@ class Device:
                 )
             )
 
-        self._file.change(join)
+        with _unless_changed:
+            self._file.change(join)
         return Participation(self._file, self._client, address, offer)
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from relaxdp.collector.device_state import State
 from relaxdp.collector.device_store import DeviceStore
-from relaxdp.errors import BudgetMissingError
+from relaxdp.errors import BudgetMissingError, DeviceFileError
 
 
 class DeviceFile:
@@ -32,8 +32,8 @@ class DeviceFile:
                 return self._checked(content)
             if limit is None:
                 raise BudgetMissingError(
-                    "a new device needs a limit, the most that all its campaigns together may cost, before its first "
-                    "answer: Device.open(path, limit=...). Nothing was written."
+                    "a new device needs a limit, the most that all its campaigns together may cost, before "
+                    "its first answer: Device.open(path, limit=...)."
                 )
             return self._write(State(limit))
 
@@ -51,20 +51,23 @@ class DeviceFile:
 
     def _checked(self, content: bytes | None) -> State:
         if content is None:
-            raise self._store.problem("is gone: what it had spent would be forgotten. Nothing was sent")
+            raise DeviceFileError(
+                "the device file {path!r} is gone: what it had spent would be forgotten.", path=str(self.path)
+            )
         state = State.loads(content)
         if state is None:
-            raise self._store.problem("is damaged or of another kind. Nothing was sent")
+            raise DeviceFileError("the device file {path!r} is damaged or of another kind.", path=str(self.path))
         if state.revision < self._seen:
-            raise self._store.problem(
-                "went back to an earlier state: what was spent since is forgotten. Nothing was sent"
+            raise DeviceFileError(
+                "the device file {path!r} went back to an earlier state: what was spent since is forgotten.",
+                path=str(self.path),
             )
         self._seen = state.revision
         return state
 
     def _write(self, state: State) -> State:
         if state.spent > state.limit:  # a second lock behind the rules: what is not written is not sent
-            raise self._store.problem("would hold more than its limit. Nothing was sent")
+            raise DeviceFileError("the device file {path!r} would hold more than its limit.", path=str(self.path))
         self._store.write(state.dumps())
         self._seen = state.revision
         return state

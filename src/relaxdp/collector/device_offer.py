@@ -14,7 +14,7 @@ from relaxdp.encodings.bloom import BloomEncoding
 from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.encodings.numeric import NumericEncoding
 from relaxdp.encodings.protocol import Encoding
-from relaxdp.errors import EpsilonError, LevelError, LevelMismatchError, OfferError, RelaxdpError
+from relaxdp.errors import EpsilonError, LevelError, LevelMismatchError, OfferError, RelaxdpError, refusing
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.level import ONE, Level
 from relaxdp.mechanisms import mechanism
@@ -25,7 +25,6 @@ ATTRIBUTE = "answer"
 MOST_LEVELS = 1000
 MOST_QUESTION = 2000
 _WHOLE = re.compile(r"[1-9][0-9]{0,19}", re.ASCII)
-_NOTHING = "Nothing was sent."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +46,22 @@ class Offer:
     needs_invitation: bool
 
     @classmethod
+    @refusing("Nothing was sent.")
     def from_json(cls, address: CampaignAddress, content: Any) -> Offer:
         """Read a description, or refuse it in one sentence."""
         if not isinstance(content, dict) or content.get("id") != address.id:
-            raise OfferError(f"the server's answer does not describe the campaign {address.id!r}. {_NOTHING}")
+            raise OfferError("the server's answer does not describe the campaign {campaign!r}.", campaign=address.id)
         if (content.get("release"), content.get("attribute")) != (address.id, ATTRIBUTE):
             raise OfferError(
-                f"the campaign {address.id!r} asks for reports under another release name or attribute, which would be "
-                f"another path. {_NOTHING}"
+                "the campaign {campaign!r} asks for reports under another release name or attribute, which "
+                "would be another path.",
+                campaign=address.id,
             )
         question, state = content.get("question"), content.get("state")
         if not isinstance(question, str) or not 0 < len(question) <= MOST_QUESTION:
-            raise OfferError(f"the campaign has no question, or one of more than {MOST_QUESTION:,} letters. {_NOTHING}")
+            raise OfferError("the campaign has no question, or one of more than {most:,} letters.", most=MOST_QUESTION)
         if state not in ("waiting", "open", "paused", "finished"):
-            raise OfferError(f"the campaign is in a state that this version does not know. {_NOTHING}")
+            raise OfferError("the campaign is in a state that this version does not know.")
         encoding = encoding_of(content.get("encoding"))
         levels = _levels(content.get("levels"), encoding)
         largest = _largest(content.get("largest_epsilon"), levels)
@@ -87,7 +88,7 @@ def encoding_of(content: Any) -> Encoding:
         made = _made(content["name"], content)
         if made is not None:
             return made
-    raise OfferError(f"the campaign's encoding or its values cannot be used by this version. {_NOTHING}")
+    raise OfferError("the campaign's encoding or its values cannot be used by this version.")
 
 
 def _made(name: str, content: dict[str, Any]) -> Encoding | None:
@@ -117,10 +118,10 @@ def _number(end: Any) -> float:
 
 def _levels(content: Any, encoding: Encoding) -> tuple[Level, ...]:
     if not isinstance(content, list) or not 0 < len(content) <= MOST_LEVELS:
-        raise OfferError(f"the campaign must have from 1 to {MOST_LEVELS:,} levels. {_NOTHING}")
+        raise OfferError("the campaign must have from 1 to {most:,} levels.", most=MOST_LEVELS)
     levels = tuple(_level(level, encoding) for level in content)
     if any(new.epsilon <= old.epsilon or new < old for old, new in pairwise(levels)):
-        raise LevelError(f"the campaign's levels do not grow. A report cannot be taken back. {_NOTHING}")
+        raise LevelError("the campaign's levels do not grow. A report cannot be taken back.")
     return levels
 
 
@@ -135,15 +136,15 @@ def _level(content: Any, encoding: Encoding) -> Level:
     except (TypeError, KeyError, EpsilonError):
         epsilon = None
     if epsilon is None or epsilon_text(epsilon) != written:
-        raise OfferError(f"a level of the campaign is not written as a plain epsilon. {_NOTHING}")
+        raise OfferError("a level of the campaign is not written as a plain epsilon.")
     if not isinstance(whole, str) or not _WHOLE.fullmatch(whole) or int(whole) >= ONE:
-        raise OfferError(f"a level of the campaign has a threshold that is none. {_NOTHING}")
+        raise OfferError("a level of the campaign has a threshold that is none.")
     try:
         return encoding.level(epsilon, int(whole))
     except (EpsilonError, LevelMismatchError):
         raise LevelError(
-            f"the threshold of epsilon {written} is larger than that epsilon allows: reports would "
-            f"tell more than what was agreed to. {_NOTHING}",
+            "the threshold of epsilon {epsilon} is larger than that epsilon allows: reports would tell more "
+            "than what was agreed to.",
             epsilon=written,
         ) from None
 
@@ -154,7 +155,7 @@ def _largest(content: Any, levels: tuple[Level, ...]) -> Decimal:
     except EpsilonError:
         largest = None
     if largest is None or largest < levels[-1].epsilon:
-        raise OfferError(f"the campaign does not say truthfully what its largest epsilon is. {_NOTHING}")
+        raise OfferError("the campaign does not say truthfully what its largest epsilon is.")
     return largest
 
 
@@ -162,5 +163,5 @@ def _open(content: Any, levels: tuple[Level, ...]) -> tuple[Level, ...]:
     if content is None:
         return ()
     if isinstance(content, bool) or not isinstance(content, int) or not 0 <= content < len(levels):
-        raise OfferError(f"the campaign is open at a level that it does not have. {_NOTHING}")
+        raise OfferError("the campaign is open at a level that it does not have.")
     return levels[: content + 1]

@@ -14,9 +14,11 @@ from relaxdp.collector.device_offer import Offer
 from relaxdp.collector.device_report import draw, kept_answer
 from relaxdp.collector.device_rules import check_active, check_same, next_level, written
 from relaxdp.collector.device_state import Record, Sent, State
-from relaxdp.errors import AnswerChangedError, ParticipationError, RefusedByServerError, ServerAnswerError
+from relaxdp.errors import AnswerChangedError, ParticipationError, RefusedByServerError, ServerAnswerError, refusing
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.level import Level
+
+_unless_sent = refusing("Nothing was sent.")
 
 
 class Participation:
@@ -65,7 +67,8 @@ class Participation:
     def answer(self, value: Any) -> None:
         """Keep the answer on the device. The first one counts: that it changed would show, so another stays out."""
         offer = self.offer
-        kept = kept_answer(offer.encoding, value)
+        with refusing("Nothing was kept, and nothing was sent."):
+            kept = kept_answer(offer.encoding, value)
 
         def answer(state: State) -> State:
             record = self._of(state)
@@ -74,13 +77,14 @@ class Participation:
             if record.answered is None:
                 return state.with_record(replace(record, answer=kept, answered=now()))
             if record.answer != kept:
-                raise AnswerChangedError(
-                    "this campaign has an answer already, and another one stays out: that it changed would show. The "
-                    "first answer was kept; a new answer needs a new campaign."
-                )
+                with refusing("The first answer was kept; a new answer needs a new campaign."):
+                    raise AnswerChangedError(
+                        "this campaign has an answer already, and another one stays out: that it changed would show."
+                    )
             return state
 
-        self._file.change(answer)
+        with _unless_sent:
+            self._file.change(answer)
 
     def report(self) -> Sent | None:
         """Report at the highest open level that consent and limit allow; None where there is nothing to do.
@@ -98,7 +102,7 @@ class Participation:
             if offer.state == "finished":
                 return state.with_record(record.over("finished"))
             if offer.needs_invitation and record.invitation is None and not record.sent:
-                raise ParticipationError("this campaign needs an invitation: join it with one. Nothing was sent.")
+                raise ParticipationError("this campaign needs an invitation: join it with one.")
             if wanted is None or written(record, wanted) is not None:
                 return state
             drawn = draw(offer.encoding, record, self.address.id, wanted)
@@ -106,7 +110,8 @@ class Participation:
             sent = Sent(level["epsilon"], level["threshold"], drawn.report, now(), cohort=drawn.cohort)
             return state.with_record(replace(record, sent=(*record.sent, sent)))
 
-        record = self._of(self._file.change(write))
+        with _unless_sent:
+            record = self._of(self._file.change(write))
         sent = None if wanted is None else written(record, wanted)
         return sent if sent is None or sent.status == "sent" else self._deliver(record, sent)
 
@@ -117,8 +122,9 @@ class Participation:
         So it does while the campaign is paused and no report was acknowledged: one that is still on its way could be
         taken after the pause, and the server remembers a device that it does not know in an open campaign only.
         """
-        self._end("withdrawing", unless=("withdrawing", "withdrawn"))
-        record = self.record
+        with _unless_sent:
+            self._end("withdrawing", unless=("withdrawing", "withdrawn"))
+            record = self.record
         if record.ended != "withdrawing":
             return
         try:
@@ -129,6 +135,7 @@ class Participation:
             raise
         self._end("withdrawn")
 
+    @refusing("Nothing was forgotten.")
     def forget(self) -> None:
         """Erase answer and key after the last report that the person wants to give. What was sent stays known."""
         self._end("forgotten", unless=("finished", "withdrawing", "withdrawn", "forgotten"))
@@ -189,7 +196,7 @@ class Participation:
     def _of(self, state: State) -> Record:
         record = state.records.get(str(self.address))
         if record is None:
-            raise ParticipationError("this device has not joined the campaign. Nothing was sent.")
+            raise ParticipationError("this device has not joined the campaign.")
         return record
 
     def __reduce__(self) -> NoReturn:

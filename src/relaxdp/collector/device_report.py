@@ -32,7 +32,7 @@ class WireReport(NamedTuple):
 
 
 def kept_answer(encoding: Encoding, answer: Any) -> Any:
-    """Return an answer in the one form in which it is kept, or refuse what is none. The message shows nothing of it."""
+    """Return an answer in the one form in which it is kept, or refuse what is none. The refusal shows nothing of it."""
     try:
         if isinstance(encoding, BloomEncoding):
             text = normalize("NFC", answer) if isinstance(answer, str) else answer
@@ -46,7 +46,7 @@ def kept_answer(encoding: Encoding, answer: Any) -> Any:
             return typed(answer)
     except (RelaxdpError, TypeError, ValueError, OverflowError, UnicodeError):
         pass
-    raise UndeclaredValueError(f"the answer is not {_asked_for(encoding)}. Nothing was kept, and nothing was sent.")
+    raise _no_answer(encoding)
 
 
 def draw(encoding: Encoding, record: Record, release: str, level: Level) -> WireReport:
@@ -70,9 +70,15 @@ def written_report(report: Any) -> Any:
     return report if isinstance(report, float) else typed(report)
 
 
-def _asked_for(encoding: Encoding) -> str:
+def _no_answer(encoding: Encoding) -> UndeclaredValueError:
     if isinstance(encoding, BloomEncoding):
-        return "false or true" if encoding.shape.is_boolean else "text"
+        if encoding.shape.is_boolean:
+            return UndeclaredValueError("the answer is not false or true.")
+        return UndeclaredValueError("the answer is not text.")
     if isinstance(encoding, NumericEncoding):
-        return f"a number from {encoding.low:g} to {encoding.high:g}"
-    return f"one of the {len(encoding.labels):,} values of this campaign"
+        return UndeclaredValueError(
+            "the answer is not a number from {low:g} to {high:g}.", low=encoding.low, high=encoding.high
+        )
+    return UndeclaredValueError(
+        "the answer is not one of the {values:,} values of this campaign.", values=len(encoding.labels)
+    )

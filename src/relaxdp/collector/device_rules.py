@@ -23,14 +23,6 @@ from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.ledger.account import difference, from_text, total
 
-_NOTHING = "Nothing was sent."
-_ENDED = {
-    "finished": "this campaign has finished",
-    "withdrawing": "this device has left the campaign",
-    "withdrawn": "this device has left the campaign",
-    "forgotten": "this device has forgotten its answer to this campaign",
-}
-
 
 def next_level(state: State, record: Record, offer: Offer) -> Level | None:
     """Return the level to report at now, None while there is nothing to do, or refuse.
@@ -44,7 +36,7 @@ def next_level(state: State, record: Record, offer: Offer) -> Level | None:
     check_same(record, offer)
     check_active(record)
     if record.answered is None:
-        raise AnswerMissingError(f"there is no answer to report yet. {_NOTHING}")
+        raise AnswerMissingError("there is no answer to report yet.")
     if not offer.open:
         return None
     _check_growth(record, offer.open[-1])
@@ -62,15 +54,14 @@ def _too_much(state: State, record: Record, lowest: Level) -> RelaxdpError:
     """Return why not even the lowest open level can be reported at."""
     if lowest.epsilon > from_text(record.consent):
         return ConsentError(
-            f"you agreed to an epsilon of at most {record.consent} in this campaign, and "
-            f"{epsilon_text(lowest.epsilon)} was asked for. {_NOTHING}",
+            "you agreed to an epsilon of at most {consent} in this campaign, and {epsilon} was asked for.",
             consent=record.consent,
             epsilon=epsilon_text(lowest.epsilon),
         )
     left, limit = epsilon_text(state.left), epsilon_text(state.limit)
     needed = epsilon_text(difference(max(lowest.epsilon, record.spent), record.spent))
     return BudgetExceededError(
-        f"limit exceeded: {left} left of {limit}, this report needs {needed}. {_NOTHING}",
+        "limit exceeded: {left} left of {limit}, this report needs {needed}.",
         left=left,
         limit=limit,
         needed=needed,
@@ -86,22 +77,35 @@ def written(record: Record, level: Level) -> Sent | None:
 def check_same(record: Record, offer: Offer) -> None:
     """Refuse a campaign that is no longer the one that was joined."""
     if (record.encoding, record.params) != (offer.encoding.name, offer.encoding.params.hex()):
-        what = "encoding" if record.encoding != offer.encoding.name else "list of values (or their order)"
+        if record.encoding != offer.encoding.name:
+            raise ValuesChangedError(
+                "the campaign's encoding is not the one that was joined: the old answer does not fit it. A new "
+                "question needs a new campaign.",
+                joined=record.encoding,
+                encoding=offer.encoding.name,
+            )
         raise ValuesChangedError(
-            f"the campaign's {what} is not the one that was joined: the old answer does not fit it. {_NOTHING} "
-            "A new question needs a new campaign.",
+            "the campaign's list of values (or their order) is not the one that was joined: the old answer does not "
+            "fit it. A new question needs a new campaign."
         )
     if record.question != offer.question:
         raise PathChangedError(
             "the campaign's question is not the one that was joined: the old answer is not an answer to it. "
-            f"{_NOTHING} A new question needs a new campaign."
+            "A new question needs a new campaign."
         )
 
 
 def check_active(record: Record) -> None:
     """Refuse to go on with what is over."""
     if record.ended is not None:
-        raise ParticipationError(f"{_ENDED[record.ended]}. {_NOTHING}", ended=record.ended)
+        raise ParticipationError(
+            "this campaign has finished."
+            if record.ended == "finished"
+            else "this device has forgotten its answer to this campaign."
+            if record.ended == "forgotten"
+            else "this device has left the campaign.",
+            ended=record.ended,
+        )
 
 
 def consent_to(offer: Offer, upto: Decimal | None) -> Decimal:
@@ -116,16 +120,15 @@ def _check_growth(record: Record, level: Level) -> None:
     last_epsilon, last_threshold = from_text(last.epsilon), int(last.threshold)
     if level.epsilon < last_epsilon:
         raise LevelError(
-            f"epsilon may only grow: this device is at {last.epsilon} and {epsilon_text(level.epsilon)} was asked for. "
-            f"A report cannot be taken back. {_NOTHING}",
+            "epsilon may only grow: this device is at {last_epsilon} and {epsilon} was asked for. A report "
+            "cannot be taken back.",
             last_epsilon=last.epsilon,
             epsilon=epsilon_text(level.epsilon),
         )
     same = level.epsilon == last_epsilon
     if level.threshold < last_threshold or (same and level.threshold != last_threshold):
         raise LevelError(
-            f"the threshold of epsilon {epsilon_text(level.epsilon)} does not fit what was sent at {last.epsilon}. "
-            f"{_NOTHING}",
+            "the threshold of epsilon {epsilon} does not fit what was sent at {last_epsilon}.",
             last_epsilon=last.epsilon,
             epsilon=epsilon_text(level.epsilon),
         )

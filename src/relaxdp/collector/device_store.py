@@ -38,7 +38,7 @@ class DeviceStore:
         self._sealed = keyring
         self._name: bytes | None = None
         if self.path.is_dir():
-            raise self.problem("is a folder")
+            raise DeviceFileError("the device file {path!r} is a folder.", path=str(self.path))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -47,7 +47,7 @@ class DeviceStore:
         try:
             holder.__enter__()
         except PrivateFileError as problem:
-            raise self.problem(str(problem)) from None
+            raise DeviceFileError("the device file {path!r} {why}.", path=str(self.path), why=problem) from None
         try:
             yield
         finally:
@@ -58,14 +58,19 @@ class DeviceStore:
         try:
             content = read_private(self.path, MOST_BYTES)
         except PrivateFileError as problem:
-            raise self.problem(str(problem)) from None
+            raise DeviceFileError("the device file {path!r} {why}.", path=str(self.path), why=problem) from None
         if content is None:
             return None
         is_sealed = content.startswith(_SEALED)
         if self._sealed is None:
             self._sealed = is_sealed
         if self._sealed != is_sealed:
-            raise self.problem("is not sealed by the keyring" if self._sealed else "is sealed by the keyring")
+            raise DeviceFileError(
+                "the device file {path!r} is not sealed by the keyring."
+                if self._sealed
+                else "the device file {path!r} is sealed by the keyring.",
+                path=str(self.path),
+            )
         return self._open(content) if is_sealed else content
 
     def write(self, content: bytes) -> None:
@@ -73,7 +78,7 @@ class DeviceStore:
         try:
             write_private(self.path, self._seal(content) if self._sealed else content, replace=True)
         except PrivateFileError as problem:
-            raise self.problem(f"{problem}. Nothing was sent") from None
+            raise DeviceFileError("the device file {path!r} {why}.", path=str(self.path), why=problem) from None
 
     def sweep(self) -> None:
         """Remove what a killed writer left beside the file: it holds an answer. The lock must be held."""
@@ -82,10 +87,6 @@ class DeviceStore:
             if _LEFT_OVER.fullmatch(left.name.removeprefix(prefix)):
                 with contextlib.suppress(OSError):
                     left.unlink()
-
-    def problem(self, what: str) -> DeviceFileError:
-        """Return a sentence about the file."""
-        return DeviceFileError(f"the device file {str(self.path)!r} {what}.", path=str(self.path))
 
     def _seal(self, content: bytes) -> bytes:
         if self._name is None:  # a new device: its key is in the keyring before a file needs it
@@ -100,18 +101,22 @@ class DeviceStore:
         nonce, sealed = content[len(header) : len(header) + _NONCE], content[len(header) + _NONCE :]
         name = header[len(_SEALED) :]
         if not re.fullmatch(rb"[0-9a-f]{32}", name) or len(sealed) < 16:
-            raise self.problem("is damaged")
+            raise DeviceFileError("the device file {path!r} is damaged.", path=str(self.path))
         try:
             opened = AESGCM(self._key(name)).decrypt(nonce, sealed, header)
         except InvalidTag:
-            raise self.problem("is damaged, or the keyring holds another key") from None
+            raise DeviceFileError(
+                "the device file {path!r} is damaged, or the keyring holds another key.", path=str(self.path)
+            ) from None
         self._name = name
         return opened
 
     def _key(self, name: bytes) -> bytes:
         kept = _ring(self, "get_password", name.decode())
         if not isinstance(kept, str) or not re.fullmatch(r"[0-9a-f]{64}", kept):
-            raise self.problem("is sealed by a key that is not in this keyring")
+            raise DeviceFileError(
+                "the device file {path!r} is sealed by a key that is not in this keyring.", path=str(self.path)
+            )
         return bytes.fromhex(kept)
 
 
@@ -125,7 +130,10 @@ def _ring(store: DeviceStore, method: str, name: str, *secret: str) -> Any:
         ) from None
     with contextlib.suppress(Exception):  # backends raise what they like
         return getattr(keyring, method)(SERVICE, name, *secret)
-    raise store.problem("cannot be sealed or opened: the system's keyring does not answer")
+    raise DeviceFileError(
+        "the device file {path!r} cannot be sealed or opened: the system's keyring does not answer.",
+        path=str(store.path),
+    )
 
 
 def _literal(text: str) -> str:

@@ -82,14 +82,14 @@ class HistoryRoutes:
         """Return what the routes are."""
         return [
             Operation("GET", "/v1/campaigns/{id}/history", self.show_history, "Estimate each level alone.",
-                      answer=History, queries=_OPTIONS, security="operator",
+                      answer=History, queries=_OPTIONS, security="operator", nothing="Nothing was estimated.",
                       problems=(errors.UnknownCampaignError, CampaignReducedError, errors.MissingPartError)),
         ]  # fmt: skip
 
     def _found(self, connection: Connection, campaign: Campaign, options: EstimateOptions) -> History:
         state = states.look(connection, campaign.number)
         if state.reduced:
-            raise CampaignReducedError("the reports were reduced to counts and are gone. Nothing was estimated.")
+            raise CampaignReducedError("the reports were reduced to counts and are gone.")
         began = time.monotonic()
         kept = self._kept.get(campaign.number)
         if kept is None or (kept.version != state.version and began >= kept.until):

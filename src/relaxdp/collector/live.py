@@ -70,7 +70,7 @@ class Streams:
     def admit(self) -> None:
         """Refuse one listener too many."""
         if self._open >= MOST_STREAMS:
-            raise TooManyRequestsError(f"there are {MOST_STREAMS} streams open already. Nothing was opened.")
+            raise TooManyRequestsError("there are {most} streams open already.", most=MOST_STREAMS)
 
     async def events(self, campaign: Campaign, options: EstimateOptions) -> AsyncIterator[bytes]:
         """Return events until the client goes or the service stops."""

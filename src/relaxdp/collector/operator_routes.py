@@ -94,7 +94,7 @@ class OperatorRoutes:
         asked = decode(await read_body(request, self._limits), _INVITATION)
         campaign = await self._collector.campaign(request)
         if not campaign.definition.invitations:
-            raise CampaignError("this campaign does not ask for invitations. Nothing was made.")
+            raise CampaignError("this campaign does not ask for invitations.")
         made = await self._collector.writer.call(lambda connection: invite(connection, campaign.number, asked.count))
         return Response(ENCODER.encode(Invitations(made)), media_type=_JSON)
 
@@ -114,13 +114,11 @@ class OperatorRoutes:
         options: ExportOptions = read_queries(request, _LEVEL, ExportOptions)
         campaign = await self._collector.campaign(request)
         if options.level >= len(campaign.levels):
-            raise CampaignError(
-                f"the campaign has {len(campaign.levels)} levels, counted from 0. Nothing was exported."
-            )
+            raise CampaignError("the campaign has {levels} levels, counted from 0.", levels=len(campaign.levels))
 
         def work(connection: Connection) -> IO[bytes]:
             if states.look(connection, campaign.number).reduced:
-                raise CampaignReducedError("the reports were reduced to counts and are gone. Nothing was exported.")
+                raise CampaignReducedError("the reports were reduced to counts and are gone.")
             return export(connection, campaign, options.level)
 
         return HandedOut(await self._collector.read(work), f"{campaign.id}-{options.level}.parquet", _PARQUET)
@@ -170,12 +168,13 @@ class OperatorRoutes:
         path = "/v1/campaigns/{id}"
         steps = [
             Operation("POST", f"{path}/{what}", self._stepper(what), summary, answer=OperatorCampaign,
-                      security="operator", problems=(errors.UnknownCampaignError, errors.CampaignStateError))
+                      security="operator", nothing="Nothing was changed.",
+                      problems=(errors.UnknownCampaignError, errors.CampaignStateError))
             for what, summary in _SUMMARIES.items()
         ]  # fmt: skip
         return [
             Operation("POST", "/v1/campaigns", self.create_campaign, "Create a campaign.", CampaignRequest,
-                      OperatorCampaign, status=201, security="operator",
+                      OperatorCampaign, status=201, security="operator", nothing="Nothing was created.",
                       problems=(CampaignError, errors.CampaignExistsError)),
             Operation("GET", "/v1/campaigns", self.list_campaigns, "List campaigns.", answer=Campaigns,
                       security="operator"),
@@ -183,19 +182,19 @@ class OperatorRoutes:
                       answer=OperatorCampaign, **known),
             *steps,
             Operation("POST", f"{path}/invitations", self.make_invitations, "Make invitations, shown this once.",
-                      InvitationRequest, Invitations, security="operator",
+                      InvitationRequest, Invitations, security="operator", nothing="Nothing was made.",
                       problems=(errors.UnknownCampaignError, CampaignError)),
             Operation("GET", f"{path}/estimate", self.show_estimate, "Estimate, per level and pooled.", answer=Estimate,
-                      queries=_OPTIONS, security="operator",
+                      queries=_OPTIONS, security="operator", nothing="Nothing was estimated.",
                       problems=(errors.UnknownCampaignError, errors.MissingPartError)),
             Operation("GET", f"{path}/estimate.parquet", self.show_estimate_parquet, "Estimate, as a Parquet file.",
-                      media_type=_PARQUET, queries=_OPTIONS, security="operator",
+                      media_type=_PARQUET, queries=_OPTIONS, security="operator", nothing="Nothing was estimated.",
                       problems=(errors.UnknownCampaignError, errors.MissingPartError)),
             Operation("GET", f"{path}/export", self.export_reports, "Export the reports of one level as Parquet.",
-                      media_type=_PARQUET, queries=_LEVEL, security="operator",
+                      media_type=_PARQUET, queries=_LEVEL, security="operator", nothing="Nothing was exported.",
                       problems=(errors.UnknownCampaignError, CampaignReducedError, CampaignError)),
             Operation("GET", f"{path}/stream", self.stream_estimates, "Stream estimates (server-sent events).",
-                      media_type="text/event-stream", queries=_OPTIONS, **known),
+                      media_type="text/event-stream", queries=_OPTIONS, nothing="Nothing was opened.", **known),
         ]  # fmt: skip
 
 

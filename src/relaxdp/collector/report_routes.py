@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from hashlib import sha256
 
 from starlette.requests import Request
@@ -32,12 +33,12 @@ _FINAL = (
     "saw an estimate has seen what they told."
 )
 _REFUSALS: dict[str, ServiceError] = {
-    DIFFERS: errors.ReportDiffersError("another report is stored for this device and level. Nothing was stored."),
-    CLOSED: errors.CampaignClosedError("the campaign takes no reports now. Nothing was stored."),
-    NOT_OPEN: errors.LevelNotOpenError("the campaign has not opened this level. Nothing was stored."),
-    OUTSIDE: ReportOutsideEncodingError("this is no report of the campaign's encoding. Nothing was stored."),
-    UNINVITED: errors.InvitationRefusedError("the invitation is missing, unknown or used. Nothing was stored."),
-    GONE: errors.DeviceWithdrawnError("this device has withdrawn from the campaign. Nothing was stored."),
+    DIFFERS: errors.ReportDiffersError("another report is stored for this device and level."),
+    CLOSED: errors.CampaignClosedError("the campaign takes no reports now."),
+    NOT_OPEN: errors.LevelNotOpenError("the campaign has not opened this level."),
+    OUTSIDE: ReportOutsideEncodingError("this is no report of the campaign's encoding."),
+    UNINVITED: errors.InvitationRefusedError("the invitation is missing, unknown or used."),
+    GONE: errors.DeviceWithdrawnError("this device has withdrawn from the campaign."),
 }
 
 
@@ -52,7 +53,7 @@ def read_device(campaign: Campaign, pseudonym: str) -> bytes:
     except ValueError:
         read = b""
     if len(read) != DEVICE_BYTES or read.hex() != pseudonym:
-        raise MalformedRequestError("a device's pseudonym has 32 hexadecimal digits in lower case. Nothing was stored.")
+        raise MalformedRequestError("a device's pseudonym has 32 hexadecimal digits in lower case.")
     return sha256(f"relaxdp device\n{campaign.id}\n{pseudonym}".encode()).digest()[:DEVICE_BYTES]
 
 
@@ -85,8 +86,7 @@ class ReportRoutes:
         self._collector.metrics.add(REPORTS, _LABELS[item.outcome])
         answer = _ANSWERS.get(item.outcome)
         if answer is None:
-            refusal = _REFUSALS[item.outcome]
-            raise type(refusal)(refusal.message)
+            raise copy(_REFUSALS[item.outcome])  # one that all requests raise would grow a traceback of all of them
         return Response(answer, media_type=_JSON)
 
     async def send_batch(self, request: Request) -> Response:
@@ -130,11 +130,12 @@ class ReportRoutes:
         path = "/v1/campaigns/{id}"
         return [
             Operation("POST", f"{path}/reports", self.send_report, "Send one report.", Report, Accepted,
-                      problems=(*unknown, *kinds)),
+                      nothing="Nothing was stored.", problems=(*unknown, *kinds)),
             Operation("POST", f"{path}/reports/batch", self.send_batch, "Send many reports.", Batch, Results,
-                      problems=unknown),
+                      nothing="Nothing was stored.", problems=unknown),
             Operation("GET", path, self.show_campaign, "Show what a device needs.", answer=PublicCampaign, also=(304,),
                       problems=unknown),
             Operation("POST", f"{path}/withdraw", self.withdraw, "Withdraw a device from a campaign, for good.",
-                      Withdrawal, Withdrawn, problems=(*unknown, errors.CampaignReducedError)),
+                      Withdrawal, Withdrawn, nothing="Nothing was removed.",
+                      problems=(*unknown, errors.CampaignReducedError)),
         ]  # fmt: skip

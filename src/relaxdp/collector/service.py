@@ -46,7 +46,7 @@ class Collector:
         if found is not None:
             return found
         if _ID.fullmatch(campaign_id) is None:
-            raise UnknownCampaignError("there is no campaign with this id. Nothing was done.")
+            raise UnknownCampaignError("there is no campaign with this id.")
         found = await self.read(lambda connection: campaigns.find(connection, campaign_id))
         self.keep(found)
         return found

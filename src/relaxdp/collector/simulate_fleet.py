@@ -18,7 +18,7 @@ from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId
 from relaxdp.encodings.declared import DeclaredEncoding
 from relaxdp.encodings.release import release_reports
-from relaxdp.errors import SimulationError
+from relaxdp.errors import SimulationError, refusing
 from relaxdp.law.level import Level
 
 MOST_DEVICES = 10_000_000
@@ -29,7 +29,9 @@ class Fleet:
 
     def __init__(self, devices: int, values: int, seed: int) -> None:
         if not 1 <= devices <= MOST_DEVICES:
-            raise SimulationError(f"from 1 to {MOST_DEVICES:,} devices can be simulated, not {devices:,}.")
+            raise SimulationError(
+                "from 1 to {most:,} devices can be simulated, not {devices:,}.", most=MOST_DEVICES, devices=devices
+            )
         random = np.random.default_rng(seed)
         weights = 1 / np.arange(1, values + 1)  # a few values are common and many are rare, as in life
         self.pseudonyms = _pseudonyms(random, devices)
@@ -40,11 +42,12 @@ class Fleet:
         """Return what the campaign is to find out: the share of each value among these devices."""
         return np.bincount(self.truths, minlength=values) / len(self.truths)
 
+    @refusing("Nothing was sent.")
     def reports(self, offer: Offer, level: Level) -> list[dict[str, Any]]:
         """Return the report of every device at a level, as it travels."""
         encoding = offer.encoding
         if not isinstance(encoding, DeclaredEncoding) or encoding.level(level.epsilon) != level:
-            raise SimulationError("the server's campaign is not the one that was created. Nothing was sent.")
+            raise SimulationError("the server's campaign is not the one that was created.")
         labels = np.array(encoding.values, dtype=object)
         column = release_reports(
             encoding,

@@ -72,13 +72,18 @@ class Sender:
                         return parsed(content)
                     if response.status not in (408, 429, 503):
                         raise SimulationError(
-                            f"the server refused a batch (status {response.status}): "
-                            f"{tidy(content.decode('utf-8', 'replace'))}"
+                            "the server refused a batch (status {status}): {said}",
+                            status=response.status,
+                            said=tidy(content.decode("utf-8", "replace")),
                         )
             except (OSError, http.client.HTTPException):
                 connection.close()
             time.sleep(min(5.0, 0.1 * 2**attempt))
-        raise UnreachableError(f"{self._address.server.host_and_port} did not take a batch in {_ATTEMPTS} attempts.")
+        raise UnreachableError(
+            "{server} did not take a batch in {attempts} attempts.",
+            server=self._address.server.host_and_port,
+            attempts=_ATTEMPTS,
+        )
 
 
 def _batches(reports: Sequence[dict[str, Any]], size: int) -> Iterator[Sequence[dict[str, Any]]]:

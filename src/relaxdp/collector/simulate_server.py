@@ -14,7 +14,7 @@ from pathlib import Path
 from relaxdp.collector.client import Client
 from relaxdp.collector.client_address import Server
 from relaxdp.collector.client_operator import operator_token
-from relaxdp.errors import SimulationError
+from relaxdp.errors import SimulationError, refusing
 
 _LISTENING = re.compile(r"listening on (http://[0-9.]+:[0-9]+)\s*")
 _PATIENCE = 30
@@ -34,7 +34,8 @@ def own_server(folder: Path, *, workers: int = 1) -> Iterator[Running]:
     token_file = folder / "operator-token"
     database = (folder / "collector.db").resolve()
     if database.exists() or token_file.exists():
-        raise SimulationError(f"the folder {str(folder)!r} holds a collector already. Nothing was started.")
+        with refusing("Nothing was started."):
+            raise SimulationError("the folder {path!r} holds a collector already.", path=str(folder))
     words = ["serve", "--db", f"sqlite:///{database}", "--port", "0", "--rate", "0", "--workers", str(workers)]
     process = subprocess.Popen(  # noqa: S603 (our own program)
         [sys.executable, "-m", "relaxdp", *words, "--token-file", str(token_file), "--no-request-log"],

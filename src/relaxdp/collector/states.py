@@ -51,6 +51,6 @@ def _values(state: CampaignState) -> tuple[Any, ...]:
 
 def _state(row: tuple[Any, ...] | None) -> CampaignState:
     if row is None:
-        raise UnknownCampaignError("there is no campaign with this id. Nothing was done.")
+        raise UnknownCampaignError("there is no campaign with this id.")
     state, open_level, version, devices, differing, reduced = row
     return CampaignState(state, open_level, version, tuple(unpack(devices).tolist()), differing, bool(reduced))

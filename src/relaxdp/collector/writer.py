@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -19,7 +20,7 @@ from sqlalchemy import Connection
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.ingest import Item, ingest
 from relaxdp.errors import RelaxdpError, StorageUnavailableError, TooManyRequestsError
-from relaxdp.service.database import Database
+from relaxdp.service.database import Database, unacknowledged
 
 MOST_GROUPED = 5_000
 MOST_WAITING = 100_000
@@ -86,9 +87,9 @@ class Writer:
     async def _submit(self, job: _Job) -> Any:
         size = len(job.items)
         if self.waiting + size > MOST_WAITING:
-            raise TooManyRequestsError("more is waiting to be written than the service takes. Nothing was stored.")
+            raise TooManyRequestsError("more is waiting to be written than the service takes.")
         if not self.is_alive:
-            raise StorageUnavailableError("the service is stopping. What was not acknowledged may be sent again.")
+            raise unacknowledged(StorageUnavailableError("the service is stopping."))
         self.waiting += size
         try:
             if not self._fresh:  # whatever else is read in this turn of the loop goes with it
@@ -214,11 +215,7 @@ def _answer(jobs: list[_Job]) -> None:
         if job.problem is None:
             job.future.set_result(job.result)
         elif isinstance(job.problem, RelaxdpError):
-            job.future.set_exception(_fresh(job.problem))
+            # An exception of its own: one that several requests raise would grow a traceback of all of them.
+            job.future.set_exception(copy(job.problem))
         else:
             job.future.set_exception(job.problem)
-
-
-def _fresh(problem: RelaxdpError) -> RelaxdpError:
-    """Return an exception of one's own: one that several requests raise would grow a traceback of all of them."""
-    return type(problem)(problem.message, **problem.fields)

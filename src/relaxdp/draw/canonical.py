@@ -16,7 +16,7 @@ import numpy as np
 INTEGER, INTEGER_UNSIGNED, TEXT, UUID, BYTES, NUMBER = 1, 2, 3, 4, 5, 6
 BLOCK = 16
 
-_NOT_THE_CALLER = ("relaxdp", "concurrent", "threading")
+_NOT_THE_CALLER = ("relaxdp", "concurrent", "contextlib", "threading")
 NOT_NFC = (
     "some text is not in Unicode's composed form (NFC): letters that look alike may have other bytes, "
     "and then they are other objects."

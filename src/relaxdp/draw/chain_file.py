@@ -58,7 +58,7 @@ class MemoryStore:
     def locked(self) -> Iterator[None]:
         """Hold the chain against other threads. In a forked copy it would be drawn from a second time."""
         if os.getpid() != self._process:
-            raise ChainFileError("a chain in memory belongs to the process that began it. Nothing was released.")
+            raise ChainFileError("a chain in memory belongs to the process that began it.")
         with self._lock:
             yield
 
@@ -111,10 +111,10 @@ class FileStore:
         try:
             write_private(self._path, json.dumps(whole).encode(), replace=True)
         except PrivateFileError as problem:
-            raise self._problem(f"{problem}. Nothing was released") from None
+            raise self._problem(str(problem)) from None
 
     def _problem(self, what: str) -> ChainFileError:
-        return ChainFileError(f"the chain file {str(self._path)!r} {what}.", path=str(self._path))
+        return ChainFileError("the chain file {path!r} {what}.", what=what, path=str(self._path))
 
 
 def _parse(data: bytes) -> Link | None:

@@ -20,13 +20,12 @@ Groups = Iterator[tuple[Selection, Words]]
 _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
 _NOT_ASCII = np.uint64(0x8080808080808080)
 
-_RULE = "an id must be a whole number, text, bytes or a UUID, and all ids of one kind. Nothing was released."
+_RULE = "an id must be a whole number, text, bytes or a UUID, and all ids of one kind."
 _FLOAT = (
     "ids must not be floating-point numbers: they have no exact identity "
-    '(in pandas, a column of whole numbers with gaps becomes one; .astype("Int64") makes whole numbers of it again). '
-    "Nothing was released."
+    '(in pandas, a column of whole numbers with gaps becomes one; .astype("Int64") makes whole numbers of it again).'
 )
-_TOO_LARGE = "whole-number ids of one column must fit into 64 bits, signed or unsigned. Nothing was released."
+_TOO_LARGE = "whole-number ids of one column must fit into 64 bits, signed or unsigned."
 
 
 def as_column(column: Any) -> Any:
@@ -40,9 +39,9 @@ def as_column(column: Any) -> Any:
         or isinstance(column, str | bytes | set | dict | type)
         or not hasattr(column, "__len__")
     ):
-        raise ColumnError("a column must be a list, an array or a series of one dimension. Nothing was released.")
+        raise ColumnError("a column must be a list, an array or a series of one dimension.")
     if isinstance(column, np.ma.MaskedArray):
-        raise ColumnError("masked arrays are not taken: what the mask hides would be released. Nothing was released.")
+        raise ColumnError("masked arrays are not taken: what the mask hides would be released.")
     if isinstance(column, np.ndarray) and not column.dtype.isnative:
         return column.astype(column.dtype.newbyteorder("="))
     return column
@@ -143,7 +142,7 @@ def _object_blocks(items: Sequence[Any], first_row: int) -> tuple[str, Groups]:
     try:
         return kind, _variable_blocks(pa.array(items, type=pa.large_string()), TEXT)
     except UnicodeError:
-        raise ObjectIdError("an id has a lone surrogate, so it has no UTF-8 form. Nothing was released.") from None
+        raise ObjectIdError("an id has a lone surrogate, so it has no UTF-8 form.") from None
 
 
 def _why_not_ids(items: Sequence[Any], first_row: int) -> ObjectIdError:
@@ -154,7 +153,7 @@ def _why_not_ids(items: Sequence[Any], first_row: int) -> ObjectIdError:
 
 
 def _missing(row: int) -> ObjectIdError:
-    return ObjectIdError(f"row {row:,}: the id is missing. Nothing was released.", row=row)
+    return ObjectIdError("the id is missing.", row=row)
 
 
 def _integers(items: Sequence[Any]) -> NDArray[Any]:
@@ -232,7 +231,7 @@ def _check_text(array: pa.Array) -> None:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
-        raise ObjectIdError("an id is not valid UTF-8. Nothing was released.") from None
+        raise ObjectIdError("an id is not valid UTF-8.") from None
     if not pc.utf8_normalize(array, "NFC").equals(array):
         warn_not_composed()
 

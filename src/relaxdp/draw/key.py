@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.private_file import PrivateFileError, read_private, write_private
-from relaxdp.errors import KeyFileError, without_keys
+from relaxdp.errors import KeyFileError, refusing, without_keys
 
 SALT = b"relaxdp stream 1"
 KEY_BYTES = 32
@@ -34,7 +34,7 @@ class Key:
 
     def __init__(self, secret: bytes) -> None:
         if not isinstance(secret, bytes | bytearray) or len(secret) != KEY_BYTES:
-            raise KeyFileError(f"a key is exactly {KEY_BYTES} bytes.")
+            raise KeyFileError("a key is exactly {key_bytes} bytes.", key_bytes=KEY_BYTES)
         self.__secret = bytes(secret)
         self.source = None
 
@@ -56,13 +56,13 @@ class Key:
             content = read_private(place)
         except PrivateFileError as problem:
             if _is_something_else(place):  # no advice to change the mode of a file that is no key
-                raise KeyFileError(f"{str(place)!r} is not a relaxdp key file.", path=str(place)) from None
-            raise KeyFileError(f"the key file {str(place)!r} {problem}.", path=str(place)) from None
+                raise KeyFileError("{path!r} is not a relaxdp key file.", path=str(place)) from None
+            raise KeyFileError("the key file {path!r} {problem}.", problem=problem, path=str(place)) from None
         if content is None:
-            raise KeyFileError(f"there is no key file {str(place)!r}.", path=str(place))
+            raise KeyFileError("there is no key file {path!r}.", remedy="keygen", path=str(place))
         key = cls._parse(content)
         if key is None:
-            raise KeyFileError(f"{str(place)!r} is not a relaxdp key file, or it is damaged.", path=str(place))
+            raise KeyFileError("{path!r} is not a relaxdp key file, or it is damaged.", path=str(place))
         key.source = place.absolute()
         return key
 
@@ -77,6 +77,7 @@ class Key:
         # The fingerprint doubles as a checksum: one wrong character would silently be another key.
         return key if header == _HEADER and hmac.compare_digest(key.fingerprint, fingerprint) else None
 
+    @refusing("Nothing was written.")
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a key file that only its owner can read. An existing file is never overwritten."""
         place = _place(path)
@@ -85,11 +86,11 @@ class Key:
             write_private(place, content, replace=False)
         except FileExistsError:
             raise KeyFileError(
-                f"{str(place)!r} exists already. A key that is lost cannot be made again; nothing was written.",
+                "{path!r} exists already, and a key that is lost cannot be made again.",
                 path=str(place),
             ) from None
         except PrivateFileError as problem:
-            raise KeyFileError(f"the key file {str(place)!r} {problem}.", path=str(place)) from None
+            raise KeyFileError("the key file {path!r} {problem}.", problem=problem, path=str(place)) from None
 
     def derive(self, info: bytes) -> bytes:
         """Return 32 bytes that belong to `info` alone: HKDF-SHA256 with the salt of stream version 1."""
@@ -118,8 +119,8 @@ def as_key(key: object) -> Key:
     """Return a key, or refuse what is none: only its type is shown, because it may be the secret itself."""
     if not isinstance(key, Key):
         raise KeyFileError(
-            f"the key must be a relaxdp.Key, and this is of type {type(key).__name__}: rx.Key.load('key') reads it "
-            "from a file. Nothing was released."
+            "the key must be a relaxdp.Key, and this is of type {type}: rx.Key.load('key') reads it from a file.",
+            type=type(key).__name__,
         )
     return key
 
@@ -132,14 +133,14 @@ def is_key_text(text: str) -> bool:
 def _place(path: object) -> Path:
     """Return where a key file lies, or refuse what is no place: it may be the secret itself, and is not shown."""
     if not isinstance(path, str | os.PathLike):
-        raise KeyFileError(f"a key file is called by its name, and this is of type {type(path).__name__}.")
+        raise KeyFileError("a key file is called by its name, and this is of type {type}.", type=type(path).__name__)
     place = Path(path)
     if not _is_file_name(place):
         raise KeyFileError("the name of a key file has half of a letter, which no file name has.")
     if not os.path.exists(place) and without_keys(str(place)) != str(place):  # noqa: PTH110 (of any length)
         raise KeyFileError(
-            "a key is given by the name of its file, and this looks like the key itself. Whoever sees it can check "
-            "guesses against reports: if it stands in a shell's history, remove it there. Nothing was released."
+            "a key is given by the name of its file, and this looks like the key itself. Whoever sees it can "
+            "check guesses against reports: if it stands in a shell's history, remove it there."
         )
     return place
 

@@ -19,8 +19,8 @@ def refuse_repeats(column: Any) -> None:
     row = _first_repeat(column.to_numpy() if hasattr(column, "iloc") else column) if len(column) > 1 else None
     if row is not None:
         raise ObjectIdError(
-            f"row {row + 1:,}: the id stands in an earlier row already. One id is one object: two people under one id "
-            "would show whether their answers are equal. Nothing was released.",
+            "the id stands in an earlier row already. One id is one object: two people under one "
+            "id would show whether their answers are equal.",
             row=row + 1,
         )
 

@@ -30,7 +30,7 @@ def check_padding(packed: Bytes, count: int) -> None:
     """Refuse rows that have a bit set beyond the first `count`: they were made for something else."""
     if count % 8 and packed.size and int(np.bitwise_or.reduce(packed[:, -1])) >> count % 8:
         row = int(np.argmax(packed[:, -1] >> np.uint8(count % 8) != 0)) + 1
-        raise CountsError(f"a report has more than {count} bits: its padding is not zero.", bits=count, row=row)
+        raise CountsError("a report has more than {bits} bits: its padding is not zero.", bits=count, row=row)
 
 
 def count_bits(packed: Bytes, count: int) -> NDArray[np.int64]:

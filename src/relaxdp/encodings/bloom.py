@@ -21,7 +21,6 @@ from relaxdp.law.level import Scale
 from relaxdp.law.support import Support
 
 _HEADER_BYTES = 8
-_NOTHING = "Nothing was released."
 
 
 @register
@@ -43,8 +42,7 @@ class BloomEncoding(BitEncoding):
         """Say which bits, hashes and cohorts there are, and which cohort this is."""
         if not isinstance(shape, BloomShape):
             raise EncodingError(
-                "Bloom filters are of words that nobody declares: `relaxdp rappor` and `release_bloom` make them. "
-                f"{_NOTHING}"
+                "Bloom filters are of words that nobody declares: `relaxdp rappor` and `release_bloom` make them."
             )
         if cohort != ALL_COHORTS:
             shape.check_cohort(cohort)
@@ -82,7 +80,7 @@ class BloomEncoding(BitEncoding):
         words = as_words(self.shape, column, first_row)
         groups = list(id_blocks(words, first_row)[1])
         if len(groups) > 1:
-            raise RapporError(f"words of different lengths are encoded with `release_bloom`. {_NOTHING}")
+            raise RapporError("words of different lengths are encoded with `release_bloom`.")
         suffix = groups[0][1] if groups else np.empty((1, 0, 2), dtype=np.uint64)
         return Truths(np.zeros(len(words), dtype=np.uint64), suffix)
 
@@ -118,15 +116,15 @@ def as_words(shape: BloomShape, column: Any, first_row: int = 0) -> Any:
     array = _as_text(list(column) if is_objects(column) else column, boolean=shape.is_boolean)
     if array is None:
         what = "booleans, 0 and 1, or the words false and true" if shape.is_boolean else "text"
-        raise RapporError(f"the words must be {what}. {_NOTHING}")
+        raise RapporError("the words must be {what}.", what=what)
     if array.null_count:
         row = first_row + pc.index(pc.is_null(array), True).as_py() + 1
-        raise RapporError(f"row {row:,}: the word is missing. {_NOTHING}", row=row)
+        raise RapporError("the word is missing.", row=row)
     if shape.is_boolean:
         known = pc.is_in(array, value_set=pa.array(["false", "true"], pa.large_string()))
         if not pc.all(known, min_count=0).as_py():
             row = first_row + pc.index(known, False).as_py() + 1
-            raise RapporError(f"row {row:,}: the value is neither false nor true. {_NOTHING}", row=row)
+            raise RapporError("the value is neither false nor true.", row=row)
     return array
 
 

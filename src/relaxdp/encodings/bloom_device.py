@@ -40,7 +40,7 @@ class Device:
     ['1111101001000101', '0111100000011111', '0000001000001110']
     >>> device.at(7)
     Traceback (most recent call last):
-    relaxdp.errors.LevelError: this device goes up to epsilon 6, and 7 was asked for. Nothing was sent.
+    relaxdp.errors.LevelError: this device goes up to epsilon 6, and 7 was asked for.
     """
 
     def __init__(
@@ -70,8 +70,7 @@ class Device:
         exact = level.epsilon
         if self.limit is not None and exact > self.limit:
             raise LevelError(
-                f"this device goes up to epsilon {epsilon_text(self.limit)}, and {epsilon_text(exact)} was asked for. "
-                "Nothing was sent.",
+                "this device goes up to epsilon {limit}, and {epsilon} was asked for.",
                 limit=epsilon_text(self.limit),
                 epsilon=epsilon_text(exact),
             )

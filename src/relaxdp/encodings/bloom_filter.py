@@ -40,7 +40,7 @@ class BloomShape:
         _check("hashes", "h", self.hashes, MOST_HASHES)
         _check("cohorts", "m", self.cohorts, MOST_COHORTS)
         if self.bits == 1 and self.hashes != 1:
-            raise RapporError(f"one bit is a boolean and has one hash (h = 1), not {self.hashes}.", hashes=self.hashes)
+            raise RapporError("one bit is a boolean and has one hash (h = 1), not {hashes}.", hashes=self.hashes)
 
     @property
     def is_boolean(self) -> bool:
@@ -99,7 +99,8 @@ class BloomShape:
         """Refuse a cohort that there is not."""
         if not 0 <= cohort < self.cohorts:
             raise RapporError(
-                f"cohorts go from 0 to {self.cohorts - 1}, and {cohort} is none of them.",
+                "cohorts go from 0 to {last}, and {cohort} is none of them.",
+                last=self.cohorts - 1,
                 cohort=cohort,
                 cohorts=self.cohorts,
             )
@@ -111,6 +112,9 @@ class BloomShape:
 def _check(what: str, letter: str, number: int, most: int) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
         raise RapporError(
-            f"the number of {what} ({letter}) must be a whole number from 1 to {most:,}, not {number}.",
-            **{what: number},
+            "the number of {parameter} ({letter}) must be a whole number from 1 to {most:,}, not {number}.",
+            letter=letter,
+            most=most,
+            number=number,
+            parameter=what,
         )

@@ -31,9 +31,13 @@ class Fleet:
         places, distinct = _distinct(words)
         numbers = np.asarray(cohorts)
         if len(numbers) != len(places):
-            raise LengthError(f"there are {len(places):,} words and {len(numbers):,} cohorts.")
+            raise LengthError(
+                "there are {places:,} words and {numbers:,} cohorts.", places=len(places), numbers=len(numbers)
+            )
         if numbers.dtype.kind not in "iu" or (len(numbers) and not 0 <= numbers.min() <= numbers.max() < shape.cohorts):
-            raise RapporError(f"cohorts are whole numbers from 0 to {shape.cohorts - 1}.", cohorts=shape.cohorts)
+            raise RapporError(
+                "cohorts are whole numbers from 0 to {last}.", last=shape.cohorts - 1, cohorts=shape.cohorts
+            )
         order = np.argsort(numbers, kind="stable")
         self.order = order
         """Which of the given devices stands in each row."""
@@ -49,8 +53,10 @@ class Fleet:
         exact = as_epsilon(epsilon)
         if exact <= self.epsilon:
             raise LevelError(
-                f"epsilon may only grow: the fleet is at {epsilon_text(self.epsilon)} and {epsilon_text(exact)} was "
-                "asked for. A report cannot be taken back."
+                "epsilon may only grow: the fleet is at {epsilon} and {exact} was asked for. A report cannot "
+                "be taken back.",
+                epsilon=epsilon_text(self.epsilon),
+                exact=epsilon_text(exact),
             )
         level = retention(bloom_threshold(self.shape, exact))
         flat = None if self._last is None else self._last.reshape(-1)

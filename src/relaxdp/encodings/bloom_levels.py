@@ -93,7 +93,7 @@ def _ratio(noise: Decimal | Fraction | str) -> Fraction:
     """Return the odds (2 - f) / f of one bit."""
     exact = Fraction(noise)
     if not 0 < exact <= 1:
-        raise RapporError(f"the permanent noise f lies above 0 and up to 1, not {noise}.")
+        raise RapporError("the permanent noise f lies above 0 and up to 1, not {noise}.", noise=noise)
     if exact == 1:
         raise EpsilonError("a permanent noise of f = 1 tells nothing at all: no level has it.")
     return (2 - exact) / exact

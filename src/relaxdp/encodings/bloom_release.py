@@ -15,7 +15,7 @@ from relaxdp.encodings.bloom import BloomEncoding, as_words
 from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.encodings.packed import Packed
 from relaxdp.encodings.release import KeptWords, KeyedPermanent, Watch, release_codes
-from relaxdp.errors import LengthError
+from relaxdp.errors import LengthError, refusing
 from relaxdp.law.level import Level
 
 Cohorts = NDArray[np.uint32]
@@ -45,6 +45,7 @@ def cohorts_of(shape: BloomShape, object_ids: Any, *, key: Key, path: PathId, fi
     return cohorts
 
 
+@refusing("Nothing was released.")
 def release_bloom(
     shape: BloomShape,
     words: Any,
@@ -63,7 +64,7 @@ def release_bloom(
     object_ids, texts = as_column(object_ids), as_words(shape, words, first_row)
     if len(texts) != len(object_ids):
         raise LengthError(
-            f"there are {len(texts):,} words and {len(object_ids):,} ids. Nothing was released.",
+            "there are {values:,} words and {object_ids:,} ids.",
             values=len(texts),
             object_ids=len(object_ids),
         )

@@ -99,7 +99,9 @@ def keyed_column(
     """Return the same as a pure function of the key and its arguments: asked for again, it is the same column."""
     object_ids = as_column(object_ids)
     if len(object_ids) != len(upper):
-        raise LengthError(f"there are {len(upper):,} reports and {len(object_ids):,} ids. Nothing was released.")
+        raise LengthError(
+            "there are {upper:,} reports and {object_ids:,} ids.", upper=len(upper), object_ids=len(object_ids)
+        )
     derived = bridge_key(key, name, lower_level, middle, upper_level)
     draw = KeyedBridges(derived, encoding.alphabet, lower_level, middle, upper_level)
     parts = []
@@ -119,7 +121,7 @@ def _ends(
 ) -> Iterator[tuple[int, tuple[Codes | None, Codes | None], Words | None]]:
     """Return the codes of both columns a piece of at most so many symbols at a time, and their common seeds."""
     if lower is not None and len(lower) != len(upper):
-        raise LengthError(f"there are {len(lower):,} lower and {len(upper):,} upper reports. Nothing was released.")
+        raise LengthError("there are {lower:,} lower and {upper:,} upper reports.", lower=len(lower), upper=len(upper))
     for start, stop in _pieces(encoding, len(upper), most):
         codes, seeds = encoding.read(upper[start:stop])
         below = None

@@ -23,8 +23,10 @@ from relaxdp.errors import CountsError, UndeclaredValueError, ValuesError, witho
 from relaxdp.law.level import release_threshold
 from relaxdp.law.support import Support
 
-NOTHING = " Nothing was released."
 _MOST_SHOWN = 8
+
+# What helps where a column holds something else than what was declared.
+REMEDIES = {"true and false": "booleans", "dates": "dates", "numbers": "numbers"}
 _LONGEST_SHOWN = 31
 
 # What a column of another kind than the declared values holds, in words.
@@ -43,14 +45,19 @@ class DeclaredEncoding(Encoding):
 
     def __init__(self, values: Sequence[Hashable]) -> None:
         """Declare the values, which are public."""
-        if isinstance(values, str | bytes | Set | Mapping | type) or not isinstance(values, Iterable):
-            raise ValuesError("the values must be a list: their order is part of the path.")
-        self.values = tuple(_plain(value) for value in values)
+        self.values = tuple(_plain(value) for value in self.listed(values))
         self.kind, encoded = _check(self.values)
         self.digest = sha256(struct.pack("<Q", len(self.values)) + b"".join(encoded)).digest()
         self._index = {value: index for index, value in enumerate(self.values)}
         # 0, 1, 2, ... as values are their own indices: the common case of data that is coded already.
         self._is_range = self.kind == "integer" and self.values == tuple(range(len(self.values)))
+
+    @staticmethod
+    def listed(values: Sequence[Hashable]) -> Sequence[Hashable]:
+        """Return values in an order, or refuse what has none."""
+        if isinstance(values, str | bytes | Set | Mapping | type) or not isinstance(values, Iterable):
+            raise ValuesError("the values must be a list: their order is part of the path.")
+        return values
 
     @property
     def labels(self) -> Sequence[Hashable]:
@@ -79,8 +86,13 @@ class DeclaredEncoding(Encoding):
         if found is None:
             what = kind_in_words(column)
             raise UndeclaredValueError(
-                f"the values {f'are {what} and ' if what else ''}cannot be compared with the {len(self.values)} "
-                f"declared ones, which are of kind {self.kind}.{NOTHING}",
+                "the values are {kind} and cannot be compared with the {values} declared ones, which are of kind "
+                "{declared_kind}."
+                if what
+                else "the values cannot be compared with the {values} declared ones, of kind {declared_kind}.",
+                remedy=REMEDIES.get(what, ""),
+                values=len(self.values),
+                declared_kind=self.kind,
                 kind=what,
             )
         if found.null_count:
@@ -119,12 +131,22 @@ class DeclaredEncoding(Encoding):
         return indices
 
     def _undeclared(self, row: int, *, missing: bool = False) -> UndeclaredValueError:
-        declared = f"one of the {len(self.values)} declared values.{NOTHING}"
         if missing:
-            sentence = f"row {row + 1:,}: the value is missing, which is not {declared}"
-            return UndeclaredValueError(sentence, row=row + 1, values=len(self.values), missing=True)
-        sentence = f"row {row + 1:,}: the value is not {declared} Declared: {_shown(self.values)}."
-        return UndeclaredValueError(sentence, row=row + 1, values=len(self.values))
+            return UndeclaredValueError(
+                "the {what} is missing, which is not one of the {values} declared values.",
+                remedy="missing_value",
+                what="value",
+                row=row + 1,
+                values=len(self.values),
+                missing=True,
+            )
+        return UndeclaredValueError(
+            "the {what} is not one of the {values} declared values. Declared: {declared}.",
+            what="value",
+            row=row + 1,
+            values=len(self.values),
+            declared=_shown(self.values),
+        )
 
 
 def _shown(values: Sequence[Any]) -> str:
@@ -158,23 +180,23 @@ def _plain(value: Any) -> Any:
 
 def _check(values: Sequence[Any]) -> tuple[str, list[bytes]]:
     if len(values) < 2:
-        raise ValuesError(f"at least two values must be declared, not {len(values)}.", values=len(values))
+        raise ValuesError("at least two values must be declared, not {values}.", values=len(values))
     kinds = {kind_of(value) for value in values}
     if len(kinds) != 1 or None in kinds:
         raise ValuesError(
-            "the declared values must be of one kind: whole numbers, text, bytes, UUIDs or numbers "
-            "(true and false as 'true' and 'false', dates as text like '2026-01-31')."
+            "the declared values must be of one kind: whole numbers, text, bytes, UUIDs or numbers (true and "
+            "false as 'true' and 'false', dates as text like '2026-01-31')."
         )
     if kinds == {"integer"} and min(values) < 0 and max(values) >= 2**63:
         raise ValuesError("whole numbers as values must fit into 64 bits, signed or unsigned.")
     try:
         encoded = [canonical(value) for value in values]
     except ValueError as problem:
-        raise ValuesError(f"a declared value is not usable: {problem}.") from None
+        raise ValuesError("a declared value is not usable: {problem}.", problem=problem) from None
     seen: dict[bytes, Any] = {}
     for value, data in zip(values, encoded, strict=True):
         if data in seen:
-            raise ValuesError(f"the value {value!r} is declared twice.", value=value)  # declared values are public
+            raise ValuesError("the value {value!r} is declared twice.", value=value)  # declared values are public
         seen[data] = value
     return str(kinds.pop()), encoded
 
@@ -243,7 +265,7 @@ class CategoricalEncoding(DeclaredEncoding):
         try:
             return self._indices(as_column(column), 0)[:, None].astype(code_dtype(self.alphabet))
         except UndeclaredValueError as problem:
-            raise CountsError(problem.message.replace("the value", "the report").removesuffix(NOTHING)) from None
+            raise CountsError(problem.template, **{**problem.fields, "what": "report"}) from None
 
     def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
         """Return how often each value was reported. Coded columns are counted as they are, without a copy."""
@@ -254,7 +276,9 @@ class CategoricalEncoding(DeclaredEncoding):
             try:
                 counts = histogram(column, self.alphabet)
             except ValueError:
-                raise CountsError(f"a report is not one of the {self.alphabet} declared values.") from None
+                raise CountsError(
+                    "a report is not one of the {alphabet} declared values.", alphabet=self.alphabet
+                ) from None
         elif isinstance(column, pa.DictionaryArray) and not column.null_count:
             counts = self._count_dictionary(column)
         else:

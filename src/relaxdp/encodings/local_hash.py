@@ -57,7 +57,9 @@ class LocalHashEncoding(DeclaredEncoding, PackedEncoding):
         """Declare the values, in an order that is part of the path, and how many buckets there are."""
         super().__init__(values)
         if isinstance(buckets, bool) or not isinstance(buckets, int) or not 2 <= buckets <= MOST_BUCKETS:
-            raise ValuesError(f"the number of buckets must be a whole number from 2 to 65536, not {buckets!r}.")
+            raise ValuesError(
+                "the number of buckets must be a whole number from 2 to 65536, not {buckets!r}.", buckets=buckets
+            )
         if len(self.values) >= mersenne.PRIME:
             raise ValuesError("local hashing takes fewer than 2**31 - 1 values.", values=len(self.values))
         self.alphabet = buckets
@@ -97,7 +99,7 @@ class LocalHashEncoding(DeclaredEncoding, PackedEncoding):
         bucket = codes.view("<u8")
         if len(packed) and int(bucket.max()) >= self.alphabet:
             row = int(np.argmax(bucket >= self.alphabet)) + 1
-            raise CountsError(f"a report names a bucket that is not one of {self.alphabet}.", row=row)
+            raise CountsError("a report names a bucket that is not one of {alphabet}.", alphabet=self.alphabet, row=row)
         seeds = np.ascontiguousarray(packed[:, :_SEED_BYTES]).view("<u8")[:, 0].astype(np.uint64)
         return bucket.astype(code_dtype(self.alphabet)), seeds
 

@@ -49,7 +49,9 @@ class NumericEncoding(Encoding):
     ) -> None:
         self.low, self.high = _finite(low), _finite(high)
         if not _LEAST_WIDTH < self.high - self.low < math.inf:
-            raise RangeError(f"the range must go from a lower to a higher number, not from {low} to {high}.")
+            raise RangeError(
+                "the range must go from a lower to a higher number, not from {low} to {high}.", low=low, high=high
+            )
         if (function is None) != (function_name == "identity"):
             raise RangeError("a function needs a name of its own: it is part of the path.")
         self._function, self.function_name = function, function_name
@@ -109,7 +111,9 @@ class NumericEncoding(Encoding):
         numbers = _numbers(column)
         upper = numbers == self.high
         if not np.all(upper | (numbers == self.low)):
-            raise CountsError(f"a report is neither {self.low:g} nor {self.high:g}, the ends of the range.")
+            raise CountsError(
+                "a report is neither {low:g} nor {high:g}, the ends of the range.", low=self.low, high=self.high
+            )
         return np.asarray(upper, dtype=np.uint8)[:, None]
 
     def support(self, keep: Fraction) -> Support:
@@ -125,9 +129,11 @@ class NumericEncoding(Encoding):
             place = int(np.argmax(outside))
             row = first_row + place + 1
             if np.isnan(numbers[place]):
-                raise RangeError(f"row {row:,}: the number is missing. Nothing was released.", row=row, missing=True)
+                raise RangeError("the number is missing.", remedy="missing_number", row=row, missing=True)
             raise RangeError(
-                f"row {row:,}: the number is not within the range {self.low:g} .. {self.high:g}. Nothing was released.",
+                "the number is not within the range {low:g} .. {high:g}.",
+                low=self.low,
+                high=self.high,
                 row=row,
             )
         return results
@@ -152,7 +158,7 @@ def _numbers(column: Any) -> Floats:
     """Return a column as binary64 numbers, exactly, with -0 as +0; what is missing is NaN and falls outside."""
     array = _as_numbers(as_objects(as_column(column)))
     if array is None or (array.dtype.kind in "iu" and len(array) and _too_large(array)):
-        raise RangeError("the column must hold numbers, whole ones at most 2**53. Nothing was released.")
+        raise RangeError("the column must hold numbers, whole ones at most 2**53.")
     return np.ascontiguousarray(array, dtype=np.float64) + 0.0
 
 
@@ -185,5 +191,5 @@ def _finite(number: float) -> float:  # the range is public, so it may be shown
     except (TypeError, ValueError, OverflowError):
         raise RangeError("the ends of the range must be numbers.") from None
     if not math.isfinite(result):
-        raise RangeError(f"the ends of the range must be finite, not {number}.")
+        raise RangeError("the ends of the range must be finite, not {number}.", number=number)
     return result

@@ -126,7 +126,7 @@ def packed_matrix(column: Any, width: int, first_row: int = 0) -> Packed:
         raise _wrong(width)
     if array.null_count:
         row = first_row + int(np.argmax(array.is_null().to_numpy(zero_copy_only=False))) + 1
-        raise CountsError(f"row {row:,}: the report is missing.", row=row)
+        raise CountsError("the report is missing.", row=row)
     if pa.types.is_fixed_size_binary(array.type):
         if array.type.byte_width != width:
             raise _wrong(width)
@@ -163,5 +163,4 @@ def _as_binary(column: Any) -> Any | None:
 
 
 def _wrong(width: int, row: int | None = None) -> CountsError:
-    where = "" if row is None else f"row {row:,}: "
-    return CountsError(f"{where}a report of this encoding is {width} bytes, and this is something else.", width=width)
+    return CountsError("a report of this encoding is {width} bytes, and this is something else.", width=width, row=row)

@@ -66,8 +66,8 @@ def object_bytes(object_id: object) -> bytes:
     kind = kind_of(object_id)
     if kind in (None, "number"):
         what = "missing" if object_id is None else "a floating-point number" if kind else "of another type"
-        raise ObjectIdError(f"an id must be a whole number, text, bytes or a UUID; this one is {what}.")
+        raise ObjectIdError("an id must be a whole number, text, bytes or a UUID; this one is {what}.", what=what)
     try:
         return canonical(object_id)
     except ValueError as problem:
-        raise ObjectIdError(f"the id is not usable: {problem}.") from None
+        raise ObjectIdError("the id is not usable: {problem}.", problem=problem) from None

@@ -126,7 +126,7 @@ class Encoding(ABC):
     def checked(self, level: Level) -> Level:
         """Return a level of this encoding; refuse one of another, whose threshold would mean something else."""
         if level.scale != self.scale:
-            raise OtherEncodingError("a level of another encoding means another guarantee. Nothing was released.")
+            raise OtherEncodingError("a level of another encoding means another guarantee.")
         return level
 
     @abstractmethod
@@ -220,7 +220,7 @@ _members: dict[str, type[Encoding]] = {}
 def register(member: Member) -> Member:
     """Make an encoding known by its name; a class decorator. A name is taken once and for good."""
     if _members.setdefault(member.name, member) is not member:
-        raise EncodingError(f"there is an encoding named {member.name!r} already.", name=member.name)
+        raise EncodingError("there is an encoding named {name!r} already.", name=member.name)
     return member
 
 
@@ -230,4 +230,6 @@ def encoding_named(name: str) -> type[Encoding]:
         return _members[name]
     except KeyError:
         known = ", ".join(sorted(_members))
-        raise EncodingError(f"there is no encoding named {name!r}; known are: {known}.", name=name) from None
+        raise EncodingError(
+            "there is no encoding named {name!r}; known are: {known}.", known=known, name=name
+        ) from None

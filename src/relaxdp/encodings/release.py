@@ -96,7 +96,7 @@ class _Draws:
         values, object_ids = as_column(values), as_column(object_ids)
         if len(values) != len(object_ids):
             raise LengthError(
-                f"there are {len(values):,} values and {len(object_ids):,} ids. Nothing was released.",
+                "there are {values:,} values and {object_ids:,} ids.",
                 values=len(values),
                 object_ids=len(object_ids),
             )
@@ -122,7 +122,7 @@ class _Draws:
             for target, chosen, drawn in scattered:
                 target[chosen] = drawn
             if len(self._kinds) > 1:
-                raise ObjectIdError("all ids must be of one kind. Nothing was released.")
+                raise ObjectIdError("all ids must be of one kind.")
             yield codes, seeds
 
     def _draw(

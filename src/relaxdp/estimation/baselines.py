@@ -72,7 +72,7 @@ def noisy_sampling_estimate(ones: Any, *, samples: int, epsilon_alpha: Epsilon, 
     if counts.ndim == 0 or len(counts) == 0:
         raise CountsError("there are no samples to estimate from.")
     if counts.dtype.kind not in "iu" or counts.min() < 0 or counts.max() > samples:
-        raise CountsError(f"of {samples} samples, a whole number from 0 to {samples} are ones.", samples=samples)
+        raise CountsError("of {samples} samples, a whole number from 0 to {samples} are ones.", samples=samples)
     permanent_bits = categorical_support(epsilon_beta, 2).debias(counts / samples)
     return np.asarray(categorical_support(epsilon_alpha, 2).debias(permanent_bits.mean(axis=0)))
 
@@ -89,7 +89,9 @@ def split_budget(levels: Iterable[Epsilon]) -> list[Decimal]:
     for old, new in pairwise(exact):
         if new <= old:
             raise ScheduleError(
-                f"a budget can only be split over levels that grow: {epsilon_text(new)} follows {epsilon_text(old)}."
+                "a budget can only be split over levels that grow: {new} follows {old}.",
+                new=epsilon_text(new),
+                old=epsilon_text(old),
             )
     down = Context(prec=MOST_DIGITS, rounding=ROUND_FLOOR)
     return [as_epsilon(down.subtract(new, old)) for old, new in pairwise(exact)]
@@ -158,4 +160,4 @@ def _bit_variance(epsilon: float) -> float:
 
 def _check_samples(samples: int) -> None:
     if not isinstance(samples, int) or samples < 1:
-        raise CountsError(f"the number of samples must be a whole number of at least 1, not {samples}.")
+        raise CountsError("the number of samples must be a whole number of at least 1, not {samples}.", samples=samples)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.encodings.protocol import Encoding
-from relaxdp.errors import CountsError
+from relaxdp.errors import CountsError, refusing
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.frequency import Frequency, check_counts
 from relaxdp.estimation.result import Result
@@ -73,7 +73,11 @@ class Counts:
         checked = check_counts(counts, len(self._encoding.labels), objects)
         total = int(checked.sum())
         if objects is not None and self._encoding.joint == "exclusive" and total != objects:
-            raise CountsError(f"every report is one value, but {objects:,} objects have {total:,} reports.")
+            raise CountsError(
+                "every report is one value, but {objects:,} objects have {total:,} reports.",
+                objects=objects,
+                total=total,
+            )
         self._add(checked, total if objects is None else int(objects), self._encoding.level(epsilon))
 
     def merge(self, other: Counts) -> None:
@@ -110,7 +114,7 @@ class Counts:
                 for part in parts
             ]
         else:
-            raise CountsError(f"the method is 'average' or 'precision', not {method!r}.")
+            raise CountsError("the method is 'average' or 'precision', not {method!r}.", method=method)
         return self._answer(Combined(parts, [weight / sum(weights) for weight in weights]))
 
     def likelihood(self) -> NDArray[np.float64]:
@@ -148,6 +152,7 @@ class Counts:
     def _description(self) -> dict[str, str]:
         return {"encoding": self._encoding.name, "params": self._encoding.params.hex()}
 
+    @refusing("Nothing was written.")
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts as JSON. They are as public as the reports."""
         levels = [
@@ -165,11 +170,13 @@ class Counts:
             found = {name: content[name] for name in ("format", *result._description())}
             levels = [(level["counts"], level["objects"], level["epsilon"]) for level in content["levels"]]
         except OSError as problem:
-            raise CountsError(f"the counts file {str(path)!r} cannot be read: {problem.strerror}.") from None
+            raise CountsError(
+                "the counts file {path!r} cannot be read: {why}.", path=str(path), why=problem.strerror
+            ) from None
         except (ValueError, KeyError, TypeError):
-            raise CountsError(f"{str(path)!r} is not a file of relaxdp counts, or it is damaged.") from None
+            raise CountsError("{path!r} is not a file of relaxdp counts, or it is damaged.", path=str(path)) from None
         if found != {"format": _FORMAT, **result._description()}:
-            raise CountsError(f"the counts in {str(path)!r} are of other values or of another encoding.")
+            raise CountsError("the counts in {path!r} are of other values or of another encoding.", path=str(path))
         for counts, objects, epsilon in levels:
             result.add_counts(counts, epsilon=epsilon, objects=objects)
         return result

@@ -105,7 +105,9 @@ def cross(
     """
     if len(row_reports) != len(column_reports):
         raise LengthError(
-            f"the two columns must be of the same objects; they have {len(row_reports):,} and {len(column_reports):,}."
+            "the two columns must be of the same objects; they have {row_reports:,} and {column_reports:,}.",
+            row_reports=len(row_reports),
+            column_reports=len(column_reports),
         )
     if not len(row_reports):
         raise CountsError("there are no reports to estimate from.")

@@ -120,7 +120,7 @@ class Frequency(Result):
         if method == "nearest":
             return nearest_shares(self.value)
         if method != "likelihood":
-            raise CountsError(f"the method is 'expected', 'nearest' or 'likelihood', not {method!r}.")
+            raise CountsError("the method is 'expected', 'nearest' or 'likelihood', not {method!r}.", method=method)
         silent = None if self.joint == "exclusive" else [self.objects - self.counts]
         return likelihood_shares([self.counts], [self.support], silent)
 
@@ -162,7 +162,9 @@ def check_counts(counts: Any, size: int, objects: int | None = None) -> NDArray[
     """Return counts as integers, or refuse what cannot be counts of reports, of `objects` if that is known."""
     array = np.asarray(counts)
     if array.ndim != 1 or len(array) != size:
-        raise CountsError(f"there must be {size} counts, one for each declared value, not {array.size}.")
+        raise CountsError(
+            "there must be {values} counts, one for each declared value, not {counts}.", values=size, counts=array.size
+        )
     whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool(np.all(array == np.rint(array))))
     if not whole or not np.all(np.isfinite(array)):
         raise CountsError("counts must be whole numbers.")

@@ -10,16 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from math import ceil, exp, isfinite, log, sqrt
-from typing import TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
 from scipy.special import ndtri
 
-from relaxdp.errors import PlanError
+from relaxdp.errors import PlanError, refusing
 from relaxdp.estimation.frequency import report_variance
 from relaxdp.estimation.result import About, check_about, questions_of, tail_of
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.level import MOST_VALUES, release_threshold, retention
 from relaxdp.law.support import Support
+from relaxdp.remedies import IN_PYTHON
 
 WIDEST = 0.5
 """An interval from 0 to 1: the half-width of knowing nothing."""
@@ -80,8 +81,8 @@ def epsilon_for(half_width: float, *, objects: int, values: int, **asked: Unpack
     floor = plan.half_width(objects, Decimal(most))
     if floor > half_width:
         raise PlanError(
-            f"no epsilon gives a half-width of {half_width:g} with {objects:,} objects: even without noise it is "
-            f"{floor:.3g}. More objects are needed.",
+            "no epsilon gives a half-width of {half_width:g} with {objects:,} objects: even without noise it "
+            "is {least_half_width:.3g}. More objects are needed.",
             half_width=half_width,
             objects=objects,
             least_half_width=floor,
@@ -110,8 +111,8 @@ def objects_for(half_width: float, *, epsilon: Epsilon, values: int, **asked: Un
     inverse_root = 2 * half_width / (spread + sqrt(spread**2 + 4 * step * half_width))
     if inverse_root**-2 > MOST_OBJECTS:
         raise PlanError(
-            f"no number of objects up to 10^15 gives a half-width of {half_width:g} at epsilon {epsilon_text(exact)}. "
-            "A larger epsilon is needed.",
+            "no number of objects up to 10^15 gives a half-width of {half_width:g} at epsilon {epsilon}. A "
+            "larger epsilon is needed.",
             half_width=half_width,
             epsilon=epsilon_text(exact),
         )
@@ -144,6 +145,62 @@ def steps(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a release will be good for: objects, epsilon and half-width, one of which was found from the others."""
+
+    found: Literal["epsilon", "objects", "half_width", "steps"]
+    objects: int
+    epsilon: Decimal | None
+    """None where it is that of a schedule, whose levels are the epsilons."""
+    half_width: float | None
+    """What is to be expected; None where it is that of a schedule."""
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def stop(self) -> Step | None:
+        """The first step that is as precise as was asked for; None where none is, or nothing was."""
+        return next((step for step in self.steps if step.met), None)
+
+
+@refusing("", IN_PYTHON)
+def plan(
+    *,
+    values: int,
+    half_width: float | None = None,
+    objects: int | None = None,
+    epsilon: Epsilon | None = None,
+    schedule: Iterable[Epsilon] | None = None,
+    **asked: Unpack[Asked],
+) -> Plan:
+    """Return the third of half-width, objects and epsilon from the other two; of a schedule, every step.
+
+    Plans never look at an answer. Without a `share` they hold for every share.
+
+    >>> plan(values=2, half_width=0.01, objects=100_000).epsilon
+    Decimal('0.6113')
+    """
+    if schedule is not None:
+        if objects is None or epsilon is not None:
+            raise PlanError(
+                "a schedule is planned for a number of objects, and its levels are the epsilons.", remedy="schedule"
+            )
+        found = steps(schedule, objects=objects, values=values, half_width=half_width, **asked)
+        return Plan("steps", objects, None, None, tuple(found))
+    level = None if epsilon is None else as_epsilon(epsilon)
+    which: Literal["epsilon", "objects", "half_width"]
+    if half_width is not None and objects is not None and level is None:
+        which, level = "epsilon", epsilon_for(half_width, objects=objects, values=values, **asked)
+    elif half_width is not None and level is not None and objects is None:
+        which, objects = "objects", objects_for(half_width, epsilon=level, values=values, **asked)
+    elif objects is not None and level is not None and half_width is None:
+        which = "half_width"
+    else:
+        raise PlanError("two of half-width, objects and epsilon give the third.", remedy="two_of_three")
+    _check_objects(objects)
+    return Plan(which, objects, level, min(WIDEST, _Plan(values, **asked).half_width(objects, level)))
+
+
 def categorical_support(epsilon: Epsilon, values: int) -> Support:
     """Return the chances of a categorical report at the retention that is really used."""
     return Support.of_one_symbol(retention(release_threshold(epsilon, values)), values)
@@ -164,9 +221,9 @@ class _Plan:
 
     def __post_init__(self) -> None:
         if not 2 <= self.values <= MOST_VALUES:
-            raise PlanError(f"there must be from 2 to 2**32 values, not {self.values}.", values=self.values)
+            raise PlanError("there must be from 2 to 2**32 values, not {values}.", values=self.values)
         if self.share is not None and not 0 <= self.share <= 1:
-            raise PlanError(f"a share lies in 0 .. 1, not {self.share}.", share=self.share)
+            raise PlanError("a share lies in 0 .. 1, not {share}.", share=self.share)
         check_about(self.about)
         tail_of(self.confidence_level, 1)
 
@@ -197,9 +254,9 @@ class _Plan:
 
 def _check_objects(objects: int) -> None:
     if not isinstance(objects, int) or not 1 <= objects <= MOST_OBJECTS:
-        raise PlanError(f"the number of objects must be a whole number from 1 to 10^15, not {objects}.")
+        raise PlanError("the number of objects must be a whole number from 1 to 10^15, not {objects}.", objects=objects)
 
 
 def _check_target(half_width: float) -> None:
     if not (isfinite(half_width) and 0 < half_width < WIDEST):
-        raise PlanError(f"a half-width lies between 0 and 0.5, like 0.01; not {half_width}.", half_width=half_width)
+        raise PlanError("a half-width lies between 0 and 0.5, like 0.01; not {half_width}.", half_width=half_width)

@@ -40,7 +40,9 @@ class Responses:
     def __post_init__(self) -> None:
         for letter, number in zip("fpq", (self.noise, self.one_from_zero, self.one_from_one), strict=True):
             if not 0 <= number <= 1:
-                raise RapporError(f"{letter} is a probability from 0 to 1, not {float(number):g}.")
+                raise RapporError(
+                    "{letter} is a probability from 0 to 1, not {number:g}.", letter=letter, number=float(number)
+                )
 
     @property
     def is_permanent(self) -> bool:

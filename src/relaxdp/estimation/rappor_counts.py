@@ -53,11 +53,17 @@ class RapporCounts:
         totals, ones = (_whole(array) for array in (devices, counts))
         if totals.shape != (self.shape.cohorts,):
             raise RapporError(
-                f"there are counts of {totals.size} cohorts, and the parameters say m = {self.shape.cohorts}."
+                "there are counts of {size} cohorts, and the parameters say m = {cohorts}.",
+                size=totals.size,
+                cohorts=self.shape.cohorts,
             )
         if ones.shape != (self.shape.cohorts, self.shape.bits):
             bits = ones.shape[1] if ones.ndim == 2 else ones.size
-            raise RapporError(f"there are counts of {bits} bits, and the parameters say k = {self.shape.bits}.")
+            raise RapporError(
+                "there are counts of {counted} bits, and the parameters say k = {bits}.",
+                counted=bits,
+                bits=self.shape.bits,
+            )
         if (totals < 0).any() or (ones < 0).any() or (ones > totals[:, None]).any():
             raise RapporError(
                 "a bit cannot be set less than never, nor more often than there are reports in its cohort."
@@ -93,7 +99,7 @@ class RapporCounts:
         "precision" gives less noise more weight: better, if levels do not depend on words.
         """
         if method not in ("average", "precision"):
-            raise RapporError(f"the method is 'average' or 'precision', not {method!r}.")
+            raise RapporError("the method is 'average' or 'precision', not {method!r}.", method=method)
         if not self.devices:
             raise RapporError("there are no reports to decode.")
         everyone = sum(self._totals)

@@ -72,13 +72,15 @@ class Decoded(Result):
         Claim: both rates, measured; tests/statistical/test_rappor.py.
         """
         if not 0 < rate < 1:
-            raise CountsError(f"a rate of false words lies between 0 and 1, like 0.05; not {rate}.")
+            raise CountsError("a rate of false words lies between 0 and 1, like 0.05; not {rate}.", rate=rate)
         if correction == "benjamini-hochberg":
             from scipy.stats import false_discovery_control  # noqa: PLC0415 (slow to import)
 
             return np.asarray(false_discovery_control(self.p_value) <= rate)
         if correction != "holm":
-            raise CountsError(f"the correction is 'holm' or 'benjamini-hochberg', not {correction!r}.")
+            raise CountsError(
+                "the correction is 'holm' or 'benjamini-hochberg', not {correction!r}.", correction=correction
+            )
         order = np.argsort(self.p_value, kind="stable")
         steps = self.p_value[order] * np.arange(len(order), 0, -1)
         found = np.zeros(len(order), dtype=np.bool_)
@@ -105,7 +107,11 @@ def decode(
     if candidates is None:
         raise RapporError("a map of candidates is needed: only words that are looked for can be found.")
     if candidates.shape != counts.shape:
-        raise RapporError(f"the map is for other parameters ({candidates.shape}) than the counts ({counts.shape}).")
+        raise RapporError(
+            "the map is for other parameters ({mapped}) than the counts ({counted}).",
+            mapped=candidates.shape,
+            counted=counts.shape,
+        )
     if not candidates.is_hashed and candidates.is_diagonal:
         return _direct(counts, candidates.words, candidates.bits[:, :, 0], method)
     if not trust_map:

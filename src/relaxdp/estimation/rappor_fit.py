@@ -207,9 +207,7 @@ class _Problem:
         try:
             from sklearn.linear_model import Lasso  # noqa: PLC0415 (slow to import)
         except ImportError:
-            raise MissingPartError(
-                "so many candidates need scikit-learn: pip install 'relaxdp[decode]'. Nothing was decoded."
-            ) from None
+            raise MissingPartError("so many candidates need scikit-learn: pip install 'relaxdp[decode]'.") from None
         from scipy.sparse import csc_matrix, hstack  # noqa: PLC0415
 
         roots = np.sqrt(self.weights)

@@ -35,7 +35,7 @@ class CandidateMap:
         seen: set[str] = set()
         for word in self.words:
             if word in seen:
-                raise RapporError(f"the candidate {word!r} is listed twice.", word=word)
+                raise RapporError("the candidate {word!r} is listed twice.", word=word)
             seen.add(word)
 
     @classmethod
@@ -49,7 +49,11 @@ class CandidateMap:
         if shape.is_boolean:
             raise RapporError("one bit is a boolean: it is decoded without a map.")
         if len(words) > MOST_CANDIDATES:
-            raise RapporError(f"there are {len(words):,} candidates, and at most {MOST_CANDIDATES:,} are looked for.")
+            raise RapporError(
+                "there are {words:,} candidates, and at most {most:,} are looked for.",
+                words=len(words),
+                most=MOST_CANDIDATES,
+            )
         cohorts = range(shape.cohorts)
         bits = [[shape.bits_of(word, cohort) for cohort in cohorts] for word in words]
         return cls(shape, list(words), np.array(bits, dtype=np.int64).reshape(len(words), shape.cohorts, shape.hashes))
@@ -73,8 +77,9 @@ class CandidateMap:
         """Refuse a map whose words would be hashed to other bits: it would find words that nobody has."""
         if not self.is_hashed and not self.is_diagonal:
             raise RapporError(
-                f"the map is for other parameters than {self.shape}, or its words were hashed in another way. If it "
-                "is right all the same, --trust-map takes it."
+                "the map is for other parameters than {shape}, or its words were hashed in another way.",
+                remedy="trust_map",
+                shape=self.shape,
             )
 
     def design(self, cohorts: NDArray[np.intp]) -> Any:

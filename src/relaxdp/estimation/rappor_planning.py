@@ -55,7 +55,7 @@ def word_error(shape: BloomShape, *, epsilon: Epsilon, devices: int, candidates:
     0.00206
     """
     if shape.is_boolean:
-        raise RapporError("one bit is a boolean: `relaxdp plan --values 2` plans it.")
+        raise RapporError("one bit is a boolean, which is planned as two values.", remedy="plan_boolean")
     check_numbers(devices, candidates)
     support = bit_support(bloom_threshold(shape, epsilon))
     noise, gain = float(support.noise), float(support.gain)
@@ -95,7 +95,7 @@ def advise_share(
     """Return plans that find words with this share, that with the smallest epsilon first; rounded up."""
     check_numbers(devices, candidates)
     if not 0 < share < 1:
-        raise PlanError(f"a share lies between 0 and 1, like 0.01; not {share}.", share=share)
+        raise PlanError("a share lies between 0 and 1, like 0.01; not {share}.", share=share)
     plans = []
     for each in hashes:
 
@@ -115,8 +115,9 @@ def advise_share(
         plans.append(_plan(_shape(each, bits, cohorts, candidates, level), level, devices, candidates))
     if not plans:
         raise PlanError(
-            f"no epsilon finds words with a share of {share:g} among {candidates:,} candidates with {devices:,} "
-            "devices. More devices are needed.",
+            "no epsilon finds words with a share of {share:g} among {candidates:,} candidates with "
+            "{devices:,} devices. More devices are needed.",
+            candidates=candidates,
             share=share,
             devices=devices,
         )
@@ -148,10 +149,12 @@ def _noise(hashes: int, bits: int, epsilon: Decimal) -> float:
 def check_numbers(devices: int, candidates: int) -> None:
     """Refuse numbers that are none."""
     if not isinstance(devices, int) or not 1 <= devices <= MOST_OBJECTS:
-        raise PlanError(f"the number of devices must be a whole number from 1 to 10^15, not {devices}.")
+        raise PlanError("the number of devices must be a whole number from 1 to 10^15, not {devices}.", devices=devices)
     if not isinstance(candidates, int) or not 1 <= candidates <= MOST_CANDIDATES:
         raise PlanError(
-            f"the number of candidates must be a whole number from 1 to {MOST_CANDIDATES:,}, not {candidates}."
+            "the number of candidates must be a whole number from 1 to {most:,}, not {candidates}.",
+            most=MOST_CANDIDATES,
+            candidates=candidates,
         )
 
 

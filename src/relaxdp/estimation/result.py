@@ -33,13 +33,16 @@ IMPLAUSIBLE = (
 def check_about(about: str) -> None:
     """Refuse a meaning of an interval that is not offered."""
     if about not in ("objects", "population"):
-        raise CountsError(f"an interval is about 'objects' (these ones) or 'population', not {about!r}.")
+        raise CountsError("an interval is about 'objects' (these ones) or 'population', not {about!r}.", about=about)
 
 
 def tail_of(confidence_level: float, questions: int) -> float:
     """Return the error on each side of each interval so that all of so many independent questions hold at once."""
     if not 0 < confidence_level < 1:
-        raise CountsError(f"a confidence level lies between 0 and 1, like 0.95; not {confidence_level}.")
+        raise CountsError(
+            "a confidence level lies between 0 and 1, like 0.95; not {confidence_level}.",
+            confidence_level=confidence_level,
+        )
     return (1 - confidence_level) / 2 / questions
 
 
@@ -109,6 +112,10 @@ class Result(ABC):
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of intervals with error `tail` on each side, not cut at what is possible."""
 
+    def consistent(self) -> Floats:
+        """Return shares that are not negative and sum to 1, where the answer is made of shares."""
+        raise CountsError("this answer is not made of shares, so none of them can be made consistent.")
+
     def largest(self, number: int) -> Result:
         """Return the rows with the largest estimates, largest first, or all in their own order if there are no more.
 
@@ -118,7 +125,7 @@ class Result(ABC):
         Claim: the share of intervals of chosen rows that hold; tests/statistical/test_coverage.py.
         """
         if number < 1:
-            raise CountsError(f"at least one row is shown, not {number}.")
+            raise CountsError("at least one row is shown, not {number}.", number=number)
         if len(self.labels) <= number:
             return self
         return self.choose(np.argsort(-np.atleast_1d(self.value), kind="stable")[:number])

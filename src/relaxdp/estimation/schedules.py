@@ -196,8 +196,8 @@ def _not_falling(levels: Iterable[Epsilon]) -> list[Decimal]:
     for old, new in pairwise(exact):
         if new < old:
             raise ScheduleError(
-                f"epsilon may only grow: {epsilon_text(new)} follows {epsilon_text(old)} in the schedule. "
-                "A report cannot be taken back.",
+                "epsilon may only grow: {new_epsilon} follows {old_epsilon} in the schedule. A report cannot "
+                "be taken back.",
                 old_epsilon=epsilon_text(old),
                 new_epsilon=epsilon_text(new),
             )
@@ -212,11 +212,14 @@ def _ends(first: Epsilon, last: Epsilon, steps: int) -> list[Decimal]:
 def _check_steps(steps: int, *, least: int) -> None:
     if not isinstance(steps, int) or not least <= steps <= MOST_STEPS:
         raise ScheduleError(
-            f"the number of steps must be a whole number from {least} to {MOST_STEPS:,}, not {steps}.", steps=steps
+            "the number of steps must be a whole number from {least} to {most:,}, not {steps}.",
+            least=least,
+            most=MOST_STEPS,
+            steps=steps,
         )
 
 
 def _day(day: date) -> date:
     if not isinstance(day, date) or isinstance(day, datetime):
-        raise ScheduleError(f"a day is a datetime.date without a time, not {day!r}.")
+        raise ScheduleError("a day is a datetime.date without a time, not {day!r}.", day=day)
     return day

@@ -25,18 +25,20 @@ def as_epsilon(written: Epsilon, *, zero: bool = False) -> Decimal:
     """
     number = _as_decimal(written)
     if number is None:
-        raise EpsilonError(
-            f"epsilon must be a number such as 0.5 or '0.5', not {_shown(written)}.", epsilon=_shown(written)
-        )
+        raise EpsilonError("epsilon must be a number such as 0.5 or '0.5', not {epsilon}.", epsilon=_shown(written))
     if not number.is_finite():
-        raise EpsilonError(f"epsilon must be finite, not {_shown(written)}.", epsilon=_shown(written))
+        raise EpsilonError("epsilon must be finite, not {epsilon}.", epsilon=_shown(written))
     if number < 0 or (number == 0 and not zero):
-        least = "zero or more" if zero else "greater than 0"
-        raise EpsilonError(f"epsilon must be {least}, not {_shown(written)}.", epsilon=_shown(written))
+        raise EpsilonError(
+            "epsilon must be zero or more, not {epsilon}."
+            if zero
+            else "epsilon must be greater than 0, not {epsilon}.",
+            epsilon=_shown(written),
+        )
     if len(number.as_tuple().digits) > MOST_DIGITS or number.adjusted() >= MOST_DIGITS:
-        raise EpsilonError(f"epsilon must have at most {MOST_DIGITS} digits.", epsilon=_shown(written))
+        raise EpsilonError("epsilon must have at most {most} digits.", most=MOST_DIGITS, epsilon=_shown(written))
     if number.adjusted() < LEAST_EXPONENT and number != 0:
-        raise EpsilonError(f"epsilon {_shown(written)} is too small to be realised.", epsilon=_shown(written))
+        raise EpsilonError("epsilon {epsilon} is too small to be realised.", epsilon=_shown(written))
     return plain(number)
 
 

@@ -59,8 +59,7 @@ def release_threshold(epsilon: Epsilon, values: int) -> int:
     level = threshold(exact, values)
     if level == 0:
         raise EpsilonError(
-            f"epsilon {exact} is too small to be realised with {values} values: "
-            "the report would be pure noise. Nothing was released.",
+            "epsilon {epsilon} is too small to be realised with {values} values: the report would be pure noise.",
             epsilon=epsilon_text(exact),
             values=values,
         )
@@ -83,8 +82,7 @@ def shared_threshold(epsilon: Epsilon, values: int, *, parts: int) -> int:
     level = _threshold(_context(100, rounding=ROUND_FLOOR).divide(exact, Decimal(parts)), values)
     if level == 0:
         raise EpsilonError(
-            f"epsilon {exact} is too small to be realised in {parts} parts: "
-            "the report would be pure noise. Nothing was released.",
+            "epsilon {epsilon} is too small to be realised in {parts} parts: the report would be pure noise.",
             epsilon=epsilon_text(exact),
             parts=parts,
         )

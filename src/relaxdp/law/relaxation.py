@@ -51,7 +51,7 @@ def relaxation_law(*, m: int, old_epsilon: Epsilon, new_epsilon: Epsilon) -> Rel
     old, new = as_epsilon(old_epsilon, zero=True), as_epsilon(new_epsilon)
     if new < old:
         raise LevelError(
-            f"epsilon may only grow: a relaxation from {epsilon_text(old)} to {epsilon_text(new)} was asked for.",
+            "epsilon may only grow: a relaxation from {old_epsilon} to {new_epsilon} was asked for.",
             old_epsilon=epsilon_text(old),
             new_epsilon=epsilon_text(new),
         )

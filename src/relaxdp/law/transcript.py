@@ -64,11 +64,11 @@ def privacy_loss(epsilons: Sequence[Epsilon], reports: Sequence[int], *, m: int)
     if not exact or len(exact) != len(reports):
         raise LevelError("a transcript needs one report per level, and at least one.")
     if not all(isinstance(report, int) and 0 <= report < m for report in reports):
-        raise LevelError(f"a report must be the index of one of the {m} values.")
+        raise LevelError("a report must be the index of one of the {m} values.", m=m)
     for earlier, later in pairwise(exact):
         if later < earlier:
             raise LevelError(
-                f"epsilon may only grow: {epsilon_text(later)} follows {epsilon_text(earlier)} in the transcript.",
+                "epsilon may only grow: {new_epsilon} follows {old_epsilon} in the transcript.",
                 old_epsilon=epsilon_text(earlier),
                 new_epsilon=epsilon_text(later),
             )

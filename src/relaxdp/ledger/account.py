@@ -54,8 +54,7 @@ def as_budget(written: Epsilon) -> Decimal:
     try:
         return as_epsilon(written)
     except EpsilonError as problem:
-        sentence = problem.message.replace("epsilon", "a budget", 1)
-        raise BudgetError(f"{sentence} Nothing was changed.", **problem.fields) from None
+        raise BudgetError("a budget must be a positive number, written like 2.5.", **problem.fields) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ class Account:
     def balance(self) -> Balance:
         """Return the account as a caller sees it. A name that is unknown must not look like one that spent nothing."""
         if self.budget is None:
-            raise UnknownSubjectError(f"{self.subject} is not in this ledger.", subject=str(self.subject))
+            raise UnknownSubjectError("{subject} is not in this ledger.", subject=str(self.subject))
         return Balance(self.subject, self.budget, self.spent, self.left, self.paths)
 
     def last_epoch(self, release: str, attribute: str) -> PathState | None:

@@ -19,7 +19,7 @@ MOST_LETTERS = 500
 def check_reason(reason: object) -> None:
     """Refuse a reason that is none. Nothing is looked up by it, so its letters matter less than those of a name."""
     if not isinstance(reason, str) or not reason.strip() or len(reason) > MOST_LETTERS or not reason.isprintable():
-        raise BudgetError(f"the reason must be one line of 1 to {MOST_LETTERS} letters. Nothing was changed.")
+        raise BudgetError("the reason must be one line of 1 to {most} letters.", most=MOST_LETTERS)
 
 
 def check_text(text: object, what: str, error: type[RelaxdpError]) -> None:
@@ -28,11 +28,11 @@ def check_text(text: object, what: str, error: type[RelaxdpError]) -> None:
     The text itself is not shown; somebody may have put a secret in its place.
     """
     if not isinstance(text, str) or not text or len(text) > MOST_LETTERS:
-        raise error(f"{what} must be text of 1 to {MOST_LETTERS} letters. Nothing was released.")
+        raise error("{what} must be text of 1 to {most} letters.", what=what, most=MOST_LETTERS)
     if text != text.strip() or not text.isprintable():
-        raise error(f"{what} must not begin or end with a space, nor hold control characters. Nothing was released.")
+        raise error("{what} must not begin or end with a space, nor hold control characters.", what=what)
     if not is_normalized("NFC", text):
-        raise error(f"{what} is not in Unicode's composed form (NFC). Nothing was released.")
+        raise error("{what} is not in Unicode's composed form (NFC).", what=what)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,7 +51,7 @@ class Subject:
 
     def __post_init__(self) -> None:
         if self.kind not in ("population", "object"):
-            raise SubjectError("a subject is a population or an object. Nothing was released.")
+            raise SubjectError("a subject is a population or an object.")
         check_text(self.name, f"the name of a {self.kind}", SubjectError)
 
     @classmethod

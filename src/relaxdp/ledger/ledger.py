@@ -19,6 +19,7 @@ from relaxdp.errors import (
     LedgerChangedError,
     PathNameError,
     SubjectError,
+    refusing,
 )
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.ledger.account import Account, Balance, add_up, as_budget
@@ -36,6 +37,7 @@ from relaxdp.ledger.rows import (
 )
 from relaxdp.ledger.rules import Charge, Decision, decide
 from relaxdp.ledger.store import Store, store_of
+from relaxdp.remedies import IN_PYTHON
 
 __all__ = ["Balance", "Charge", "Ledger", "utc_now"]
 
@@ -74,6 +76,7 @@ class Ledger:
         store.prepare(create=create)
         return cls(store, clock=clock)
 
+    @refusing("Nothing was changed.")
     def set_budget(self, subject: Subject, budget: Epsilon, *, reason: str) -> None:
         """Set the first budget of a subject."""
         exact = as_budget(budget)
@@ -81,14 +84,14 @@ class Ledger:
         with self._account(subject, writing=True) as (connection, account):
             if account.budget is not None:
                 raise BudgetError(
-                    f"{subject} has a budget of {epsilon_text(account.budget)} already; it may only be raised. "
-                    "Nothing was changed.",
+                    "{subject} has a budget of {budget} already; it may only be raised.",
                     subject=str(subject),
                     budget=epsilon_text(account.budget),
                 )
             event = BudgetSet(subject, self._now(), exact, reason)
             write(connection, account, account.after(event), [event])
 
+    @refusing("Nothing was changed.")
     def raise_budget(self, subject: Subject, budget: Epsilon, *, reason: str) -> None:
         """Raise a budget. It can never be lowered: what could be spent may have been promised already."""
         exact = as_budget(budget)
@@ -98,8 +101,8 @@ class Ledger:
             if old is None or exact <= old:
                 stands = "there is none yet" if old is None else f"it is {epsilon_text(old)}"
                 raise BudgetError(
-                    f"the budget of {subject} may only be raised: {stands}, and {epsilon_text(exact)} was asked for. "
-                    "Nothing was changed.",
+                    "the budget of {subject} may only be raised: {stands}, and {asked} was asked for.",
+                    stands=stands,
                     subject=str(subject),
                     budget=None if old is None else epsilon_text(old),
                     asked=epsilon_text(exact),
@@ -141,6 +144,7 @@ class Ledger:
         with self._account(subject) as (_, account):
             return list(self._decide(account, entries, again, force, budget, "").charges)
 
+    @refusing("Nothing was charged.", IN_PYTHON)
     def charge(
         self,
         subject: Subject,
@@ -185,7 +189,7 @@ class Ledger:
             decision = self._decide(account, entries, again, force, budget, reason)
             if [entry.path for entry in entries] != [charge.path for charge in decision.charges]:
                 raise LedgerChangedError(
-                    "the ledger changed since the release was quoted. Nothing was released; run it again.",
+                    "the ledger changed since the release was quoted: run it again.",
                     subject=str(subject),
                 )
             events = list(decision.events)
@@ -285,8 +289,9 @@ class Ledger:
     def _never_begun(self, problem: BudgetMissingError) -> BudgetMissingError:
         """Return what to say where nothing ever happened: the ledger may be lost, and a new budget would hide that."""
         return BudgetMissingError(
-            f"{self._store.absence()}. If this key has released before, restore it (docs/ledger.md); else begin it "
-            "with a budget, like --budget 2 (in Python, budget=2). Nothing was released.",
+            "{absence}. If this key has released before, restore it (docs/ledger.md); else begin it with a budget.",
+            remedy=problem.remedy,
+            absence=self._store.absence(),
             **problem.fields,
         )
 

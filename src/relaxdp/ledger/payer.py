@@ -5,6 +5,7 @@ Where a key has spent in one ledger, another is begun only on purpose, and that 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from relaxdp.errors import LedgerError, SecondLedgerError
+from relaxdp.draw.key import Key
+from relaxdp.errors import LedgerAccessError, LedgerError, PathChangedError, SecondLedgerError
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.entries import Entry, Subject, check_reason
 from relaxdp.ledger.ledger import Charge, Ledger
@@ -20,9 +22,6 @@ from relaxdp.ledger.marks import Marks, mark_of
 
 _LOOKING = 5.0
 """How many seconds to wait for another ledger."""
-_WAY_OUT = (
-    "or, if there must be a new one, say why: --new-ledger REASON (in Python, new_ledger='...'). Nothing was released."
-)
 
 
 @contextmanager
@@ -57,15 +56,53 @@ def refuse_second(ledger: Ledger, fingerprint: str, new_ledger: str = "") -> str
         return f"{new_ledger}; it has spent in {listed}"
     if here in places:
         raise SecondLedgerError(
-            f"this key has spent in the ledger {here!r}, which knows nothing of it any more. Restore it "
-            f"(docs/ledger.md); {_WAY_OUT}",
+            "this key has spent in the ledger {here!r}, which knows nothing of it any more. Restore it "
+            "(docs/ledger.md).",
+            remedy="new_ledger",
+            here=here,
             ledgers=places,
         )
     raise SecondLedgerError(
-        f"this key has spent in another ledger: {listed}. One that begins anew would forget that. Go on with it "
-        f"(--ledger; in Python, ledger=); {_WAY_OUT}",
+        "this key has spent in another ledger: {listed}. One that begins anew would forget that.",
+        remedy="ledger new_ledger",
+        listed=listed,
         ledgers=places,
     )
+
+
+def ledger_of(key: str | os.PathLike[str]) -> Path:
+    """Return where the ledger of a key lies: beside the file itself, whatever links lead to it."""
+    real = Path(key).resolve()
+    return real.with_name(f"{real.name}.ledger")
+
+
+def ledger_beside(key: Key) -> Path:
+    """Return the ledger of a key; where only those of other keys lie there, a new one would forget what was spent."""
+    if key.source is None:
+        raise LedgerAccessError("this key comes from no file beside which a ledger could lie.", remedy="say_ledger")
+    place = ledger_of(key.source)
+    others = sorted(other.name for other in place.parent.glob("*.ledger"))
+    if others and not place.exists() and not mark_of(place).exists():
+        raise LedgerAccessError(
+            "this key has no ledger yet, and {other!r} lies beside it.",
+            remedy="which_ledger",
+            other=others[0],
+            file=place.name,
+        )
+    return place
+
+
+def refuse_other_name(known: Account, release: str, columns: Sequence[str]) -> None:
+    """Refuse to open a second path of a column only because its file has another name this year."""
+    for column in columns:
+        releases = {state.path.release for state in known.paths if state.path.attribute == column}
+        if releases and release not in releases:
+            raise PathChangedError(
+                "{column!r} was released before, as release {other!r}. A new path would cost as much again.",
+                remedy="which_release",
+                column=column,
+                other=min(releases),
+            )
 
 
 def _is_used(fingerprint: str, address: str) -> bool:

@@ -196,7 +196,7 @@ class PostgresStore:
         return self._error(kind, what.format(timeout=self._timeout))
 
     def _error(self, kind: type[LedgerError], what: str, **fields: Any) -> LedgerError:
-        return kind(f"the ledger {self._name!r} {what}. Nothing was released.", path=self._name, **fields)
+        return kind("the ledger {path!r} {what}.", what=what, path=self._name, **fields)
 
 
 def _status(connection: Connection) -> TransactionStatus:

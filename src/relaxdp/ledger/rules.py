@@ -26,8 +26,6 @@ from relaxdp.ledger.account import Account, PathState, difference, total
 from relaxdp.ledger.entries import Entry, PathFacts, Sampler
 from relaxdp.ledger.events import BudgetSet, Event, LevelReleased, PathOpened
 
-_FORCING = "--force (in Python, force=True) opens a new path, charged to everyone"
-
 
 @dataclass(frozen=True, slots=True)
 class Charge:
@@ -73,8 +71,7 @@ def decide(
         _refuse_growing(_known(account, entry), entry)
     if force and not any(differs(_known(account, entry), entry) for entry in entries):
         raise NothingChangedError(
-            "nothing differs from what was released before, so no new path is opened. Nothing was released. "
-            "Without --force (in Python, force=True) the path goes on."
+            "nothing differs from what was released before, so no new path is opened.", remedy="without_force"
         )
     before, charges = account, []
     for entry in entries:
@@ -114,7 +111,8 @@ def _refuse_growing(known: PathState | None, entry: Entry) -> None:
     """Refuse to go on with a growing path as if its table did not grow: nobody would look at its rows."""
     if known is not None and known.facts.growing and not entry.facts.growing:
         raise PathChangedError(
-            f"{known.path} was released as a growing table, and is continued as one only. Nothing was released.",
+            "{path} was released as a growing table, and is continued as one only.",
+            path=known.path,
             release=known.path.release,
             attribute=known.path.attribute,
         )
@@ -125,15 +123,14 @@ def _first_budget(account: Account, budget: Decimal | None, reason: str, time: d
     if account.budget is None:
         if budget is None:
             raise BudgetMissingError(
-                f"{account.subject} has no budget yet: the first release needs a budget, like --budget 2 (in Python, "
-                "budget=2). Nothing was released.",
+                "{subject} has no budget yet: the first release needs a budget.",
+                remedy="budget",
                 subject=str(account.subject),
             )
         return [BudgetSet(account.subject, time, budget, reason or "the first release")]
     if budget is not None and budget != account.budget:
         raise BudgetError(
-            f"{account.subject} has a budget of {epsilon_text(account.budget)} already, and "
-            f"{epsilon_text(budget)} was asked for. A release does not change it. Nothing was released.",
+            "{subject} has a budget of {budget} already, and {asked} was asked for. A release does not change it.",
             subject=str(account.subject),
             budget=epsilon_text(account.budget),
             asked=epsilon_text(budget),
@@ -153,9 +150,10 @@ def _read(
     previous = None if known is None or is_new else known.largest
     if previous is not None and epsilon < previous and not again:
         raise LevelError(
-            f"epsilon may only grow: {path} is at {epsilon_text(previous)} and {epsilon_text(epsilon)} was asked "
-            "for. A report cannot be taken back; --again (in Python, again=True) re-issues a lower level, which costs "
-            "nothing. Nothing was released.",
+            "epsilon may only grow: {path} is at {previous} and {epsilon} was asked for. A report cannot be "
+            "taken back.",
+            remedy="again",
+            path=path,
             release=path.release,
             attribute=path.attribute,
             previous=epsilon_text(previous),
@@ -182,8 +180,7 @@ def _step(account: Account, known: PathState | None, entry: Entry, reason: str, 
         _check_step(known, entry, old)
     if epsilon <= old:
         raise LevelError(
-            f"epsilon may only grow: the last reports are at {epsilon_text(old)} and {epsilon_text(epsilon)} was asked "
-            "for. Nothing was released.",
+            "epsilon may only grow: the last reports are at {previous} and {epsilon} was asked for.",
             previous=epsilon_text(old),
             epsilon=epsilon_text(epsilon),
         )
@@ -207,8 +204,9 @@ def _check_step(known: PathState, entry: Entry, old: Decimal) -> None:
         raise already_drawn(known.path, entry.epsilon)
     if known.largest != old:
         raise LevelError(
-            f"the step must start at the highest level that was released: {known.path} is at "
-            f"{epsilon_text(known.largest)}, and these reports are at {epsilon_text(old)}. Nothing was released.",
+            "the step must start at the highest level that was released: {path} is at {largest}, and these reports "
+            "are at {old}.",
+            path=known.path,
             largest=epsilon_text(known.largest),
             old=epsilon_text(old),
         )
@@ -217,8 +215,8 @@ def _check_step(known: PathState, entry: Entry, old: Decimal) -> None:
 def already_drawn(path: PathId, epsilon: Decimal) -> LevelError:
     """Return the refusal of a second draw."""
     return LevelError(
-        f"{path} at {epsilon_text(epsilon)} was released already; a second draw at one level would break the "
-        "guarantee. Nothing was released.",
+        "{path} at {epsilon} was released already; a second draw at one level would break the guarantee.",
+        path=path,
         release=path.release,
         attribute=path.attribute,
         epsilon=epsilon_text(epsilon),
@@ -230,7 +228,7 @@ def _exceeded(account: Account, cost: Decimal) -> BudgetExceededError:
     assert account.budget is not None  # noqa: S101
     left, budget, needed = epsilon_text(account.left), epsilon_text(account.budget), epsilon_text(cost)
     return BudgetExceededError(
-        f"budget exceeded: {left} left of {budget}, this release needs {needed}. Nothing was released.",
+        "budget exceeded: {left} left of {budget}, this release needs {needed}.",
         subject=str(account.subject),
         left=left,
         budget=budget,
@@ -248,11 +246,11 @@ def differs(known: PathState | None, entry: Entry) -> PathChangedError | None:
     if facts.encoding != old.encoding:
         return _changed(ValuesChangedError, known, facts, "the encoding", old.encoding, facts.encoding)
     if facts.params != old.params:
-        what, give = _PARAMETERS.get(facts.encoding, _OF_VALUES)
-        return _changed(ValuesChangedError, known, facts, what, old.params[:16], facts.params[:16], give)
+        what, remedy = _PARAMETERS.get(facts.encoding, _OF_VALUES)
+        return _changed(ValuesChangedError, known, facts, what, old.params[:16], facts.params[:16], remedy)
     if facts.sampler is not old.sampler:
-        what, give = "the keyed path", " last: it went on with Algorithm 1, and --last goes on from its last file"
-        return _changed(SamplerChangedError, known, facts, what, old.sampler.value, facts.sampler.value, give)
+        what, remedy = "the sampler (it went on with Algorithm 1)", "from_reports"
+        return _changed(SamplerChangedError, known, facts, what, old.sampler.value, facts.sampler.value, remedy)
     if facts.id_type != old.id_type:
         return _changed(IdTypeError, known, facts, "the type of the ids", old.id_type, facts.id_type)
     table, given = old.table_fingerprint, facts.table_fingerprint
@@ -270,14 +268,11 @@ def differs(known: PathState | None, entry: Entry) -> PathChangedError | None:
 
 
 # What the digest of an encoding's parameters stands for, and what to do about another one: digests tell people nothing.
-_OF_VALUES = (
-    "the list of values (or their order)",
-    ": give the same --values in the same order (in Python, the same mechanism)",
-)
+_OF_VALUES = ("the list of values (or their order)", "same_values")
 _PARAMETERS = {
-    "numeric": ("the range of the numbers", ": give the same --range (in Python, the same mechanism)"),
-    "bloom": ("the shape of the reports", ": give the same --params"),
-    "local-hash": ("the list of values, their order or the number of buckets", _OF_VALUES[1]),
+    "numeric": ("the range of the numbers", "same_range"),
+    "bloom": ("the shape of the reports", "same_shape"),
+    "local-hash": ("the list of values, their order or the number of buckets", "same_values"),
 }
 
 
@@ -288,15 +283,19 @@ def _changed(
     what: str,
     old: str,
     new: str,
-    give: str | None = None,
+    remedy: str | None = None,
 ) -> PathChangedError:
-    """Return the refusal; `give` is what it says in place of both, where they are digests."""
-    differ = f": {old} is recorded, and this is {new}" if give is None else give
+    """Return the refusal. Digests are not shown: where there are such, there is a remedy, or an empty one."""
     # With Algorithm 1 no new path can begin: it goes on from old reports.
-    is_keyed = facts.sampler is Sampler.PATH
-    forcing = f" {_FORCING} in addition to the {epsilon_text(known.largest)} of the old one." if is_keyed else ""
+    forcing = " force" if facts.sampler is Sampler.PATH else ""
     return error(
-        f"{what} is not what {known.path} was released with{differ}. Nothing was released.{forcing}",
+        "{what} is not what {path} was released with: {recorded} is recorded, and this is {given}."
+        if remedy is None
+        else "{what} is not what {path} was released with.",
+        remedy=((remedy or "") + forcing).strip(),
+        what=what,
+        path=known.path,
+        largest=epsilon_text(known.largest),
         release=known.path.release,
         attribute=known.path.attribute,
         epoch=known.path.epoch,

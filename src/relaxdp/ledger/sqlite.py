@@ -274,7 +274,7 @@ class SqliteStore:
         return self._error(kind, what)
 
     def _error(self, kind: type[LedgerError], what: str, **fields: Any) -> LedgerError:
-        return kind(f"the ledger {str(self._path)!r} {what}. Nothing was released.", path=str(self._path), **fields)
+        return kind("the ledger {path!r} {what}.", what=what, path=str(self._path), **fields)
 
 
 def _migrate(connection: Connection) -> None:

@@ -18,7 +18,6 @@ from sqlalchemy.exc import ArgumentError
 
 from relaxdp.errors import LedgerAccessError, LedgerError
 
-_NOTHING = "Nothing was released."
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 # As a file name these would be shown, and a password with them; the last is libpq's other form of an address.
 _HALF_A_URL = re.compile(r"(postgres|postgresql)(\+\w*)?:|sqlite(\+\w*)?:/|.*\bpassword\s*=", re.IGNORECASE | re.DOTALL)
@@ -62,7 +61,7 @@ def store_of(where: str | os.PathLike[str], *, timeout: float) -> Store:
     text = str(where)
     if not isinstance(where, str) or "://" not in text:
         if _HALF_A_URL.match(text):
-            raise LedgerAccessError(f"the ledger's URL cannot be understood. {_NOTHING}")
+            raise LedgerAccessError("the ledger's URL cannot be understood.")
         return SqliteStore(where, timeout=timeout)
     scheme = text.partition("://")[0].lower()
     if scheme in _POSTGRES:
@@ -71,13 +70,13 @@ def store_of(where: str | os.PathLike[str], *, timeout: float) -> Store:
     with suppress(ArgumentError, ValueError):  # their texts quote from it
         url = make_url(text)
     if url is None:
-        raise LedgerAccessError(f"the ledger's URL cannot be understood. {_NOTHING}")
+        raise LedgerAccessError("the ledger's URL cannot be understood.")
     if url.get_backend_name() != "sqlite":
-        raise LedgerAccessError(f"a ledger cannot be kept in {scheme!r}, only in SQLite or PostgreSQL. {_NOTHING}")
+        raise LedgerAccessError("a ledger cannot be kept in {scheme!r}, only in SQLite or PostgreSQL.", scheme=scheme)
     if not url.database or url.database == ":memory:" or url.query:
         raise LedgerAccessError(
-            "the ledger's URL must name a file and nothing else, such as sqlite:///ledger.db: "
-            f"a ledger in memory would forget. {_NOTHING}"
+            "the ledger's URL must name a file and nothing else, such as sqlite:///ledger.db: a ledger in "
+            "memory would forget."
         )
     return SqliteStore(url.database, timeout=timeout)
 
@@ -86,9 +85,7 @@ def _postgres(url: str, timeout: float) -> Store:
     try:
         from relaxdp.ledger.postgres import PostgresStore  # noqa: PLC0415
     except ImportError:
-        raise LedgerAccessError(
-            f"a ledger in PostgreSQL needs psycopg: pip install 'relaxdp[postgres]'. {_NOTHING}"
-        ) from None
+        raise LedgerAccessError("a ledger in PostgreSQL needs psycopg: pip install 'relaxdp[postgres]'.") from None
     return PostgresStore(url, timeout=timeout)
 
 
@@ -124,8 +121,8 @@ def read_address(url: str, *, timeout: float) -> Address:
     # A password whose @, : or / was not encoded ends up in one of these, and from there in messages.
     if "@" in host[1:] or "@" in database or not all(each.isdecimal() for each in port.split(",") if each):
         raise LedgerAccessError(
-            "the ledger's URL cannot be understood: it is written postgresql://user@host/database, and in a password "
-            "everything but letters and digits is encoded, like %40 for @. Nothing was released."
+            "the ledger's URL cannot be understood: it is written postgresql://user@host/database, and in a "
+            "password everything but letters and digits is encoded, like %40 for @."
         )
     found.setdefault("connect_timeout", max(2, math.ceil(timeout)))
     # A network that falls silent ends the wait as well, and of several servers it is the one that is written to.

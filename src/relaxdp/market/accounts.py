@@ -24,7 +24,6 @@ Role = Literal["seller", "buyer", "operator", "issue"]
 NAME_PATTERN = ID_PATTERN  # what a campaign is called, an account and a listing may be called
 _NAME = re.compile(NAME_PATTERN)
 _TAKEN = {"issue", "operator"}
-_WITH_ARTICLE = {"seller": "a seller", "buyer": "a buyer", "operator": "the operator", "issue": "the issuer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,10 @@ class Account:
         """Refuse who has another role."""
         if self.role != role:
             raise WrongRoleError(
-                f"this is for {_WITH_ARTICLE[role]}, and {self.name} is {_WITH_ARTICLE[self.role]}. Nothing was done."
+                "this needs the role {needed}, and {account} has the role {role}.",
+                needed=role,
+                account=self.name,
+                role=self.role,
             )
 
 
@@ -58,12 +60,12 @@ def create(connection: Connection, name: str, role: Role) -> str:
     if _NAME.fullmatch(name) is None or name in _TAKEN:
         raise MarketError(
             "the name of an account has 1 to 64 small letters, digits and hyphens, and is neither 'issue' nor "
-            "'operator'. Nothing was created."
+            "'operator'."
         )
     if role not in ("seller", "buyer"):
-        raise MarketError("the role of an account is seller or buyer. Nothing was created.")
+        raise MarketError("the role of an account is seller or buyer.")
     if connection.execute(select(ACCOUNTS.c.number).where(ACCOUNTS.c.name == name)).first() is not None:
-        raise AccountExistsError(f"there is an account {name!r} already. Nothing was created.", account=name)
+        raise AccountExistsError("there is an account {account!r} already.", account=name)
     token = secrets.token_urlsafe(32)
     row = {"name": name, "role": role, "digest": digest_of(token), "balance": 0}
     connection.execute(insert(ACCOUNTS).values(number=next_number(connection, ACCOUNTS), **row))
@@ -90,7 +92,7 @@ def named(connection: Connection, name: str) -> Account:
     if _NAME.fullmatch(name):
         row = connection.execute(select(ACCOUNTS).where(ACCOUNTS.c.name == name, ACCOUNTS.c.number != ISSUE)).first()
     if row is None:
-        raise UnknownAccountError("there is no account with this name. Nothing was done.")
+        raise UnknownAccountError("there is no account with this name.")
     return _account(row)
 
 
@@ -156,7 +158,8 @@ def _take(connection: Connection, account: int, amount: int) -> None:
     if connection.execute(allowed).rowcount != 1:
         name, balance = connection.execute(select(table.name, table.balance).where(table.number == account)).one()
         raise CreditsError(
-            f"{name} has {balance:,} credits, and {-amount:,} are due. Nothing was changed.",
+            "{account} has {balance:,} credits, and {due:,} are due.",
+            account=name,
             balance=int(balance),
             due=-amount,
         )
@@ -166,9 +169,7 @@ def issue(connection: Connection, account: int, amount: int, *, reason: str, iss
     """Give an account new credits."""
     owed = -int(connection.execute(select(ACCOUNTS.c.balance).where(ACCOUNTS.c.number == ISSUE)).scalar_one())
     if type(amount) is not int or amount < 1 or owed + amount > MOST_CREDITS:
-        raise MarketError(
-            f"credits are issued in whole numbers from 1, up to {MOST_CREDITS:,} in all. Nothing was issued."
-        )
+        raise MarketError("credits are issued in whole numbers from 1, up to {most:,} in all.", most=MOST_CREDITS)
     post(connection, {ISSUE: -amount, account: amount}, reason=reason, issued=issued)
 
 

@@ -102,7 +102,7 @@ class BuyerRoutes:
     def _goods(self, connection: Connection, buyer: Account, number: int) -> tuple[str, int]:
         purchase = self._room.market.purchase_of(connection, buyer, number)
         if purchase.state == purchases.REFUNDED:
-            raise ListingStateError("this purchase was refunded, and is not handed out again. Nothing was done.")
+            raise ListingStateError("this purchase was refunded, and is not handed out again.")
         self._room.market.write_down(connection, purchase.listing)
         return purchase.digest, length_of(connection, purchase.digest)
 
@@ -116,19 +116,21 @@ class BuyerRoutes:
         )  # fmt: skip
         return [
             Operation("POST", f"{path}/buy", self.buy, "Buy a level; one that is owned is not charged again.",
-                      wire.OrderRequest, wire.Purchase, status=201, also=(200,), security="buyer", problems=refusals),
+                      wire.OrderRequest, wire.Purchase, status=201, also=(200,), security="buyer", problems=refusals,
+                      nothing="Nothing was sold."),
             Operation("POST", f"{path}/upgrade", self.upgrade, "Buy a higher level, for the difference.",
-                      wire.OrderRequest, wire.Purchase, status=201, also=(200,), security="buyer", problems=refusals),
+                      wire.OrderRequest, wire.Purchase, status=201, also=(200,), security="buyer", problems=refusals,
+                      nothing="Nothing was sold."),
             Operation("GET", "/v1/market/purchases", self.list_purchases, "List what one bought.",
                       answer=wire.Purchases, security="buyer", problems=(errors.ForgottenSalesError,)),
             Operation("GET", f"{own}/receipt", self.show_receipt, "Show the signed receipt of a purchase.",
                       answer=wire.SignedReceipt, security="buyer",
                       problems=(errors.UnknownPurchaseError, errors.ForgottenSalesError)),
             Operation("GET", f"{own}/data", self.download, "Hand out the file of a purchase.", media_type=PARQUET,
-                      security="buyer",
+                      security="buyer", nothing="Nothing was handed out.",
                       problems=(errors.UnknownPurchaseError, errors.ListingStateError, errors.ForgottenSalesError)),
             Operation("POST", f"{own}/refund", self.refund, "Give back what was paid for a purchase.",
-                      wire.RefundRequest, wire.Purchase, security="account",
+                      wire.RefundRequest, wire.Purchase, security="account", nothing="Nothing was refunded.",
                       problems=(errors.UnknownPurchaseError, errors.ListingStateError, errors.CreditsError,
                                 errors.WrongRoleError)),
         ]  # fmt: skip
@@ -137,5 +139,5 @@ class BuyerRoutes:
 def _number(request: Request) -> int:
     text = request.path_params["number"]
     if not text.isascii() or not text.isdigit() or len(text) > _MOST_DIGITS:
-        raise UnknownPurchaseError("there is no purchase with this number for you. Nothing was done.")
+        raise UnknownPurchaseError("there is no purchase with this number for you.")
     return int(text)

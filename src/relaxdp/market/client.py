@@ -18,6 +18,7 @@ from relaxdp.errors import (
     RelaxdpError,
     ServerAnswerError,
     UnreachableError,
+    refusing,
 )
 from relaxdp.market.client_files import save
 from relaxdp.market.receipts import SignedReceipt, signed_of, verify
@@ -180,7 +181,7 @@ class MarketClient:
 
     def renew_token(self, name: str) -> Content:
         """Return a new token for an account; the old one ends."""
-        return self._ask("POST", "accounts", _checked(name, "an account"), "token")
+        return self._ask("POST", "accounts", _account(name), "token")
 
     def accounts(self) -> list[Content]:
         """Return all accounts."""
@@ -227,19 +228,18 @@ class MarketClient:
         try:
             yield
         except RefusedByServerError as problem:
-            said = problem.message.removeprefix(f"{self.server.host} refused (status {problem.fields['status']}): ")
-            raise RefusedByServerError(said, **problem.fields) from None
-        except UnreachableError as problem:
-            if again or not problem.fields.get("asked"):
+            if problem.fields.get("said") is None:
                 raise
-            raise UnreachableError(
-                f"{problem.message} Whether it was done is not known: look before you ask again.", **problem.fields
-            ) from None
+            raise RefusedByServerError("{said}", **problem.fields) from None
+        except UnreachableError as problem:
+            if problem.fields.get("asked") and not again:
+                problem.consequence = "Whether it was done is not known: look before you ask again."
+            raise
 
     def _refuse(self, answer: Answer) -> None:
         code, sentence = refusal(answer, _SENTENCE)
         if sentence:
-            raise RefusedByServerError(sentence, status=answer.status, error=code)
+            raise RefusedByServerError("{said}", host=self.server.host, said=sentence, status=answer.status, error=code)
         self._client.checked(answer, self.server)
 
     def _list(self, name: str, found: Content) -> list[Content]:
@@ -263,14 +263,18 @@ def understood() -> Iterator[None]:
         _unexpected()
 
 
+@refusing("Nothing was asked.")
 def _listing(name: str) -> tuple[str, str]:
-    return "listings", _checked(name, "a listing")
-
-
-def _checked(name: str, what: str) -> str:
-    """Return a name, or refuse what would not fit into an address."""
+    """Return the words of a listing's address, or refuse a name that would not fit into one."""
     if not _NAME.fullmatch(name):
-        raise AddressError(f"the name of {what} has 1 to 64 letters, digits and hyphens. Nothing was asked.")
+        raise AddressError("the name of a listing has 1 to 64 letters, digits and hyphens.")
+    return "listings", name
+
+
+@refusing("Nothing was asked.")
+def _account(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise AddressError("the name of an account has 1 to 64 letters, digits and hyphens.")
     return name
 
 

@@ -11,20 +11,18 @@ import hmac
 import http.client
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import NoReturn
 
 import pyarrow as pa
 
-from relaxdp.errors import DeliveryError, RelaxdpError, ServerAnswerError, TableFileError
+from relaxdp.errors import DeliveryError, ServerAnswerError, TableFileError, refusing
 from relaxdp.table.description import FileDescription
 from relaxdp.table.formats import Format, Output
 from relaxdp.table.released_files import ReleasedFile, open_all
 from relaxdp.table.temporary import aside, put_in_place, temporary_folder
-
-_NOTHING = "Nothing was sent."
 
 
 @contextmanager
@@ -34,26 +32,27 @@ def sendable(file: Path, column: str | None = None) -> Iterator[tuple[Path, str,
     A file that relaxdp did not release never leaves this machine: it could hold truths. Kept columns and other released
     columns do not leave either, for nobody keeps account of what they tell the market.
     """
-    try:
-        found = open_all([file])[0]
-        name = found.released_name(column)
-        level = found.description.columns[name].epsilon
-    except RelaxdpError as problem:
-        raise type(problem)(f"{problem.message} {_NOTHING}", **problem.fields) from None
+    with ExitStack() as opened:
+        yield _prepared(opened, file, column)
+
+
+@refusing("Nothing was sent.")
+def _prepared(opened: ExitStack, file: Path, column: str | None) -> tuple[Path, str, Decimal]:
+    found = open_all([file])[0]
+    name = found.released_name(column)
+    level = found.description.columns[name].epsilon
     if found.table.format is not Format.PARQUET or file.is_dir():
-        raise DeliveryError(f"a release is delivered as one Parquet file, and {str(file)!r} is none. {_NOTHING}")
+        raise DeliveryError("a release is delivered as one Parquet file, and {path!r} is none.", path=str(file))
     if set(found.table.schema.names) == {found.description.id_column, name}:
-        yield file, name, level
-        return
-    with temporary_folder() as folder:
-        place = folder / "delivery.parquet"
-        try:
-            _write(found, name, place)
-        except OSError as problem:
-            if isinstance(problem, TableFileError):
-                raise
-            raise TableFileError(f"{str(place)!r} cannot be written: {problem.strerror}. {_NOTHING}") from None
-        yield place, name, level
+        return file, name, level
+    place = opened.enter_context(temporary_folder()) / "delivery.parquet"
+    try:
+        _write(found, name, place)
+    except OSError as problem:
+        if isinstance(problem, TableFileError):
+            raise
+        _unwritable(place, problem)
+    return place, name, level
 
 
 def _write(found: ReleasedFile, name: str, place: Path) -> None:
@@ -72,6 +71,7 @@ def _write(found: ReleasedFile, name: str, place: Path) -> None:
 
 Ask = Callable[[Callable[[http.client.HTTPResponse], None]], None]
 _PART = 1 << 20
+_unless_written = refusing("Nothing was written.")
 
 
 def save(ask: Ask, target: Path, digest: str, moved: Callable[[int], None] | None = None) -> None:
@@ -82,19 +82,19 @@ def save(ask: Ask, target: Path, digest: str, moved: Callable[[int], None] | Non
         nonlocal found
         found = _written(response, place, target, moved)
 
-    try:
-        with aside(target) as place:
-            ask(receive)
+    with ExitStack() as opened:
+        with _unless_written:
+            place = opened.enter_context(aside(target))
+        ask(receive)  # what the market refuses, it says itself
+        with _unless_written:
             if not hmac.compare_digest(found.encode(), digest.encode()):
                 raise ServerAnswerError(
-                    "the file that the market sent is not the one that its receipt is about: the digest is another. "
-                    "Nothing was written."
+                    "the file that the market sent is not the one that its receipt is about: the digest is another."
                 )
             put_in_place(place, target)
-    except TableFileError as problem:
-        raise TableFileError(problem.message.replace("released", "written"), **problem.fields) from None
 
 
+@_unless_written
 def _written(response: http.client.HTTPResponse, place: Path, target: Path, moved: Callable[[int], None] | None) -> str:
     """Write an answer and return its digest. Problems of the disk and of the connection are told apart."""
     digest = hashlib.sha256()
@@ -122,4 +122,4 @@ def _written(response: http.client.HTTPResponse, place: Path, target: Path, move
 
 
 def _unwritable(target: Path, problem: OSError) -> NoReturn:
-    raise TableFileError(f"{str(target)!r} cannot be written: {problem.strerror}. Nothing was written.") from None
+    raise TableFileError("{path!r} cannot be written: {why}.", path=str(target), why=problem.strerror) from None

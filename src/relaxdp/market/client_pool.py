@@ -32,13 +32,14 @@ from relaxdp.errors import (
     RelaxdpError,
     UndeclaredValueError,
     ValuesChangedError,
+    refusing,
 )
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.marks import Marks
 from relaxdp.market.levels import MOST_LEVELS, level_on
 
 ATTRIBUTE = "answer"
-_NOTHING = "Nothing was sent."
+_UNSENT = "Nothing was sent."
 _VERSION = 1
 
 
@@ -52,18 +53,19 @@ class Pool:
     levels: tuple[Decimal, ...]
 
     @classmethod
+    @refusing(_UNSENT)
     def of(cls, listing: dict[str, Any], asked: str) -> Pool:
         """Read a listing with suspicion: it must be the open pool that was asked for, of an encoding that is known."""
         if listing.get("id") != asked or listing.get("kind") != "pool":
-            raise OfferError(f"{asked!r} is no pool: only pools are joined with a single answer. {_NOTHING}")
+            raise OfferError("{pool!r} is no pool: only pools are joined with a single answer.", pool=asked)
         if listing.get("state") != "open":
-            raise OfferError(f"the pool {asked!r} is closed. {_NOTHING}")
+            raise OfferError("the pool {pool!r} is closed.", pool=asked)
         try:
             encoding = encoding_of(listing.get("encoding"))
         except OfferError:
             encoding = None
         if not isinstance(encoding, DeclaredEncoding | NumericEncoding):
-            raise OfferError(f"the pool's encoding or its values cannot be used by this version. {_NOTHING}")
+            raise OfferError("the pool's encoding or its values cannot be used by this version.")
         return cls(asked, str(listing.get("title")), encoding, _levels(listing.get("levels")))
 
     @property
@@ -71,31 +73,35 @@ class Pool:
         """The values to choose from, as they are written; none where the answer is a number."""
         return tuple(map(str, self.encoding.values)) if isinstance(self.encoding, DeclaredEncoding) else ()
 
+    @refusing("Nothing was kept, and nothing was sent.")
     def answer(self, text: str) -> Any:
-        """Return the answer that a text stands for. The message of a refusal shows nothing of it."""
-        found = None
+        """Return the answer that a text stands for. A refusal shows nothing of it."""
         if isinstance(self.encoding, DeclaredEncoding):
             wanted = normalize("NFC", text.strip())
             same = [value for value in self.encoding.values if str(value).strip() == wanted]
-            found = same[0] if len(same) == 1 else None
-            rule = f"one of the {len(self.encoding.values):,} values of this pool"
-        else:
-            rule = f"a number from {self.encoding.labels[0]:g} to {self.encoding.labels[-1]:g}"
-            found = _number(self.encoding, text)
-        if found is None:
-            raise UndeclaredValueError(f"the answer is not {rule}. Nothing was kept, and nothing was sent.")
-        return found
+            if len(same) != 1:
+                raise UndeclaredValueError(
+                    "the answer is not one of the {values:,} values of this pool.", values=len(self.encoding.values)
+                )
+            return same[0]
+        number = _number(self.encoding, text)
+        if number is None:
+            low, high = self.encoding.labels[0], self.encoding.labels[-1]
+            raise UndeclaredValueError("the answer is not a number from {low:g} to {high:g}.", low=low, high=high)
+        return number
 
+    @refusing(_UNSENT)
     def report(self, answer: Any, *, key: Key, epsilon: Decimal) -> dict[str, Any]:
         """Return level and report as they travel: a pure function of key, answer and level, the same at every call.
 
         A report at what is no level of the pool would be refused, after it had left.
         """
-        level = level_on(self.levels, epsilon, self.encoding, _NOTHING)
+        level = level_on(self.levels, epsilon, self.encoding)
         path = ReportPath(self.encoding, answer, key=key, object_id=self.id, path=PathId(self.id, ATTRIBUTE))
         return {"level": level.to_json(), "report": written_report(path.at(level.epsilon))}
 
 
+@refusing(_UNSENT)
 def remember(pool: Pool, answer: Any, *, key: Key, beside: Path) -> None:
     """Write down, before anything leaves, what a key was used for; refuse what does not fit what it was used for.
 
@@ -124,7 +130,7 @@ def remember(pool: Pool, answer: Any, *, key: Key, beside: Path) -> None:
             if can_be_written and not marks.is_confirmed(str(place)):
                 marks.write(str(place), sure=True)
     except PrivateFileError as problem:
-        raise DeviceFileError(f"{str(place)!r} {problem}. {_NOTHING}", path=str(place)) from None
+        raise DeviceFileError("{path!r} {why}.", why=problem, path=str(place)) from None
 
 
 def _refuse_second(marks: Marks, place: Path) -> None:
@@ -132,9 +138,11 @@ def _refuse_second(marks: Marks, place: Path) -> None:
     others = marks.elsewhere(str(place), os.path.exists)
     if others:
         raise DeviceFileError(
-            f"this key was used for pools before, which {others[0]!r} remembers: use the key there, or copy that file "
-            f"to {str(place)!r}. If it is lost, take another key; if you know what you answered, remove "
-            f"{str(marks.mark_of(others[0]))!r}. {_NOTHING}",
+            "this key was used for pools before, which {path!r} remembers: use the key there, or copy that "
+            "file to {place!r}. If it is lost, take another key; if you know what you answered, remove "
+            "{mark!r}.",
+            place=str(place),
+            mark=str(marks.mark_of(others[0])),
             path=others[0],
         )
 
@@ -144,12 +152,13 @@ def _check(pool: Pool, before: Any, now: dict[str, str]) -> None:
         return
     if (before["encoding"], before["params"]) != (now["encoding"], now["params"]):
         raise ValuesChangedError(
-            f"the values of the pool {pool.id!r} (or their order) are not those that this key was used with. {_NOTHING}"
+            "the values of the pool {pool!r} (or their order) are not those that this key was used with.", pool=pool.id
         )
     if before["tag"] != now["tag"]:
         raise AnswerChangedError(
-            f"this is another answer than the one that this key was used with for the pool {pool.id!r}: that it "
-            f"changed would show. {_NOTHING}"
+            "this is another answer than the one that this key was used with for the pool {pool!r}: that it "
+            "changed would show.",
+            pool=pool.id,
         )
 
 
@@ -181,7 +190,7 @@ def _levels(content: Any) -> tuple[Decimal, ...]:
     except (KeyError, TypeError, ValueError):  # an epsilon that is none is a wrong value, too
         levels = ()
     if not 0 < len(levels) <= MOST_LEVELS or any(low >= high for low, high in pairwise(levels)):
-        raise OfferError(f"the pool's levels cannot be read. {_NOTHING}")
+        raise OfferError("the pool's levels cannot be read.")
     return levels
 
 

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from relaxdp.collector.component import CollectorComponent
 from relaxdp.draw.key import Key
-from relaxdp.errors import MarketClosedError
+from relaxdp.errors import MarketClosedError, refusing
 from relaxdp.market.accounts import NAME_PATTERN
 from relaxdp.market.buyer_routes import BuyerRoutes
 from relaxdp.market.context import Access, Room
@@ -60,7 +60,8 @@ class MarketComponent:
     async def start(self) -> None:
         """Check the key once more: its file may have been exchanged while the service ran."""
         if self._is_open:
-            await self._room.worker.compute(self._room.market.check_key)
+            with refusing("Nothing was started."):
+                await self._room.worker.compute(self._room.market.check_key)
 
     def stopping(self) -> None:
         """End what never ends: nothing does."""
@@ -74,9 +75,7 @@ class MarketComponent:
 
 def _closed(handler: Handler) -> Handler:
     async def refuse(request: Request) -> Response:
-        raise MarketClosedError(
-            "the market is closed: with PostgreSQL the service is started with --market-key FILE. Nothing was done."
-        )
+        raise MarketClosedError("the market is closed: the service was started without a key for it.")
 
     refuse.__name__ = getattr(handler, "__name__", "refuse")
     return refuse

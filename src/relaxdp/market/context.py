@@ -34,14 +34,14 @@ class Access:
         if scheme.lower() == "bearer":
             found = await self._worker.read(lambda connection: accounts.bearer(connection, token.strip()))
         if found is None:
-            raise WrongTokenError("nobody has this token (Authorization: Bearer ...). Nothing was done.")
+            raise WrongTokenError("nobody has this token (Authorization: Bearer ...).")
         return found
 
     async def somebody(self, request: Request) -> Account:
         """Return who asks, with a token."""
         found = await self.anybody(request)
         if found is None:
-            raise WrongTokenError("this needs a token (Authorization: Bearer ...). Nothing was done.")
+            raise WrongTokenError("this needs a token (Authorization: Bearer ...).")
         return found
 
     async def role(self, request: Request, role: Role) -> Account:

@@ -24,7 +24,7 @@ def own(connection: Connection, listing_id: str, seller: Account) -> Listing:
     """Return a listing of a seller; somebody else's is as unknown as one that is not there."""
     listing = listings.find(connection, listing_id)
     if listing.seller != seller.number:
-        raise UnknownListingError(f"{seller.name} has no listing with this id. Nothing was done.")
+        raise UnknownListingError("{seller} has no listing with this id.", seller=seller.name)
     return listing
 
 
@@ -36,16 +36,16 @@ def deliver(connection: Connection, listing: Listing, goods: Goods, file: bytes)
     """
     described, level = goods.described, goods.level
     if listing.kind != "release":
-        raise ListingStateError("a pool takes single reports, not releases. Nothing was delivered.")
+        raise ListingStateError("a pool takes single reports, not releases.")
     if listing.state == "closed":
-        raise ListingStateError("this listing is closed. Nothing was delivered.")
+        raise ListingStateError("this listing is closed.")
     delivered = [kept for kept in listings.levels_of(connection, listing).values() if kept.delivered]
     _check_level(listing, level, max((kept.level for kept in delivered), default=None))
     if delivered:
         first = read_level(read_file(connection, delivered[0].digest), listing.encoding)
         check_fits(goods, first)
     check_delivery(level, (kept.level for kept in delivered))
-    check_digits(level.epsilon, "Nothing was delivered.")
+    check_digits(level.epsilon)
     columns = {
         "path": listings.claim_path(connection, listing, described),
         "described": json.dumps(described.to_json()),
@@ -63,22 +63,18 @@ def _check_level(listing: Listing, level: Level, before: Level | None) -> None:
     epsilon, shown = level.epsilon, str(level)
     if before is not None and epsilon <= before.epsilon:
         raise DeliveryError(
-            f"a delivery must lie above every delivered level: {before} was delivered, and this one is at {shown}. "
-            "Nothing was delivered.",
+            "a delivery must lie above every delivered level: {delivered} was delivered, and this one is at {epsilon}.",
             delivered=str(before),
             epsilon=shown,
         )
     if listing.budget is not None and epsilon > listing.budget:
         raise DeliveryError(
-            f"the delivery is at epsilon {shown}, and the budget of this listing is {epsilon_text(listing.budget)}. "
-            "Nothing was delivered.",
+            "the delivery is at epsilon {epsilon}, and the budget of this listing is {budget}.",
             budget=epsilon_text(listing.budget),
             epsilon=shown,
         )
     if not listing.prices.reaches(epsilon):
-        raise PriceError(
-            f"the prices do not reach epsilon {shown}: extend them first. Nothing was delivered.", epsilon=shown
-        )
+        raise PriceError("the prices do not reach epsilon {epsilon}: extend them first.", epsilon=shown)
 
 
 def extend_prices(
@@ -87,7 +83,7 @@ def extend_prices(
     """Let prices reach further up, and state more levels there; what is on sale stays as it is."""
     most = listings.authorised(connection, listing)
     prices, grid = listing.prices.extended_by(newer, None if most is None else most.epsilon), listing.grid
-    check_priced(grid, prices, "Nothing was changed.")
+    check_priced(grid, prices)
     if levels is not None:
         grid = extended(grid, levels, prices, most, None if listing.described is None else listing.encoding)
     return listings.change(connection, listing, prices=json.dumps(prices.to_json()), grid=listings.grid_text(grid))
@@ -97,14 +93,16 @@ def raise_budget(connection: Connection, listing: Listing, budget: Decimal) -> L
     """Raise the budget; what was promised to its people is not taken back by lowering it."""
     if listing.budget is not None and budget <= listing.budget:
         raise MarketError(
-            f"a budget may only be raised: it is {epsilon_text(listing.budget)}, and {epsilon_text(budget)} was asked "
-            "for. Nothing was changed."
+            "a budget may only be raised: it is {budget}, and {asked} was asked for.",
+            budget=epsilon_text(listing.budget),
+            asked=epsilon_text(budget),
         )
     most = listings.authorised(connection, listing)
     if most is not None and budget < most.epsilon:
         raise MarketError(
-            f"epsilon {most} was delivered already, which is more than a budget of {epsilon_text(budget)}. Nothing was "
-            "changed."
+            "epsilon {delivered} was delivered already, which is more than a budget of {asked}.",
+            delivered=most,
+            asked=epsilon_text(budget),
         )
     return listings.change(connection, listing, budget=epsilon_text(budget))
 
@@ -119,7 +117,7 @@ def close(connection: Connection, listing: Listing, *, sold: bool = False) -> Li
     named after an id that stays taken.
     """
     if listing.state == "closed":
-        raise ListingStateError("this listing is closed already. Nothing was changed.")
+        raise ListingStateError("this listing is closed already.")
     if listing.kind == "release" and not sold and not listings.anything_sold(connection, listing):
         return listings.change(connection, listing, state="closed", path=None)
     return listings.change(connection, listing, state="closed")

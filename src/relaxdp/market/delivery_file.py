@@ -24,7 +24,6 @@ from relaxdp.table.request import id_type_of
 MOST_LETTERS = 1000
 MOST_VALUES = 10_000
 _SMALL_BATCH = 1 << 14
-_NOTHING = "Nothing was delivered."
 
 
 def read_delivery(path: Path, column: str | None = None) -> Goods:
@@ -33,11 +32,11 @@ def read_delivery(path: Path, column: str | None = None) -> Goods:
         table = Input(path)
         file = table.description()
     except RelaxdpError:
-        raise DeliveryError(f"the delivery is damaged, or no Parquet file. {_NOTHING}") from None
+        raise DeliveryError("the delivery is damaged, or no Parquet file.") from None
     if table.format is not Format.PARQUET or file is None:
         raise DeliveryError(
-            f"the delivery does not say what it holds: a release is delivered as the Parquet file that `relaxdp "
-            f"release` writes. {_NOTHING}"
+            "the delivery does not say what it holds: a release is delivered as the Parquet file that "
+            "`relaxdp release` writes."
         )
     name = _column(file, column)
     described = file.columns[name]
@@ -45,7 +44,7 @@ def read_delivery(path: Path, column: str | None = None) -> Goods:
     encoding = encoding_of(described)
     described = _understood(described, encoding)
     if encoding.level(described.epsilon).threshold != described.threshold:
-        raise DeliveryError(f"the delivery says an epsilon and a threshold that are not one level. {_NOTHING}")
+        raise DeliveryError("the delivery says an epsilon and a threshold that are not one level.")
     ids, reports = _read_delivered(path, table, file.id_column, name)
     _check_ids(ids, described)
     return Goods(file.id_column, described, encoding, ids, _checked(encoding, reports))
@@ -55,9 +54,9 @@ def _check_names(id_column: str, described: ColumnDescription) -> None:
     """Refuse names that are no text, or that both columns would have: they name what is written and bound."""
     names = (id_column, described.path.release, described.path.attribute, described.key_fingerprint)
     if not all(isinstance(name, str) and _is_text(name) for name in names):
-        raise DeliveryError(f"the delivery names its release, attribute, key or ids by something odd. {_NOTHING}")
+        raise DeliveryError("the delivery names its release, attribute, key or ids by something odd.")
     if described.path.attribute == id_column:
-        raise DeliveryError(f"the delivery's attribute has the name of its ids. {_NOTHING}")
+        raise DeliveryError("the delivery's attribute has the name of its ids.")
 
 
 def _understood(described: ColumnDescription, encoding: Encoding) -> ColumnDescription:
@@ -66,11 +65,11 @@ def _understood(described: ColumnDescription, encoding: Encoding) -> ColumnDescr
     function = described.function if numeric else None
     if described.encoding != encoding.name or len(encoding.labels) > MOST_VALUES:
         raise DeliveryError(
-            f"the delivery cannot be sold here: its encoding is not known, or has more than {MOST_VALUES:,} values. "
-            f"{_NOTHING}"
+            "the delivery cannot be sold here: its encoding is not known, or has more than {most:,} values.",
+            most=MOST_VALUES,
         )
     if function is not None and not (isinstance(function, str) and _is_text(function)):
-        raise DeliveryError(f"the delivery names its function by something odd. {_NOTHING}")
+        raise DeliveryError("the delivery names its function by something odd.")
     return replace(
         described,
         values=None if numeric else tuple(encoding.labels),
@@ -92,9 +91,9 @@ def _is_text(name: str) -> bool:
 def _column(file: FileDescription, wanted: str | None) -> str:
     names = list(file.columns)
     if wanted is None and len(names) != 1:
-        raise DeliveryError(f"the delivery has several released columns: say which one is for sale. {_NOTHING}")
+        raise DeliveryError("the delivery has several released columns: say which one is for sale.")
     if wanted is not None and wanted not in names:
-        raise DeliveryError(f"the delivery has no released column of that name. {_NOTHING}")
+        raise DeliveryError("the delivery has no released column of that name.")
     return names[0] if wanted is None else wanted
 
 
@@ -115,7 +114,7 @@ def _read_delivered(path: Path, table: Input, id_column: str, column: str) -> tu
     except (pa.ArrowException, OSError, ValueError, LookupError) as problem:
         if isinstance(problem, RelaxdpError):
             raise
-        raise DeliveryError(f"the delivery is damaged, or no Parquet file. {_NOTHING}") from None
+        raise DeliveryError("the delivery is damaged, or no Parquet file.") from None
     return read_columns(table, id_column, column)
 
 
@@ -140,11 +139,11 @@ def _check_ids(ids: Any, described: ColumnDescription) -> None:
         IdOrder().check(ids)
         kind = id_type_of(ids.type)
     except NotAscendingError:
-        raise DeliveryError(f"the rows are not in the order of their ids, or an id occurs twice. {_NOTHING}") from None
+        raise DeliveryError("the rows are not in the order of their ids, or an id occurs twice.") from None
     except RelaxdpError as problem:
-        raise DeliveryError(f"{problem.message.removesuffix('Nothing was released.').strip()} {_NOTHING}") from None
+        raise DeliveryError(problem.template, **problem.fields) from None
     if kind != described.id_type:
-        raise DeliveryError(f"the ids are of another type than the delivery says. {_NOTHING}")
+        raise DeliveryError("the ids are of another type than the delivery says.")
 
 
 def _checked(encoding: Encoding, reports: Any) -> Any:
@@ -154,5 +153,5 @@ def _checked(encoding: Encoding, reports: Any) -> Any:
         for start in range(0, len(reports), CHUNK):
             parts.append(encoding.column(*encoding.read(column_slice(reports, start, start + CHUNK))))
     except (RelaxdpError, pa.ArrowException, ValueError, TypeError):
-        raise DeliveryError(f"the delivery holds something that is no report of its encoding. {_NOTHING}") from None
+        raise DeliveryError("the delivery holds something that is no report of its encoding.") from None
     return pa.concat_arrays(parts)

@@ -25,7 +25,6 @@ from relaxdp.table.plain import plain
 
 MOST_OBJECTS = 50_000_000
 MOST_BYTES = 2 << 30
-_NOTHING = "Nothing was delivered."
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,10 @@ def encoding_of(described: ColumnDescription) -> Encoding:
     try:
         return described.made_encoding()
     except RelaxdpError as problem:
-        raise DeliveryError(f"the delivery cannot be sold here: {problem.message} {_NOTHING}") from None
+        raise DeliveryError(
+            "the delivery cannot be sold here: its encoding is not known, or its values do not fit it.",
+            problem=problem.code,
+        ) from None
 
 
 def check_fits(new: Goods, first: Goods) -> None:
@@ -119,18 +121,18 @@ def check_fits(new: Goods, first: Goods) -> None:
     one, two = first.described, new.described
     if (one.path, one.key_fingerprint) != (two.path, two.key_fingerprint):
         raise DeliveryError(
-            f"the delivery is of another release, attribute or key than the first one: only a relaxed release of the "
-            f"same path raises the authorised epsilon. {_NOTHING}"
+            "the delivery is of another release, attribute or key than the first one: only a relaxed release "
+            "of the same path raises the authorised epsilon."
         )
     encoding = first.encoding
     if encoding.params != new.encoding.params or (one.encoding, one.sampler) != (two.encoding, two.sampler):
-        raise DeliveryError(f"the delivery has other values, or in another encoding, than the first one. {_NOTHING}")
+        raise DeliveryError("the delivery has other values, or in another encoding, than the first one.")
     if (one.function or "identity") != (two.function or "identity"):
-        raise DeliveryError(f"the delivery is of another function of the numbers than the first one. {_NOTHING}")
+        raise DeliveryError("the delivery is of another function of the numbers than the first one.")
     if one.id_type != two.id_type or first.id_column != new.id_column or not first.ids.equals(new.ids):
-        raise DeliveryError(f"the delivery has other ids than the first one. {_NOTHING}")
+        raise DeliveryError("the delivery has other ids than the first one.")
     if not _same_seeds(encoding, first.reports, new.reports):
-        raise DeliveryError(f"the delivery has other seeds than the first one: it is not of one path. {_NOTHING}")
+        raise DeliveryError("the delivery has other seeds than the first one: it is not of one path.")
 
 
 def _same_seeds(encoding: Encoding, first: Any, new: Any) -> bool:
@@ -147,9 +149,9 @@ def _same_seeds(encoding: Encoding, first: Any, new: Any) -> bool:
 def read_columns(table: Input, id_column: str, column: str) -> tuple[Any, Any]:
     """Return both columns, whole. What unfolds to more than the market takes is not read to its end."""
     if any(table.schema.names.count(name) != 1 for name in (id_column, column)):
-        raise DeliveryError(f"the delivery speaks of other columns than it has. {_NOTHING}")
+        raise DeliveryError("the delivery speaks of other columns than it has.")
     if not 0 < (table.rows or 0) <= MOST_OBJECTS:
-        raise DeliveryError(f"a delivery has between 1 and {MOST_OBJECTS:,} rows. {_NOTHING}")
+        raise DeliveryError("a delivery has between 1 and {most:,} rows.", most=MOST_OBJECTS)
     parts: list[tuple[Any, Any]] = []
     size = 0
     try:
@@ -160,14 +162,14 @@ def read_columns(table: Input, id_column: str, column: str) -> tuple[Any, Any]:
                 if size > MOST_BYTES:
                     break
     except (RelaxdpError, pa.ArrowException):
-        raise DeliveryError(f"the delivery is damaged, or no Parquet file. {_NOTHING}") from None
+        raise DeliveryError("the delivery is damaged, or no Parquet file.") from None
     if size > MOST_BYTES:
         raise too_large()
     if sum(len(ids) for ids, _ in parts) != table.rows:
-        raise DeliveryError(f"the delivery has not as many rows as it says. {_NOTHING}")
+        raise DeliveryError("the delivery has not as many rows as it says.")
     return pa.concat_arrays([ids for ids, _ in parts]), pa.concat_arrays([reports for _, reports in parts])
 
 
 def too_large() -> DeliveryError:
     """Return the refusal of what would not fit into memory."""
-    return DeliveryError(f"the delivery is larger than the market takes. {_NOTHING}")
+    return DeliveryError("the delivery is larger than the market takes.")

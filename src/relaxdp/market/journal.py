@@ -25,6 +25,7 @@ from relaxdp.errors import ForgottenSalesError, StorageUnavailableError
 from relaxdp.market import listings
 from relaxdp.market.listings import Listing
 from relaxdp.market.schema import ACCOUNTS, PURCHASES
+from relaxdp.service.database import unacknowledged
 
 _LINES = ".jsonl"
 _WIDTH = 768  # of every line, so that the one of any sale is found at once
@@ -90,8 +91,8 @@ class Journal:
         is_again = newest < known
         if written is None or written.history != sold.history or (is_again and written.buyer != sold.buyer):
             raise ForgottenSalesError(
-                "the market's database was restored from an older copy and has forgotten sales of this release: until "
-                "the operator has made them again, nothing else of it is sold. Nothing was done."
+                "the market's database was restored from an older copy and has forgotten sales of this "
+                "release: until the operator has made them again, nothing else of it is sold."
             )
 
     def keep(self, connection: Connection, listing: Listing) -> None:
@@ -213,7 +214,8 @@ def _usable() -> Iterator[None]:
     try:
         yield
     except (OSError, PrivateFileError):
-        raise StorageUnavailableError(
-            "the market's journal cannot be used, and nothing leaves that is not written there. What was not "
-            "acknowledged may be sent again."
+        raise unacknowledged(
+            StorageUnavailableError(
+                "the market's journal cannot be used, and nothing leaves that is not written there."
+            )
         ) from None

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from relaxdp.draw.key import Key
 from relaxdp.draw.private_file import PrivateFileError, read_private, write_private
-from relaxdp.errors import MarketKeyError
+from relaxdp.errors import MarketKeyError, refusing
 from relaxdp.market.market import Market
 from relaxdp.market.schema import SETUP
 from relaxdp.service.address import SqliteAddress
@@ -28,6 +28,7 @@ def key_file(settings: Settings, database: Database) -> Path | None:
     return None
 
 
+@refusing("Nothing was started.")
 def open_market(settings: Settings) -> bool:
     """Open the market before the workers start: make its key at the first start, and check it at every other one.
 
@@ -64,8 +65,8 @@ def begin_journal(folder: Path, key: Key) -> None:
     except (OSError, PrivateFileError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else problem
         raise MarketKeyError(
-            f"the market's journal cannot be written to {str(folder)!r}: {why}. Name another folder with "
-            "--market-journal. Nothing was started.",
+            "the market's journal cannot be written to {path!r}: {why}. Name another folder with --market-journal.",
+            why=why,
             path=str(folder),
         ) from None
 
@@ -75,11 +76,11 @@ def check_journal(folder: Path, key: Key) -> None:
     try:
         found = read_private(folder / _MARK)
     except PrivateFileError as problem:
-        raise MarketKeyError(f"{str(folder / _MARK)!r} {problem}. Nothing was started.", path=str(folder)) from None
+        raise MarketKeyError("{path!r} {why}.", path=str(folder / _MARK), why=problem) from None
     if found is None or found.decode("utf-8", "replace").strip() != key.fingerprint:
         raise MarketKeyError(
-            f"the journal of this market is not in {str(folder)!r}: say where it is with --market-journal. If it is "
-            "lost, `relaxdp admin recover --begin-journal` begins it anew (docs/market.md). Nothing was started.",
+            "the journal of this market is not in {path!r}: say where it is with --market-journal. If it is "
+            "lost, `relaxdp admin recover --begin-journal` begins it anew (docs/market.md).",
             path=str(folder),
         )
 
@@ -88,8 +89,8 @@ def _check_new(database: Database, file: Path) -> None:
     known = _fingerprint(database)
     if known is not None:
         raise MarketKeyError(
-            f"there is no file {str(file)!r}, and the market of this database was opened with the key {known}. "
-            "Nothing was started.",
+            "there is no file {path!r}, and the market of this database was opened with the key {fingerprint}.",
+            fingerprint=known,
             path=str(file),
         )
 

@@ -30,34 +30,34 @@ _ROUND = (Decimal(1), Decimal("2.5"), Decimal(5), Decimal(10))
 Grid = tuple[Decimal, ...]
 
 
-def stated(levels: Iterable[Epsilon], prices: PriceCurve, nothing: str) -> Grid:
-    """Return the levels that somebody states, ascending; each of them has a price. `nothing` ends a refusal.
+def stated(levels: Iterable[Epsilon], prices: PriceCurve) -> Grid:
+    """Return the levels that somebody states, ascending; each of them has a price.
 
     >>> from relaxdp.market.prices import prices_of
-    >>> stated(["1", "0.5"], prices_of(None, "10"), "Nothing was listed.")
+    >>> stated(["1", "0.5"], prices_of(None, "10"))
     (Decimal('0.5'), Decimal('1'))
     """
     grid = tuple(sorted({as_epsilon(level) for level in levels}))
     if not 1 <= len(grid) <= MOST_LEVELS:
-        raise MarketError(f"a listing has 1 to {MOST_LEVELS} levels. {nothing}", most=MOST_LEVELS)
+        raise MarketError("a listing has 1 to {most} levels.", most=MOST_LEVELS)
     for level in grid:
-        check_digits(level, nothing)
-    check_priced(grid, prices, nothing)
+        check_digits(level)
+    check_priced(grid, prices)
     return grid
 
 
-def check_digits(level: Decimal, nothing: str) -> None:
+def check_digits(level: Decimal) -> None:
     """Refuse a level that nobody would type."""
     if len(level.as_tuple().digits) > MOST_DIGITS:
-        raise EpsilonError(f"an epsilon on the market has at most {MOST_DIGITS} digits. {nothing}")
+        raise EpsilonError("an epsilon on the market has at most {most} digits.", most=MOST_DIGITS)
 
 
-def check_priced(grid: Grid, prices: PriceCurve, nothing: str) -> None:
+def check_priced(grid: Grid, prices: PriceCurve) -> None:
     """Refuse prices that do not reach every level."""
     last = grid[-1] if grid else None
     if last is not None and not prices.reaches(last):
         shown = epsilon_text(last)
-        raise PriceError(f"the prices do not reach the level {shown}. {nothing}", epsilon=shown)
+        raise PriceError("the prices do not reach the level {epsilon}.", epsilon=shown)
 
 
 def round_levels(top: Decimal, prices: PriceCurve) -> list[Decimal]:
@@ -80,12 +80,11 @@ def round_levels(top: Decimal, prices: PriceCurve) -> list[Decimal]:
 
 def of_pool(levels: Iterable[Epsilon] | None, prices: PriceCurve, encoding: Encoding) -> Grid:
     """Return the levels of a pool: the stated ones, or round ones up to where its prices end."""
-    nothing = "Nothing was listed."
     if levels is not None:
-        return _distinct(stated(levels, prices, nothing), encoding, nothing)
+        return _distinct(stated(levels, prices), encoding)
     if not prices.corners:
-        raise MarketError(f"a price formula does not say which level is the last: state the levels. {nothing}")
-    return _distinct(round_levels(prices.corners[-1], prices), encoding, nothing)
+        raise MarketError("a price formula does not say which level is the last: state the levels.")
+    return _distinct(round_levels(prices.corners[-1], prices), encoding)
 
 
 def grown(grid: Grid, delivered: Level, prices: PriceCurve, encoding: Encoding) -> Grid:
@@ -94,30 +93,27 @@ def grown(grid: Grid, delivered: Level, prices: PriceCurve, encoding: Encoding) 
     Where it lies above the last level, round ones come between. None is added below what was delivered before, and
     none goes away: whoever chose a level chose among all that there are.
     """
-    nothing, last, top = "Nothing was delivered.", grid[-1] if grid else Decimal(0), delivered.epsilon
+    last, top = grid[-1] if grid else Decimal(0), delivered.epsilon
     between = [level for level in round_levels(top, prices) if level > last] if top > last else []
     for new in (between, []):
-        wider = _distinct([*grid, *new], encoding, nothing, delivered)
+        wider = _distinct([*grid, *new], encoding, delivered)
         if len(wider) <= MOST_LEVELS:
             return wider
-    raise DeliveryError(f"a listing has at most {MOST_LEVELS} levels: deliver at one of them. {nothing}")
+    raise DeliveryError("a listing has at most {most} levels: deliver at one of them.", most=MOST_LEVELS)
 
 
 def extended(
     grid: Grid, more: Iterable[Epsilon], prices: PriceCurve, delivered: Level | None, encoding: Encoding | None
 ) -> Grid:
     """Return a listing's levels with some that lie above everything that was delivered."""
-    nothing = "Nothing was changed."
-    new = set(stated(more, prices, nothing)) - set(grid)
+    new = set(stated(more, prices)) - set(grid)
     if delivered is not None and any(level <= delivered.epsilon for level in new):
-        raise MarketError(
-            f"new levels lie above everything delivered, which is {delivered}. {nothing}", delivered=str(delivered)
-        )
-    wider = stated([*grid, *new], prices, nothing)
-    return wider if encoding is None else _distinct(wider, encoding, nothing)
+        raise MarketError("new levels lie above everything delivered, which is {delivered}.", delivered=str(delivered))
+    wider = stated([*grid, *new], prices)
+    return wider if encoding is None else _distinct(wider, encoding)
 
 
-def level_on(grid: Grid, epsilon: Decimal, encoding: Encoding, nothing: str) -> Level:
+def level_on(grid: Grid, epsilon: Decimal, encoding: Encoding) -> Level:
     """Return the level that an epsilon means; refuse what is none, and name the nearest ones.
 
     Epsilons with one threshold give the same reports: they are one level, under the name that it has here.
@@ -128,17 +124,19 @@ def level_on(grid: Grid, epsilon: Decimal, encoding: Encoding, nothing: str) -> 
         level = _level(encoding, near)
         if level is not None and level == asked:
             return level
-    names = [epsilon_text(near) for near in (*below, *above)]
-    nearest = f"the nearest are {' and '.join(names)}" if len(names) == 2 else f"the nearest is {''.join(names)}"
     raise UnknownLevelError(
-        f"epsilon {epsilon_text(epsilon)} is none of the levels on sale: {nearest}. {nothing}",
+        "epsilon {epsilon} is none of the levels on sale: the nearest are {below} and {above}."
+        if below and above
+        else "epsilon {epsilon} is none of the levels on sale: the nearest is {below}."
+        if below
+        else "epsilon {epsilon} is none of the levels on sale: the nearest is {above}.",
         epsilon=epsilon_text(epsilon),
         below=epsilon_text(below[0]) if below else None,
         above=epsilon_text(above[0]) if above else None,
     )
 
 
-def _distinct(levels: Sequence[Decimal], encoding: Encoding, nothing: str, delivered: Level | None = None) -> Grid:
+def _distinct(levels: Sequence[Decimal], encoding: Encoding, delivered: Level | None = None) -> Grid:
     """Return one epsilon for each threshold: the least, or the delivered one, whose file bears its name.
 
     What these values cannot tell from noise is no level. A delivery lies above all others, so a name that it replaces
@@ -152,7 +150,7 @@ def _distinct(levels: Sequence[Decimal], encoding: Encoding, nothing: str, deliv
     if delivered is not None:
         found[delivered] = delivered.epsilon
     if not found:
-        raise MarketError(f"none of these levels can be told from noise. {nothing}")
+        raise MarketError("none of these levels can be told from noise.")
     return tuple(sorted(found.values()))
 
 
@@ -191,7 +189,7 @@ def neighbours(wanted: Level, out: Iterable[Level]) -> Neighbours | None:
     levels = sorted(out)
     place = bisect_left(levels, wanted)
     if place == len(levels):
-        raise NotAuthorisedError("this level is above every level that was delivered. Nothing was sold.")
+        raise NotAuthorisedError("this level is above every level that was delivered.")
     if levels[place] == wanted:
         return None
     return Neighbours(levels[place - 1] if place else None, levels[place])
@@ -204,6 +202,4 @@ def check_delivery(level: Level, delivered: Iterable[Level]) -> None:
     drawn without regard to what was sold in between.
     """
     if any(level <= other for other in delivered):
-        raise DeliveryError(
-            "a delivery must lie above every delivered level: lower levels are drawn from those. Nothing was delivered."
-        )
+        raise DeliveryError("a delivery must lie above every delivered level: lower levels are drawn from those.")

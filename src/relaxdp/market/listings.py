@@ -152,11 +152,11 @@ def create(
     """Make a listing and return its id. A release is a draft until its first delivery."""
     chosen = secrets.token_hex(8) if listing_id is None else listing_id
     if _ID.fullmatch(chosen) is None:
-        raise MarketError("the id of a listing has 1 to 64 small letters, digits and hyphens. Nothing was listed.")
+        raise MarketError("the id of a listing has 1 to 64 small letters, digits and hyphens.")
     if not title.strip() or len(title) > MOST_TITLE:
-        raise MarketError(f"a listing needs a title, of at most {MOST_TITLE} letters. Nothing was listed.")
+        raise MarketError("a listing needs a title, of at most {most} letters.", most=MOST_TITLE)
     if connection.execute(select(LISTINGS.c.number).where(LISTINGS.c.id == chosen)).first() is not None:
-        raise ListingExistsError(f"there is a listing {chosen!r} already. Nothing was listed.", listing=chosen)
+        raise ListingExistsError("there is a listing {listing!r} already.", listing=chosen)
     row = {
         "id": chosen,
         "kind": kind,
@@ -184,7 +184,7 @@ def find(connection: Connection, listing_id: str) -> Listing:
     if _ID.fullmatch(listing_id):
         row = connection.execute(select(LISTINGS).where(LISTINGS.c.id == listing_id)).first()
     if row is None:
-        raise UnknownListingError("there is no listing with this id. Nothing was done.")
+        raise UnknownListingError("there is no listing with this id.")
     return _listing(row)
 
 
@@ -235,8 +235,7 @@ def claim_path(connection: Connection, listing: Listing, described: ColumnDescri
     holder = connection.execute(known).scalar()
     if holder is not None:
         raise ListingExistsError(
-            f"this release is listed already, as {holder!r}, and one path is sold in one place only. "
-            "Nothing was delivered.",
+            "this release is listed already, as {listing!r}, and one path is sold in one place only.",
             listing=holder,
         )
     return path

@@ -18,7 +18,14 @@ from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId
 from relaxdp.encodings.bloom import BloomEncoding
-from relaxdp.errors import ListingStateError, MarketError, MarketKeyError, ReceiptForgedError, UnknownListingError
+from relaxdp.errors import (
+    ListingStateError,
+    MarketError,
+    MarketKeyError,
+    ReceiptForgedError,
+    UnknownListingError,
+    refusing,
+)
 from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.market import accounts, deliveries, listings, pools, purchases, sales
 from relaxdp.market.accounts import OPERATOR, Account, Role
@@ -54,6 +61,7 @@ class Market:
         self.signer = Signer(key)
         self._turns = [Lock() for _ in range(64)]
 
+    @refusing("Nothing was started.")
     def open(self) -> None:
         """Open the books, or refuse a key that is not the one that this market was opened with."""
         with self.writing() as connection:
@@ -74,8 +82,9 @@ class Market:
 
     def _other_key(self, known: str | None) -> MarketKeyError:
         return MarketKeyError(
-            f"the market of this database was opened with the key {known}, and this key is "
-            f"{self._key.fingerprint}. Nothing was started."
+            "the market of this database was opened with the key {fingerprint}, and this key is {given}.",
+            fingerprint=known,
+            given=self._key.fingerprint,
         )
 
     @contextmanager
@@ -93,16 +102,19 @@ class Market:
 
     # Accounts and credits.
 
+    @refusing("Nothing was created.")
     def create_account(self, name: str, role: Role) -> str:
         """Make an account and return its token, which is not kept."""
         with self.writing() as connection:
             return accounts.create(connection, name, role)
 
+    @refusing("Nothing was done.")
     def renew_token(self, name: str) -> str:
         """Replace the token of an account; the old one ends."""
         with self.writing() as connection:
             return accounts.renew_token(connection, accounts.named(connection, name))
 
+    @refusing("Nothing was issued.")
     def issue(self, name: str, amount: int, reason: str) -> Account:
         """Give an account new credits."""
         with self.writing() as connection:
@@ -117,6 +129,7 @@ class Market:
 
     # Sellers.
 
+    @refusing("Nothing was listed.")
     def list_release(
         self,
         seller: str,
@@ -129,7 +142,7 @@ class Market:
     ) -> Listing:
         """Make a listing, which is a draft until its first delivery; where no levels are stated, that brings them."""
         limit = None if budget is None else as_epsilon(budget)
-        terms: Any = {"prices": prices, "grid": () if levels is None else stated(levels, prices, "Nothing was listed.")}
+        terms: Any = {"prices": prices, "grid": () if levels is None else stated(levels, prices)}
         with self.writing() as connection:
             account = self._seller(connection, seller)
             made = listings.create(
@@ -137,6 +150,7 @@ class Market:
             )
             return listings.find(connection, made)
 
+    @refusing("Nothing was delivered.")
     def deliver(self, seller: str, listing_id: str, path: Path, column: str | None = None) -> Listing:
         """Take a released file as the next level of a listing: above every level that was delivered before."""
         goods = read_delivery(path, column)
@@ -145,6 +159,7 @@ class Market:
             listing = deliveries.own(connection, listing_id, self._seller(connection, seller))
             return deliveries.deliver(connection, listing, goods, file)
 
+    @refusing("Nothing was changed.")
     def change_listing(self, seller: str, listing_id: str, step: Callable[[Connection, Listing], Listing]) -> Listing:
         """Extend prices, raise the budget or close: a step of `deliveries` on one's own listing."""
         with self.writing() as connection:
@@ -160,6 +175,7 @@ class Market:
             lambda connection, listing: deliveries.extend_prices(connection, listing, prices, levels),
         )
 
+    @refusing("Nothing was changed.")
     def raise_budget(self, seller: str, listing_id: str, budget: Epsilon) -> Listing:
         """Raise the largest epsilon that may ever be delivered."""
         limit = as_epsilon(budget)
@@ -171,6 +187,7 @@ class Market:
         """Sell no more of a listing."""
         return self.change_listing(seller, listing_id, self._close)
 
+    @refusing("Nothing was listed.")
     def create_pool(
         self,
         title: str,
@@ -183,7 +200,7 @@ class Market:
         """Make a pool, in which single sellers offer one report each; prices are for each of them."""
         made = campaign_encoding(encoding)
         if isinstance(made, BloomEncoding):
-            raise MarketError("a pool is of declared values or of numbers. Nothing was listed.")
+            raise MarketError("a pool is of declared values or of numbers.")
         grid = of_pool(levels, prices, made)
         template = ColumnDescription(  # each sale puts its own level in the place of this one
             path=PathId("", pools.ATTRIBUTE),
@@ -205,11 +222,13 @@ class Market:
             # What was bought from a pool says whose path it is of: nobody lists it here once more as a release.
             return listings.change(connection, listing, path=listings.claim_path(connection, listing, named))
 
+    @refusing("Nothing was changed.")
     def close_any(self, listing_id: str) -> Listing:
         """Sell no more from a pool, or of whichever seller's release: the operator closes what should not be there."""
         with self.writing() as connection:
             return self._close(connection, listings.find(connection, listing_id))
 
+    @refusing("Nothing was delivered.")
     def join_pool(
         self, seller: str, listing_id: str, level: WireLevel, report: str | int | float, minimum: int
     ) -> Listing:
@@ -221,11 +240,13 @@ class Market:
 
     # Buyers.
 
+    @refusing("Nothing was sold.")
     def quote(self, listing_id: str, epsilon: Epsilon, buyer: str | None = None) -> Deal:
         """Return what a level costs, and what is due for whoever asks."""
         with self.reading() as connection:
             return self.quoted(connection, listing_id, epsilon, buyer)
 
+    @refusing("Nothing was sold.")
     def quoted(self, connection: Connection, listing_id: str, epsilon: Epsilon, buyer: str | None) -> Deal:
         """Return the same within a transaction."""
         account = NOBODY if buyer is None else accounts.named(connection, buyer)
@@ -234,6 +255,7 @@ class Market:
             return pools.pool_quote(connection, listing, account, exact)
         return sales.release_deal(connection, listing, account, exact, listings.authorised(connection, listing))
 
+    @refusing("Nothing was sold.")
     def buy(
         self, buyer: str, listing_id: str, epsilon: Epsilon, *, most: int | None = None, upgrade: bool = False
     ) -> tuple[Purchase, bool]:
@@ -255,6 +277,7 @@ class Market:
         """Sell a higher level of what is owned, for the difference."""
         return self.buy(buyer, listing_id, epsilon, most=most, upgrade=True)
 
+    @refusing("Nothing was refunded.")
     def refund(self, who: Account, number: int, reason: str) -> Purchase:
         """Give back what was paid for a purchase and what it upgraded. The privacy does not come back."""
         with self.writing() as connection:
@@ -263,7 +286,7 @@ class Market:
             if who.role != "operator" and (seller is None or who.number != seller):
                 raise purchases.unknown()
             if purchase.state != purchases.OWNED:
-                raise ListingStateError(f"this purchase is {purchase.state} already. Nothing was refunded.")
+                raise ListingStateError("this purchase is {state} already.", state=purchase.state)
             for each in purchases.chain(connection, purchase):
                 back = {account: -amount for account, amount in accounts.paid_in(connection, each.number).items()}
                 words = f"refund of {number}: {reason}"
@@ -293,8 +316,8 @@ class Market:
             purchase = purchases.find(connection, receipt.number)
         if purchase.signature != signed.signature:
             raise ReceiptForgedError(
-                "the market signed this receipt, and knows no such purchase: its database was restored from an older "
-                "copy, and has forgotten it."
+                "the market signed this receipt, and knows no such purchase: its database was restored from "
+                "an older copy, and has forgotten it."
             )
         return receipt, purchase
 
@@ -316,7 +339,7 @@ class Market:
         """Return a listing; a draft is there for its seller only."""
         listing = listings.find(connection, listing_id)
         if listing.state == "draft" and (who is None or who.number != listing.seller) and who is not OPERATOR:
-            raise UnknownListingError("there is no listing with this id. Nothing was done.")
+            raise UnknownListingError("there is no listing with this id.")
         return listing
 
     def _sold(self, order: sales.Order, *, is_last: bool) -> tuple[Purchase, bool] | None:

@@ -34,7 +34,6 @@ from relaxdp.market.store import keep_file
 MEMBER = "member"
 ATTRIBUTE = "answer"
 MOST_MEMBERS = 100_000
-_NOTHING = "Nothing was delivered."
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +144,13 @@ def join(
 ) -> Listing:  # fmt: skip
     """Take the report of a single seller: the first one, or one at a higher level. The market is held."""
     if listing.kind != "pool" or listing.state != "open":
-        raise ListingStateError(f"this listing takes no single reports. {_NOTHING}")
+        raise ListingStateError("this listing takes no single reports.")
     if type(minimum) is not int or not 0 <= minimum <= MOST_CREDITS:
-        raise MarketError(f"the least price is a whole number of credits, 0 or more. {_NOTHING}")
+        raise MarketError("the least price is a whole number of credits, 0 or more.")
     epsilon, encoding = as_epsilon(level.epsilon), listing.encoding
-    limit = level_on(listing.grid, epsilon, encoding, _NOTHING)
+    limit = level_on(listing.grid, epsilon, encoding)
     if level.threshold != str(limit.threshold) or level.epsilon != epsilon_text(epsilon):
-        raise DeliveryError(f"epsilon and threshold are not one level. {_NOTHING}")
+        raise DeliveryError("epsilon and threshold are not one level.")
     codec = codec_of(encoding)
     kept = _kept(codec, report)
     known = members_of(connection, listing, seller.number)
@@ -167,7 +166,7 @@ def join(
             return listing
     else:
         if objects >= MOST_MEMBERS:
-            raise MarketError(f"a pool has at most {MOST_MEMBERS:,} members. {_NOTHING}")
+            raise MarketError("a pool has at most {most:,} members.", most=MOST_MEMBERS)
         row = {"listing": listing.number, "account": seller.number, "pseudonym": pseudonym_of(key, listing, seller)}
         connection.execute(insert(MEMBERS).values(**row, minimum=minimum))
         objects += 1
@@ -178,7 +177,7 @@ def join(
 def _check_same_path(member: Member, level: Level, kept: bytes, codec: Codec) -> None:
     top = member.levels[member.limit]
     if kept[: codec.fixed] != top.report[: codec.fixed]:
-        raise DeliveryError(f"this report has another seed than the one before: it is not of one path. {_NOTHING}")
+        raise DeliveryError("this report has another seed than the one before: it is not of one path.")
     if level != top.level or kept != top.report:
         check_delivery(level, (each.level for each in member.levels.values() if each.delivered))
 
@@ -235,7 +234,8 @@ def sell(
     offer, listing = deal.offer, deal.offer.listing
     if not willing:
         raise NotAuthorisedError(
-            f"nobody in this pool sells at epsilon {offer.level} for {offer.each:,} credits. Nothing was sold.",
+            "nobody in this pool sells at epsilon {epsilon} for {price:,} credits.",
+            price=offer.each,
             epsilon=str(offer.level),
         )
     reports = _reports(connection, listing, offer, willing, key)
@@ -301,7 +301,7 @@ def _kept(codec: Codec, report: str | int | float) -> bytes:
     try:
         return codec.read(report, None)
     except ReportOutsideEncodingError:
-        raise ReportOutsideEncodingError(f"this is no report of the pool's encoding. {_NOTHING}") from None
+        raise ReportOutsideEncodingError("this is no report of the pool's encoding.") from None
 
 
 def _keep(connection: Connection, listing: Listing, new: Mapping[int, KeptReport]) -> None:

@@ -30,9 +30,6 @@ _NUMBER = "([0-9]+)(?:[.]([0-9]+))?"
 _TERM = re.compile(rf"{_NUMBER}(?: *[*] *(?:(precision)|(epsilon)(?: *\^ *([0-9]+))?))?")
 _POWERS = [str(power) for power in range(2, HIGHEST_POWER + 1)]
 _WORD = re.compile("[^0-9 .*^]+")
-_EXAMPLE = "a formula is a sum such as 10 + 90*epsilon + 5*epsilon^2 + 100*precision"
-_UNSOLD = "Nothing was sold."
-_UNLISTED = "Nothing was put on sale."
 
 
 class PriceCurve(ABC):
@@ -67,8 +64,8 @@ class PriceCurve(ABC):
         if upto is not None and not self._agrees(newer, _exact(upto)):
             shown = epsilon_text(upto)
             raise PriceError(
-                f"the price of levels on sale does not change: up to epsilon {shown} the new prices must be the "
-                "old ones. Nothing was changed.",
+                "the price of levels on sale does not change: up to epsilon {upto} the new prices must be the "
+                "old ones.",
                 upto=shown,
             )
         return newer
@@ -82,21 +79,24 @@ class PricePoints(PriceCurve):
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.points) <= MOST_POINTS:
-            raise PriceError(f"prices have 1 to {MOST_POINTS} points. {_UNLISTED}", most=MOST_POINTS)
+            raise PriceError("prices have 1 to {most} points.", most=MOST_POINTS)
         for _, price in self.points:
             if type(price) is not int or not 0 <= price <= MOST_POINT:
-                raise PriceError(f"the price at a point is a whole number from 0 to {MOST_POINT}. {_UNLISTED}")
+                raise PriceError("the price at a point is a whole number from 0 to {most}.", most=MOST_POINT)
         for (lower, cheap), (higher, dear) in pairwise(self.points):
             if lower < higher and cheap <= dear:
                 continue
             at = {"lower": epsilon_text(lower), "higher": epsilon_text(higher)}
             if lower >= higher:
                 raise PriceError(
-                    f"the epsilons of price points must ascend: {at['higher']} follows {at['lower']}. {_UNLISTED}", **at
+                    "the epsilons of price points must ascend: {higher} follows {lower}.",
+                    **at,
                 )
             raise PriceError(
-                f"prices must not fall: epsilon {at['lower']} costs {cheap} and epsilon {at['higher']} costs "
-                f"{dear}, so nobody would buy the lower one. {_UNLISTED}",
+                "prices must not fall: epsilon {lower} costs {cheap} and epsilon {higher} costs {dear}, so "
+                "nobody would buy the lower one.",
+                cheap=cheap,
+                dear=dear,
                 **at,
             )
 
@@ -118,7 +118,7 @@ class PricePoints(PriceCurve):
         _check_retention(keep)
         if not self.reaches(epsilon):
             last, asked = epsilon_text(self._last), epsilon_text(epsilon)
-            raise PriceError(f"prices reach up to epsilon {last}, and {asked} has none. {_UNSOLD}", last=last)
+            raise PriceError("prices reach up to epsilon {last}, and {epsilon} has none.", epsilon=asked, last=last)
         return ceil(self._value(_exact(epsilon)))
 
     def to_json(self) -> dict[str, Any]:
@@ -167,8 +167,9 @@ class PriceFormula(PriceCurve):
         for number in (*self.powers, self.precision):
             if not 0 <= number < 10**MOST_DIGITS or (number * 10**MOST_DIGITS).denominator != 1:
                 raise PriceError(
-                    f"a number of a price formula, or the sum of those before the same power, has at most "
-                    f"{MOST_DIGITS} digits before its point and {MOST_DIGITS} after it. {_UNLISTED}"
+                    "a number of a price formula, or the sum of those before the same power, has at most "
+                    "{most} digits before its point and {most} after it.",
+                    most=MOST_DIGITS,
                 )
 
     def reaches(self, epsilon: Decimal) -> bool:
@@ -185,7 +186,8 @@ class PriceFormula(PriceCurve):
         if not self.reaches(epsilon):
             asked = epsilon_text(epsilon)
             raise PriceError(
-                f"a price is at most {MOST_PRICE} credits, and the formula exceeds it at epsilon {asked}. {_UNSOLD}",
+                "a price is at most {most} credits, and the formula exceeds it at epsilon {epsilon}.",
+                epsilon=asked,
                 most=MOST_PRICE,
             )
         return ceil(self._value(_exact(epsilon), keep))
@@ -209,7 +211,7 @@ class PriceFormula(PriceCurve):
 def prices_of(points: Sequence[tuple[str, int]] | None, formula: str | None) -> PriceCurve:
     """Return the prices that are written as points or as a formula: exactly one of the two."""
     if (points is None) == (formula is None):
-        raise PriceError(f"prices are either points or a formula. {_UNLISTED}")
+        raise PriceError("prices are either points or a formula.")
     return _read_formula(formula) if points is None else PricePoints(tuple(_read_points(points)))
 
 
@@ -220,7 +222,7 @@ def prices_from_json(written: object) -> PriceCurve:
     {'formula': '1 + 4.5*epsilon'}
     """
     if not isinstance(written, dict) or set(written) not in ({"points"}, {"formula"}):
-        raise PriceError(f"prices are either points or a formula. {_UNLISTED}")
+        raise PriceError("prices are either points or a formula.")
     return prices_of(written.get("points"), written.get("formula"))
 
 
@@ -242,18 +244,18 @@ def arbitrage(price: Callable[[Decimal], int], levels: Sequence[Decimal]) -> tup
     """
     table = [(level, price(level)) for level in sorted({_exact(level) for level in levels})]
     if any(cost < 0 for _, cost in table):
-        raise PriceError(f"a price is zero or more credits. {_UNSOLD}")
+        raise PriceError("a price is zero or more credits.")
     return next(((lower, higher) for (lower, dear), (higher, cheap) in pairwise(table) if cheap < dear), None)
 
 
 def _read_points(points: object) -> list[tuple[Decimal, int]]:
     if not isinstance(points, list | tuple):
-        raise PriceError(f"price points are a list of pairs. {_UNLISTED}")
+        raise PriceError("price points are a list of pairs.")
     read = []
     # One more than may be there is enough to refuse all of them.
     for number, point in enumerate(points[: MOST_POINTS + 1], start=1):
         if not isinstance(point, list | tuple) or len(point) != 2 or not isinstance(point[0], str):
-            raise PriceError(f'price point {number} is no pair such as ["0.5", 100]. {_UNLISTED}', point=number)
+            raise PriceError('price point {point} is no pair such as ["0.5", 100].', point=number)
         read.append((_point_epsilon(point[0], number), point[1]))
     return read
 
@@ -262,25 +264,32 @@ def _point_epsilon(written: str, number: int) -> Decimal:
     try:
         epsilon = as_epsilon(written)
     except EpsilonError as problem:
-        found = problem.message
-    else:
-        if len(f"{epsilon:f}") <= MOST_EPSILON_LETTERS:
-            return epsilon
-        found = f"epsilon has at most {MOST_EPSILON_LETTERS} letters."
-    raise PriceError(f"price point {number}: {found} {_UNLISTED}", point=number)
+        raise PriceError(problem.template, **problem.fields, point=number) from None
+    if len(f"{epsilon:f}") > MOST_EPSILON_LETTERS:
+        raise PriceError(
+            "price point {point}: epsilon has at most {most} letters.", point=number, most=MOST_EPSILON_LETTERS
+        )
+    return epsilon
 
 
 def _read_formula(formula: object) -> PriceFormula:
     """Return what a formula says; a refusal names the term by its place and never shows what was written."""
     if not isinstance(formula, str) or not formula.strip(" "):
-        raise PriceError(f"the price formula is empty; {_EXAMPLE}. {_UNLISTED}")
+        raise PriceError(
+            "the price formula is empty; a formula is a sum such as 10 + 90*epsilon + 5*epsilon^2 + 100*precision."
+        )
     if len(formula) > MOST_LETTERS:
-        raise PriceError(f"a price formula has at most {MOST_LETTERS} characters. {_UNLISTED}", most=MOST_LETTERS)
+        raise PriceError("a price formula has at most {most} characters.", most=MOST_LETTERS)
     numbers = [Fraction(0)] * (HIGHEST_POWER + 2)
     for place, term in enumerate(formula.split("+"), start=1):
         read = _read_term(term.strip(" "))
         if isinstance(read, str):
-            raise PriceError(f"term {place} of the price formula {read}; {_EXAMPLE}. {_UNLISTED}", term=place)
+            raise PriceError(
+                "term {term} of the price formula {why}; a formula is a sum such as 10 + 90*epsilon + 5*epsilon^2 + "
+                "100*precision.",
+                why=read,
+                term=place,
+            )
         index, number = read
         numbers[index] += number
     return PriceFormula(tuple(numbers[:-1]), numbers[-1])
@@ -326,7 +335,7 @@ def _exact(epsilon: Decimal) -> Decimal:
     """Refuse what is no exact positive number: a float has been rounded already."""
     if not isinstance(epsilon, Decimal):
         raise PriceError(
-            f"a price is asked for an exact decimal epsilon, not for a {type(epsilon).__name__}. {_UNSOLD}"
+            "a price is asked for an exact decimal epsilon, not for a {type}.", type=type(epsilon).__name__
         )
     return as_epsilon(epsilon)
 

@@ -87,11 +87,11 @@ class PublicRoutes:
             Operation("GET", f"{path}/{{id}}", self.show_listing, "Show a listing and its levels.", answer=wire.Listing,
                       problems=unknown),
             Operation("GET", f"{path}/{{id}}/quote", self.show_quote, "Show what a level costs.", answer=wire.Quote,
-                      queries=EPSILON,
+                      queries=EPSILON, nothing="Nothing was sold.",
                       problems=(*unknown, errors.NotAuthorisedError, errors.UnknownLevelError,
                                 errors.ListingStateError, errors.EpsilonError)),
             Operation("POST", "/v1/market/receipts/verify", self.verify_receipt, "Check a receipt's signature.",
-                      wire.SignedReceipt, wire.Verified,
+                      wire.SignedReceipt, wire.Verified, nothing="",
                       problems=(errors.ReceiptForgedError, errors.UnknownPurchaseError)),
         ]  # fmt: skip
 

@@ -83,7 +83,7 @@ def find(connection: Connection, number: int) -> Purchase:
 
 def unknown() -> UnknownPurchaseError:
     """Return the refusal of a number that is nobody's, or somebody else's: who asks shall not learn which."""
-    return UnknownPurchaseError("there is no purchase with this number for you. Nothing was done.")
+    return UnknownPurchaseError("there is no purchase with this number for you.")
 
 
 def owned(connection: Connection, listing: Listing, buyer: int) -> Purchase | None:

@@ -61,7 +61,7 @@ class Receipt:
     def __post_init__(self) -> None:
         for name, check in _RULES.items():
             if not check(getattr(self, name)):
-                raise ReceiptForgedError(f"the field {name!r} of this receipt is not what a market signs.", field=name)
+                raise ReceiptForgedError("the field {field!r} of this receipt is not what a market signs.", field=name)
         if self.retention != str(retention(int(self.threshold))):
             raise ReceiptForgedError(
                 "the retention of this receipt is not that of its threshold, so no market signed it.", field="retention"
@@ -110,7 +110,7 @@ class Signer:
     def sign(self, receipt: Receipt) -> SignedReceipt:
         """Return the signed receipt: the same bytes whenever the same receipt is signed again."""
         if receipt.market != self.fingerprint:
-            raise MarketError("this receipt names another market. Nothing was signed.")
+            raise MarketError("this receipt names another market.")
         signature = base64.b64encode(self.__private.sign(receipt.to_bytes())).decode("ascii")
         return SignedReceipt(receipt, signature, self.public_key.hex())
 
@@ -132,7 +132,7 @@ def verify(signed: SignedReceipt, public_key: bytes) -> Receipt:
     The key has to come from the market itself, never from the receipt: everybody can sign with a key of their own.
     """
     if not isinstance(public_key, bytes) or len(public_key) != PUBLIC_KEY_BYTES:
-        raise MarketError(f"the public key of a market is {PUBLIC_KEY_BYTES} bytes. Nothing was verified.")
+        raise MarketError("the public key of a market is {bytes} bytes.", bytes=PUBLIC_KEY_BYTES)
     receipt = signed.receipt
     if receipt.market != fingerprint_of(public_key) or signed.public_key not in (None, public_key.hex()):
         raise ReceiptForgedError("this receipt names another market, so its signature proves nothing here.")
@@ -149,7 +149,7 @@ def check_data(receipt: Receipt, path: str | os.PathLike[str]) -> None:
         with place.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
     except (OSError, ValueError):  # a path with a null character in it is a ValueError
-        raise MarketError(f"the file {str(place)!r} cannot be read. Nothing was verified.") from None
+        raise MarketError("the file {path!r} cannot be read.", path=str(place)) from None
     if digest.hexdigest() != receipt.digest:
         raise ReceiptForgedError("this is not the file that the receipt names.")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from relaxdp.draw.key import Key
-from relaxdp.errors import ForgottenSalesError, MarketClosedError, RelaxdpError
+from relaxdp.errors import ForgottenSalesError, MarketClosedError, RelaxdpError, refusing
 from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import OPERATOR
 from relaxdp.market.journal import Forgotten, Journal, Sold
@@ -98,12 +98,14 @@ def _other_file(sold: Sold) -> str:
 
 @contextmanager
 def _market(settings: Settings, *, begin: bool) -> Iterator[Market]:
-    with existing(settings.database, "Nothing was done.") as database:
-        file = key_file(settings, database)
-        if file is None:
-            raise MarketClosedError("the market's key is needed: name it with --market-key. Nothing was done.")
-        key, folder = Key.load(file), journal_folder(settings, file)
-        market = Market(database, key, journal=Journal(folder))
-        market.check_key()
-        (begin_journal if begin else check_journal)(folder, key)
+    with ExitStack() as opened:
+        with refusing("Nothing was done."):
+            database = opened.enter_context(existing(settings.database))
+            file = key_file(settings, database)
+            if file is None:
+                raise MarketClosedError("the market's key is needed: name it with --market-key.")
+            key, folder = Key.load(file), journal_folder(settings, file)
+            market = Market(database, key, journal=Journal(folder))
+            market.check_key()
+            (begin_journal if begin else check_journal)(folder, key)
         yield market

@@ -29,8 +29,6 @@ from relaxdp.market.receipts import Signer
 from relaxdp.market.schema import PURCHASES
 from relaxdp.market.store import keep_file, next_number, read_file, time_text
 
-_NOTHING = "Nothing was sold."
-
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -69,18 +67,18 @@ def level_of(listing: Listing, epsilon: Decimal, authorised: Level | None) -> Le
     Another name of the level that was delivered is no more than that.
     """
     if listing.state != "open":
-        raise ListingStateError(f"this listing is {listing.state} and sells nothing now. {_NOTHING}")
+        raise ListingStateError("this listing is {state} and sells nothing now.", state=listing.state)
     if authorised is None:
-        raise NotAuthorisedError(f"nobody has joined this pool yet. {_NOTHING}")
+        raise NotAuthorisedError("nobody has joined this pool yet.")
     encoding = listing.encoding
     if epsilon > authorised.epsilon and encoding.level(epsilon) > authorised:
         asked = epsilon_text(epsilon)
         raise NotAuthorisedError(
-            f"epsilon {asked} is more than the seller has authorised, which is {authorised}. {_NOTHING}",
+            "epsilon {epsilon} is more than the seller has authorised, which is {authorised}.",
             epsilon=asked,
             authorised=str(authorised),
         )
-    return level_on(listing.grid, epsilon, encoding, _NOTHING)
+    return level_on(listing.grid, epsilon, encoding)
 
 
 def release_offer(listing: Listing, epsilon: Decimal, authorised: Level | None) -> Offer:
@@ -94,32 +92,41 @@ def check(deal: Deal, buyer: Account, *, upgrade: bool, most: int | None) -> Non
     owned, offer = deal.owned, deal.offer
     if upgrade and owned is None:
         raise NotOwnedError(
-            f"{buyer.name} owns nothing of {offer.listing.id!r}, so there is nothing to upgrade: buy it. {_NOTHING}"
+            "{buyer} owns nothing of {listing!r}, so there is nothing to upgrade: buy it.",
+            buyer=buyer.name,
+            listing=offer.listing.id,
         )
     if deal.is_owned:
         return
     if owned is not None and owned.level > offer.level:
         raise OwnedAlreadyError(
-            f"{buyer.name} owns {offer.listing.id!r} at epsilon {owned.level} (purchase {owned.number}), which tells "
-            f"more than {offer.level}. {_NOTHING}",
+            "{buyer} owns {listing!r} at epsilon {owned} (purchase {purchase}), which tells more than {epsilon}.",
+            buyer=buyer.name,
+            listing=offer.listing.id,
+            purchase=owned.number,
+            epsilon=offer.level,
             owned=str(owned.level),
         )
     if owned is not None and not upgrade:
         raise OwnedAlreadyError(
-            f"{buyer.name} owns {offer.listing.id!r} at epsilon {owned.level}: an upgrade to {offer.level} costs the "
-            f"difference, {deal.due:,} credits. {_NOTHING}",
+            "{buyer} owns {listing!r} at epsilon {owned}: an upgrade to {epsilon} costs the difference, "
+            "{due:,} credits.",
+            buyer=buyer.name,
+            listing=offer.listing.id,
+            epsilon=offer.level,
             owned=str(owned.level),
             due=deal.due,
         )
     if most is not None and deal.due > most:
         raise PriceChangedError(
-            f"{deal.due:,} credits are due, which is more than the {most:,} that you are ready to pay. {_NOTHING}",
+            "{due:,} credits are due, which is more than the {most:,} that you are ready to pay.",
             due=deal.due,
             most=most,
         )
     if buyer.balance < deal.due:
         raise CreditsError(
-            f"{buyer.name} has {buyer.balance:,} credits, and {deal.due:,} are due. {_NOTHING}",
+            "{account} has {balance:,} credits, and {due:,} are due.",
+            account=buyer.name,
             balance=buyer.balance,
             due=deal.due,
         )

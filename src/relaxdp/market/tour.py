@@ -15,7 +15,7 @@ from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client import MarketClient
 from relaxdp.market.client_pool import Pool
 from relaxdp.mechanisms import Categorical
-from relaxdp.table.frames import release
+from relaxdp.table.calls import release
 
 RELEASE, POOL = "heating", "night-shift"
 SELLER, BUYERS = "energy-office", ("anna", "ben")

@@ -48,7 +48,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
             _replace(place, folder, old=Path(aside) / "old")
     except OSError as problem:
         raise OutputFolderError(
-            f"the folder {str(folder)!r} cannot be written: {problem.strerror}. Nothing was written.", path=str(folder)
+            "the folder {path!r} cannot be written: {why}.", why=problem.strerror, path=str(folder)
         ) from None
 
 
@@ -78,6 +78,4 @@ def _digest(content: bytes) -> str:
 
 
 def _refuse(folder: Path, reason: str) -> NoReturn:
-    raise OutputFolderError(
-        f"{str(folder)!r} {reason}. Name another folder with --out; nothing was written.", path=str(folder)
-    )
+    raise OutputFolderError("{path!r} {reason}. Name another folder.", reason=reason, path=str(folder))

@@ -62,7 +62,7 @@ def chosen(names: Sequence[str]) -> list[Claim]:
     for name in names:
         if name not in known:
             raise UnknownClaimError(
-                f"there is no claim {name!r}; the claims are {', '.join(known)}. Nothing was run.", name=name
+                "there is no claim {name!r}; the claims are {known}.", known=", ".join(known), name=name
             )
     return [claim for claim in CLAIMS if not names or claim.name in names]
 

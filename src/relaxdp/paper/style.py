@@ -93,7 +93,7 @@ def render(draw: Callable[[], Any]) -> dict[str, bytes]:
     try:
         import matplotlib as mpl  # noqa: PLC0415
     except ImportError:
-        raise MissingPartError("figures need matplotlib: pip install 'relaxdp[plot]'. Nothing was written.") from None
+        raise MissingPartError("figures need matplotlib: pip install 'relaxdp[plot]'.") from None
     files = {}
     settings: Any = {**mpl.rcParamsDefault, **cast("Any", _SETTINGS), "backend": "agg"}
     with mpl.rc_context(settings):

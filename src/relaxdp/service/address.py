@@ -41,27 +41,23 @@ def address_of(url: str, *, timeout: float = 30.0) -> SqliteAddress | PostgresAd
         return SqliteAddress(Path(url).resolve())
     if scheme == "sqlite":
         if not rest.startswith("/") or len(rest) < 2:
-            raise ServiceError(
-                "a SQLite database is written sqlite:///file or sqlite:////absolute/file. Nothing was started."
-            )
+            raise ServiceError("a SQLite database is written sqlite:///file or sqlite:////absolute/file.")
         return SqliteAddress(Path(rest[1:]).resolve())
     if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
         return _postgres(url, timeout)
-    raise ServiceError("the database is a SQLite file (sqlite:///file) or postgresql://... Nothing was started.")
+    raise ServiceError("the database is a SQLite file (sqlite:///file) or postgresql://...")
 
 
 def _postgres(url: str, timeout: float) -> PostgresAddress:
     try:
         found = read_address(url, timeout=timeout)
     except ImportError:
-        raise MissingPartError(
-            "PostgreSQL needs psycopg: pip install 'relaxdp[postgres]'. Nothing was started."
-        ) from None
+        raise MissingPartError("PostgreSQL needs psycopg: pip install 'relaxdp[postgres]'.") from None
     except LedgerAccessError:
         found = None
     if found is None:  # the ledger's own sentence speaks of a ledger, and its context holds the URL
         raise ServiceError(
-            "the database's URL cannot be understood: it is written postgresql://user@host/database, and in a password "
-            "everything but letters and digits is encoded, like %40 for @. Nothing was started."
+            "the database's URL cannot be understood: it is written postgresql://user@host/database, and in a "
+            "password everything but letters and digits is encoded, like %40 for @."
         )
     return PostgresAddress(found.name, found.parameters)

@@ -9,34 +9,36 @@ import tempfile
 from pathlib import Path
 
 from relaxdp.draw.private_file import sync_folder
-from relaxdp.errors import ServiceError
+from relaxdp.errors import ServiceError, refusing
 from relaxdp.service.address import SqliteAddress, address_of
 from relaxdp.service.migrate import VERSION_TABLE
 
 
+@refusing("Nothing was written.")
 def back_up(url: str, target: Path) -> None:
     """Write a consistent copy of the database, also while the service runs. An existing file is replaced whole."""
-    _copy(_file_of(url, "backed up"), target, "written")
+    _copy(_file_of(url), target)
 
 
+@refusing("Nothing was restored.")
 def restore(source: Path, url: str) -> None:
     """Make a database from a copy. There must be none yet: what is there is never overwritten."""
-    target = _file_of(url, "restored")
+    target = _file_of(url)
     if any(Path(f"{target}{suffix}").exists() for suffix in ("", "-wal")):
-        raise ServiceError(f"{str(target)!r} exists already. Move it away first. Nothing was restored.")
-    _copy(source, target, "restored")
+        raise ServiceError("{path!r} exists already. Move it away first.", path=str(target))
+    _copy(source, target)
 
 
-def _file_of(url: str, what: str) -> Path:
+def _file_of(url: str) -> Path:
     address = address_of(url)
     if not isinstance(address, SqliteAddress):
-        raise ServiceError(f"a PostgreSQL database is {what} with pg_dump and pg_restore. Nothing was {what}.")
+        raise ServiceError("a PostgreSQL database is backed up and restored with pg_dump and pg_restore.")
     return address.path
 
 
-def _copy(source: Path, target: Path, what: str) -> None:
+def _copy(source: Path, target: Path) -> None:
     if not source.is_file():
-        raise ServiceError(f"there is no database {str(source)!r}. Nothing was {what}.")
+        raise ServiceError("there is no database {path!r}.", path=str(source))
     made: Path | None = None
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
@@ -56,9 +58,9 @@ def _copy(source: Path, target: Path, what: str) -> None:
         made.replace(target)
         sync_folder(target.parent)
     except sqlite3.Error:
-        raise ServiceError(f"{str(source)!r} is damaged, or no database of a service. Nothing was {what}.") from None
+        raise ServiceError("{path!r} is damaged, or no database of a service.", path=str(source)) from None
     except OSError as problem:
-        raise ServiceError(f"{str(target)!r} cannot be written: {problem.strerror}. Nothing was {what}.") from None
+        raise ServiceError("{path!r} cannot be written: {why}.", path=str(target), why=problem.strerror) from None
     finally:
         for suffix in ("", "-wal", "-shm", "-journal") if made else ():
             Path(f"{made}{suffix}").unlink(missing_ok=True)

@@ -63,12 +63,12 @@ def announced(request: Request, media_type: bytes) -> int:
 
 def broken_off() -> RequestTimeoutError:
     """Return the error for a body whose end will not come."""
-    return RequestTimeoutError("the connection ended before the request did. Nothing was stored.")
+    return RequestTimeoutError("the connection ended before the request did.")
 
 
 def too_large(most: int) -> BodyTooLargeError:
     """Return the error for a body above its limit."""
-    return BodyTooLargeError(f"the body of a request has at most {most:,} bytes. Nothing was stored.", most=most)
+    return BodyTooLargeError("the body of a request has at most {most:,} bytes.", most=most)
 
 
 def decode(body: bytes, decoder: msgspec.json.Decoder[Wanted]) -> Wanted:
@@ -79,13 +79,13 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[Wanted]) -> Wanted:
         found = _safe(str(problem))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = "it is not JSON"
-    raise MalformedRequestError(f"the request cannot be understood: {found}. Nothing was stored.")
+    raise MalformedRequestError("the request cannot be understood: {why}.", why=found)
 
 
 def _check_media_type(kind: bytes, media_type: bytes) -> None:
     """Refuse a body of another type, whatever parameters its type has."""
     if kind.partition(b";")[0].strip().lower() != media_type:
-        raise WrongMediaTypeError(f"the body of this request must be {media_type.decode()}. Nothing was stored.")
+        raise WrongMediaTypeError("the body of this request must be {media_type}.", media_type=media_type.decode())
 
 
 def _safe(sentence: str) -> str:

@@ -18,7 +18,7 @@ def networks_of(texts: Iterable[str]) -> Networks:
         return tuple(ip_network(text.strip(), strict=False) for text in texts)
     except ValueError:
         raise ServiceError(
-            "a trusted proxy is written as an address or a network, like 127.0.0.1 or 10.0.0.0/8. Nothing was started."
+            "a trusted proxy is written as an address or a network, like 127.0.0.1 or 10.0.0.0/8."
         ) from None
 
 

@@ -46,7 +46,7 @@ class PatientProtocol(HttpToolsProtocol):
         """Start to wait, or refuse one connection too many."""
         super().connection_made(transport)
         if len(self.connections) > self.most_connections:
-            self._refuse(TooManyRequestsError("the service has too many connections. Nothing was stored."))
+            self._refuse(TooManyRequestsError("the service has too many connections."))
             return
         self.waiting.since = self.now()
         if not getattr(self.server_state, "is_watched", False):
@@ -101,13 +101,11 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _too_slow(self) -> None:
         self.waiting.since = None
-        self._refuse(
-            RequestTimeoutError(f"no request arrived within {self.idle_seconds:g} seconds. Nothing was stored.")
-        )
+        self._refuse(RequestTimeoutError("no request arrived within {seconds:g} seconds.", seconds=self.idle_seconds))
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP in the shape of every error."""
-        self._refuse(MalformedRequestError("this is no HTTP request. Nothing was stored."))
+        self._refuse(MalformedRequestError("this is no HTTP request."))
 
     def _refuse(self, problem: RelaxdpError) -> None:
         """Answer without a request, and close."""

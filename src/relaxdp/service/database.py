@@ -101,7 +101,7 @@ class Database:
         """Create the tables where there are none, and bring them to the last version."""
         if isinstance(self.address, SqliteAddress):
             self._touch()
-            check_file(self.address.path, "Nothing was started.")
+            check_file(self.address.path)
         with self.translated():
             if not self.is_sqlite:
                 with self.reading() as connection:
@@ -111,8 +111,10 @@ class Database:
                 version = version_of(connection)
                 if version is not None and version not in VERSIONS:
                     raise StorageVersionError(
-                        f"the database {self.address.name!r} has schema version {version!r} and this relaxdp knows "
-                        f"{VERSIONS[-1]!r} at most: it was written by another version. Nothing was started.",
+                        "the database {database!r} has schema version {version!r} and this relaxdp knows "
+                        "{known!r} at most: it was written by another version.",
+                        database=self.address.name,
+                        known=VERSIONS[-1],
                         version=version,
                     )
                 if version != VERSIONS[-1]:
@@ -155,9 +157,9 @@ class Database:
             lost = True
         else:
             return
-        raise StorageUnavailableError(  # which one is nobody's business who asks over the network
-            "the database cannot be used now. What was not acknowledged may be sent again.", lost=lost
-        )
+        raise unacknowledged(
+            StorageUnavailableError("the database cannot be used now.", lost=lost)
+        )  # nobody asks which
 
     def empty_log(self) -> None:
         """Remove what was deleted from SQLite's log too, not only from its file."""
@@ -178,19 +180,27 @@ class Database:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as problem:
             raise ServiceError(
-                f"the database {path!r} cannot be opened: {problem.strerror}. Nothing was started."
+                "the database {path!r} cannot be opened: {why}.", path=path, why=problem.strerror
             ) from None
 
 
-def check_file(path: Path, nothing: str) -> None:
-    """Refuse a file that is no SQLite database; an empty one becomes a database. `nothing` says what did not happen."""
+def unacknowledged(problem: StorageUnavailableError) -> StorageUnavailableError:
+    """Return the refusal of something of which nobody knows whether it was done, unless an answer said so."""
+    problem.consequence = "What was not acknowledged may be sent again."
+    return problem
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that is no SQLite database; an empty one becomes a database."""
     try:
         with path.open("rb") as file:
             begins = file.read(len(_BEGINS))
     except OSError as problem:
-        raise ServiceError(f"the database {str(path)!r} cannot be opened: {problem.strerror}. {nothing}") from None
+        raise ServiceError(
+            "the database {path!r} cannot be opened: {why}.", path=str(path), why=problem.strerror
+        ) from None
     if begins not in (b"", _BEGINS):
-        raise ServiceError(f"{str(path)!r} is not a SQLite database. {nothing}", path=str(path))
+        raise ServiceError("{path!r} is not a SQLite database.", path=str(path))
 
 
 def is_lost(problem: BaseException) -> bool:
@@ -202,8 +212,6 @@ def _check_server(connection: Connection) -> None:
     query = "SELECT current_setting('fsync'), current_setting('server_encoding')"
     syncs, encoding = connection.exec_driver_sql(query).one()
     if syncs != "on":
-        raise ServiceError(
-            "the database would forget: its server does not write to its disk (fsync is off). Nothing was started."
-        )
+        raise ServiceError("the database would forget: its server does not write to its disk (fsync is off).")
     if encoding != "UTF8":
-        raise ServiceError("the encoding of the database is not UTF8. Nothing was started.")
+        raise ServiceError("the encoding of the database is not UTF8.")

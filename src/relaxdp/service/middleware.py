@@ -74,5 +74,5 @@ class Shell:
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    problem = TooManyRequestsError("this client asks more often than it may. Nothing was stored.")
+    problem = TooManyRequestsError("this client asks more often than it may.")
     await problem_response(problem)(scope, receive, send)

@@ -51,6 +51,8 @@ class Operation:
     problems: Problems = ()
     security: Security | None = None
     queries: tuple[Query, ...] = field(default=())
+    nothing: str = "Nothing was done."
+    """What did not happen where it is refused, unless whoever refused knows that better."""
 
 
 def application(operations: Sequence[Operation], **options: Any) -> tuple[Starlette, Callable[[Any], str]]:
@@ -59,15 +61,17 @@ def application(operations: Sequence[Operation], **options: Any) -> tuple[Starle
     for operation in operations:
         routes.setdefault(operation.path, []).append(operation)
     templates: dict[Any, str] = {}
+    consequences: dict[Any, str] = {}
     made = []
     for path, own in routes.items():
         for operation in own:
             templates[operation.handler] = path
+            consequences[operation.handler] = operation.nothing
             made.append(Route(path, operation.handler, methods=[operation.method]))
     handlers: dict[Any, Any] = {RelaxdpError: _on_error, HTTPException: _on_http, Exception: _on_mistake}
     allowed = {path: _allowed(own) for path, own in routes.items()}
     app = Starlette(routes=made, exception_handlers=handlers, **options)
-    app.state.allowed = allowed
+    app.state.allowed, app.state.consequences = allowed, consequences
     app.router.redirect_slashes = False
     return app, lambda endpoint: templates.get(endpoint, "unknown")
 
@@ -78,11 +82,11 @@ def read_queries(request: Request, operation_queries: Sequence[Query], kind: Any
     names = {query.name for query in operation_queries}
     found = dict(pairs)
     if len(found) != len(pairs) or not set(found) <= names:
-        raise MalformedRequestError("the query has a parameter that is not known, or one twice. Nothing was done.")
+        raise MalformedRequestError("the query has a parameter that is not known, or one twice.")
     try:
         return msgspec.convert(found, kind, strict=False)
     except msgspec.ValidationError:
-        raise MalformedRequestError("a parameter of the query has no possible value. Nothing was done.") from None
+        raise MalformedRequestError("a parameter of the query has no possible value.") from None
 
 
 def _allowed(own: Sequence[Operation]) -> str:
@@ -92,7 +96,7 @@ def _allowed(own: Sequence[Operation]) -> str:
 
 async def _on_error(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, RelaxdpError)  # noqa: S101 (that is what it is registered for)
-    return problem_response(problem)
+    return problem_response(problem, request.app.state.consequences[request.scope["endpoint"]])
 
 
 async def _on_mistake(request: Request, problem: Exception) -> Response:
@@ -106,6 +110,6 @@ async def _on_http(request: Request, problem: Exception) -> Response:
     if getattr(problem, "status_code", 404) == 405:
         matches = [route for route in request.app.routes if route.path_regex.match(request.url.path)]
         allowed = request.app.state.allowed[matches[0].path] if matches else ""
-        wrong = MethodNotAllowedError("this address does not have this method. Nothing was done.", allowed=allowed)
-        return problem_response(wrong, {"allow": allowed})
-    return problem_response(UnknownRouteError("there is nothing at this address. Nothing was done."))
+        wrong = MethodNotAllowedError("this address does not have this method.", allowed=allowed)
+        return problem_response(wrong, headers={"allow": allowed})
+    return problem_response(UnknownRouteError("there is nothing at this address."))

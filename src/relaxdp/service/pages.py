@@ -71,7 +71,7 @@ class Pages:
     def _answer(self, request: Request, name: str, policy: str) -> Response:
         found = self._files.get(name)
         if found is None:
-            raise UnknownRouteError("there is nothing at this address. Nothing was done.")
+            raise UnknownRouteError("there is nothing at this address.")
         headers = {
             "content-security-policy": policy,
             "x-content-type-options": "nosniff",
@@ -92,9 +92,7 @@ def sites_of(embed: Iterable[str]) -> list[str]:
     """
     sites = list(embed)
     if any(_SITE.fullmatch(site) is None for site in sites):
-        raise ServiceError(
-            "a site that shows the survey is written like https://example.org, without a path. Nothing was started."
-        )
+        raise ServiceError("a site that shows the survey is written like https://example.org, without a path.")
     return sites
 
 

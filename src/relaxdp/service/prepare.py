@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from relaxdp.draw.private_file import PrivateFileError, write_private
-from relaxdp.errors import ServiceError
+from relaxdp.errors import ServiceError, refusing
 from relaxdp.service.address import SqliteAddress
 from relaxdp.service.clients import networks_of
 from relaxdp.service.database import Database, check_file
@@ -18,6 +18,7 @@ from relaxdp.service.tokens import create_token
 OPERATOR = "operator"
 
 
+@refusing("Nothing was started.")
 def prepare(
     settings: Settings, token_file: Path | None = None, *, opened: Callable[[Settings], object] | None = None
 ) -> str | None:
@@ -28,54 +29,54 @@ def prepare(
     networks_of(settings.trusted_proxies)
     for path in (settings.certificate, settings.certificate_key):
         if path is not None and not path.is_file():
-            raise ServiceError(f"there is no file {str(path)!r}. Nothing was started.", path=str(path))
+            raise ServiceError("there is no file {path!r}.", path=str(path))
     database = Database(settings.database)
     try:
         database.prepare()
         if opened is not None:
             opened(settings)
-        return _make(database, token_file, replace=False, nothing="Nothing was started.")
+        return _make(database, token_file, replace=False)
     finally:
         database.close()
 
 
+@refusing("No token was made.")
 def renew_token(url: str, token_file: Path | None = None) -> str:
     """Replace the operator's token and return the new one; it is in `token_file` already, where one was named.
 
     A service must be there: a mistyped address would make a database, and a token that opens nothing.
     """
-    nothing = "No token was made."
-    with existing(url, nothing) as database:
-        return str(_make(database, token_file, replace=True, nothing=nothing))
+    with existing(url) as database:
+        return str(_make(database, token_file, replace=True))
 
 
 @contextmanager
-def existing(url: str, nothing: str) -> Iterator[Database]:
-    """Open the database of a service that is there already, or refuse, and say what did not happen."""
+def existing(url: str) -> Iterator[Database]:
+    """Open the database of a service that is there already, or refuse."""
     database = Database(url)
     try:
         if isinstance(database.address, SqliteAddress):
             if not database.address.path.is_file():
-                raise ServiceError(f"there is no database {database.address.name!r}. {nothing}")
-            check_file(database.address.path, nothing)
+                raise ServiceError("there is no database {database!r}.", database=database.address.name)
+            check_file(database.address.path)
         with database.reading() as connection:
             version = version_of(connection)
         if version is None:
-            raise ServiceError(f"the database {database.address.name!r} holds no service. {nothing}")
+            raise ServiceError("the database {database!r} holds no service.", database=database.address.name)
         database.prepare()
         yield database
     finally:
         database.close()
 
 
-def _make(database: Database, token_file: Path | None, *, replace: bool, nothing: str) -> str | None:
+def _make(database: Database, token_file: Path | None, *, replace: bool) -> str | None:
     """Make a token. Its file is written before the commit: a token that nobody has seen is not stored."""
     written = False
     try:
         with database.writing() as connection:
             token = create_token(connection, OPERATOR, replace=replace)
             if token is not None and token_file is not None:
-                _write(token_file, token, nothing)
+                _write(token_file, token)
                 written = True
     except BaseException:
         if written and token_file is not None:  # it was not stored, so it opens nothing
@@ -84,10 +85,10 @@ def _make(database: Database, token_file: Path | None, *, replace: bool, nothing
     return token
 
 
-def _write(path: Path, token: str, nothing: str) -> None:
+def _write(path: Path, token: str) -> None:
     try:
         write_private(path, f"{token}\n".encode(), replace=False)
     except FileExistsError:
-        raise ServiceError(f"{str(path)!r} exists already. {nothing}", path=str(path)) from None
+        raise ServiceError("{path!r} exists already.", path=str(path)) from None
     except PrivateFileError as problem:
-        raise ServiceError(f"{str(path)!r} {problem}. {nothing}") from None
+        raise ServiceError("{path!r} {why}.", path=str(path), why=problem) from None

@@ -80,15 +80,13 @@ def status_of(kind: type[BaseException]) -> int:
     return next((STATUSES[base] for base in kind.__mro__ if base in STATUSES), 422)
 
 
-def problem_response(problem: RelaxdpError, headers: dict[str, str] | None = None) -> Response:
-    """Return the answer for an error."""
+def problem_response(
+    problem: RelaxdpError, nothing: str = "Nothing was done.", headers: dict[str, str] | None = None
+) -> Response:
+    """Return the answer for an error. `nothing` says what did not happen, unless whoever refused has said it."""
     status = status_of(type(problem))
-    fields = {name: value if _is_plain(value) else str(value) for name, value in problem.fields.items()}
-    content = msgspec.json.encode(Problem(code_of(type(problem)), problem.message, fields))
+    problem.consequence = problem.consequence or nothing
+    content = msgspec.json.encode(Problem(code_of(type(problem)), problem.message, problem.fields))
     return Response(
         content, status, headers={**_HEADERS.get(status, {}), **(headers or {})}, media_type="application/json"
     )
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)

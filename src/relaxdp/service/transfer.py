@@ -24,6 +24,7 @@ from relaxdp.errors import (
     TooManyRequestsError,
 )
 from relaxdp.service.bodies import MOST_DRAINED, announced, broken_off, too_large
+from relaxdp.service.database import unacknowledged
 from relaxdp.table.temporary import temporary_folder
 
 
@@ -34,9 +35,10 @@ def workplace() -> Iterator[Path]:
         try:
             folder = stack.enter_context(temporary_folder())
         except TableFileError:
-            raise StorageUnavailableError(
-                "there is no place for files on their way: the folder for temporary files cannot be written to. What "
-                "was not acknowledged may be sent again."
+            raise unacknowledged(
+                StorageUnavailableError(
+                    "there is no place for files on their way: the folder for temporary files cannot be written to."
+                )
             ) from None
         yield folder
 
@@ -57,7 +59,7 @@ def nameless(write: Callable[[Path], None]) -> IO[bytes]:
         raise
     except OSError as problem:  # whose own text may be Arrow's, and show where the file is
         why = os.strerror(problem.errno) if problem.errno else "it is not known why"
-    raise StorageUnavailableError(f"the file cannot be written now: {why}. Nothing was handed out.")
+    raise StorageUnavailableError("the file cannot be written now: {why}.", why=why)
 
 
 class HandedOut(StreamingResponse):
@@ -140,7 +142,7 @@ def _one_of_a_few() -> Iterator[None]:
     """Count a file while it is here, and refuse one too many. All of a worker's requests are in one thread."""
     global _at_once  # noqa: PLW0603
     if _at_once >= MOST_AT_ONCE:
-        raise TooManyRequestsError("too many files are arriving at once. Nothing was stored.")
+        raise TooManyRequestsError("too many files are arriving at once.")
     _at_once += 1
     try:
         yield
@@ -167,8 +169,10 @@ class _Pace:
         self._left += size / LEAST_RATE - (self._waiting.clock() - self._asked)
         if self._left < 0:
             raise RequestTimeoutError(
-                f"the file arrives too slowly: after {self._waiting.patience:g} seconds, at least {LEAST_RATE:,} bytes "
-                "must arrive in a second. Nothing was stored."
+                "the file arrives too slowly: after {seconds:g} seconds, at least {bytes:,} bytes must arrive in a "
+                "second.",
+                seconds=self._waiting.patience,
+                bytes=LEAST_RATE,
             )
         self._left = min(self._left, self._waiting.patience)
         self._waiting.anew()
@@ -204,7 +208,7 @@ async def _receive(request: Request, file: FileIO, most: int) -> None:
     if size > most:
         raise too_large(most)
     if size == 0:
-        raise MalformedRequestError("the body of the request is empty. Nothing was stored.")
+        raise MalformedRequestError("the body of the request is empty.")
 
 
 def _write(file: FileIO, parts: list[bytes]) -> None:
@@ -223,4 +227,4 @@ def _storing() -> Iterator[None]:
         why = problem.strerror or "it is not known why"
     else:
         return
-    raise StorageUnavailableError(f"the file cannot be kept now: {why}. Nothing was stored.")
+    raise StorageUnavailableError("the file cannot be kept now: {why}.", why=why)

@@ -80,7 +80,7 @@ class Worker:
     async def check_operator(self, request: Request) -> None:
         """Refuse whoever does not bear the operator's token."""
         if not await self.is_operator(request):
-            raise WrongTokenError("this needs the operator's token (Authorization: Bearer ...). Nothing was done.")
+            raise WrongTokenError("this needs the operator's token (Authorization: Bearer ...).")
 
     def close(self) -> None:
         """Wait for the threads, and close the database."""

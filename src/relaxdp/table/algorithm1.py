@@ -24,7 +24,7 @@ from relaxdp.ledger.account import Account
 from relaxdp.ledger.entries import Entry, Sampler
 from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.payer import Payer
-from relaxdp.table.formats import format_of, rows_of
+from relaxdp.table.formats import Input, format_of, rows_of
 from relaxdp.table.old_reports import OldReports
 from relaxdp.table.order import counted_by_id
 from relaxdp.table.pairs import in_order, paired
@@ -56,8 +56,9 @@ class Algorithm1Drawing(FileDrawing):
         threads: int = 1,
         progress: Progress | None = None,
         entropy: Entropy | None = None,
+        table: Input | None = None,
     ) -> None:
-        super().__init__(request, progress)
+        super().__init__(request, progress, table)
         self._threads, self._entropy = threads, entropy or SystemEntropy()
         self._old = OldReports.open(request, last, last_epsilon, self.id_type)
         self.last_epsilon = self._old.level.epsilon
@@ -65,9 +66,7 @@ class Algorithm1Drawing(FileDrawing):
     def check_known(self, known: Account | None) -> None:
         """Refuse reports of another path: under another name, what they have cost already would not be seen."""
         if known is None:
-            raise OptionError(
-                "Algorithm 1 draws once, so somebody must keep account: it needs a ledger. Nothing was released."
-            )
+            raise OptionError("Algorithm 1 draws once, so somebody must keep account: it needs a ledger.")
         self._old.check_path(self.request, known)
 
     def refuse_taken(self, quoted: Callable[[], list[Charge]]) -> None:
@@ -95,10 +94,7 @@ class Algorithm1Drawing(FileDrawing):
 
     def look(self, entries: Sequence[Entry], payer: Payer) -> Sequence[Seen]:
         """Refuse what asks for it: old reports go on with their own table, and with no other."""
-        raise OptionError(
-            "old reports go on with the table that they are of: neither growing nor forcing go with it. Nothing was "
-            "released."
-        )
+        raise OptionError("old reports go on with the table that they are of: neither growing nor forcing go with it.")
 
     def stage(self, plan: Plan) -> Staged:
         """Draw, wait for the disk, and keep the file under a name that its digest makes."""
@@ -124,8 +120,10 @@ class Algorithm1Drawing(FileDrawing):
             return None
         if _digest(kept) != digest:
             raise TableFileError(
-                f"{kept.name!r}, which waits to become {self.request.target.name!r}, is damaged, and a second draw at "
-                "one level would break the guarantee. Nothing was released.",
+                "{file!r}, which waits to become {target!r}, is damaged, and a second draw at one level would "
+                "break the guarantee.",
+                file=kept.name,
+                target=self.request.target.name,
                 path=str(kept),
             )
         return Staged(rows_of(kept, format_of(self.request.target)), [], kept, digest)
@@ -160,7 +158,7 @@ def _codes(encoding: Any, column: Any, first_row: int) -> Any:
         return encoding.truths(column, first_row).index
     except UndeclaredValueError as problem:
         fields = {name: field for name, field in problem.fields.items() if name != "missing"}  # no value is missing
-        raise UndeclaredValueError(problem.message.replace("the value", "the last report", 1), **fields) from None
+        raise UndeclaredValueError(problem.template, **{**fields, "what": "last report"}) from None
 
 
 def _digest(path: Path) -> str:

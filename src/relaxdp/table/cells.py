@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import kind_of
-from relaxdp.errors import CountsError, DescriptionError, TableFileError
+from relaxdp.errors import CountsError, DescriptionError, TableDamagedError, TableFileError
 from relaxdp.table.formats import Format
 from relaxdp.table.interrupts import interruptible
 from relaxdp.table.released_files import Axis, ReleasedFile, comparable_type
@@ -71,7 +71,7 @@ class Cells:
         ).fetchnumpy()
         group_codes, *codes_found, objects = found.values()
         if not len(objects):
-            raise CountsError(f"{str(file.path)!r} has no rows: there is nothing to estimate.")
+            raise CountsError("{file!r} has no rows: there is nothing to estimate.", file=str(file.path))
         for axis, each in zip(self._axes, codes_found, strict=True):
             undeclared = np.ma.getmaskarray(each)
             _refuse_undeclared(axis, int(objects[undeclared].sum()), int(objects.sum()))
@@ -119,8 +119,10 @@ class Cells:
             if repeated:
                 verb = "ids stand" if repeated > 1 else "id stands"
                 raise CountsError(
-                    f"{repeated:,} {verb} in more than one row at the same level. "
-                    "One id is one object: within a file, and among files of one level, it stands once."
+                    "{repeated:,} {verb} in more than one row at the same level. One id is one object: within "
+                    "a file, and among files of one level, it stands once.",
+                    repeated=repeated,
+                    verb=verb,
                 )
         both = ~np.logical_or.reduce([np.ma.getmaskarray(each) for each in bests])
         if not both.any():
@@ -164,7 +166,7 @@ class Cells:
         distinct = f"SELECT DISTINCT CAST(kept AS VARCHAR) AS name FROM ({kept})"  # noqa: S608
         found = [name for (name,) in self._connection.execute(f"{distinct} LIMIT {MOST_GROUPS + 1}").fetchall()]
         if len(found) > MOST_GROUPS:
-            raise CountsError(f"the column {self._by!r} makes more than {MOST_GROUPS:,} groups.")
+            raise CountsError("the column {by!r} makes more than {most:,} groups.", by=self._by, most=MOST_GROUPS)
         self.groups = sorted(found, key=_natural) or [None]
         names = pa.array(self.groups, pa.string())
         self._connection.register("groups", pa.table({"name": names, "code": pa.array(range(len(names)), pa.int64())}))
@@ -179,7 +181,9 @@ class Cells:
         for axis in self._axes:
             cells *= len(axis.labels) * len(axis.levels)
         if cells > MOST_CELLS and (len(self._axes) > 1 or self._by is not None):
-            raise CountsError(f"the table would have {cells:,} cells, and at most {MOST_CELLS:,} are counted.")
+            raise CountsError(
+                "the table would have {cells:,} cells, and at most {most:,} are counted.", cells=cells, most=MOST_CELLS
+            )
 
 
 def check_ids(connection: Any, files: Sequence[ReleasedFile]) -> None:
@@ -192,7 +196,8 @@ def check_ids(connection: Any, files: Sequence[ReleasedFile]) -> None:
     ((is_wrong,),) = connection.execute(f"SELECT {wrong} FROM ({ids})").fetchall()  # noqa: S608
     if is_wrong:
         raise CountsError(
-            f"an id stands in two rows of {str(files[0].path)!r}, or is missing: one id is one object, and counts once."
+            "an id stands in two rows of {path!r}, or is missing: one id is one object, and counts once.",
+            path=str(files[0].path),
         )
 
 
@@ -200,8 +205,12 @@ def _refuse_undeclared(axis: Axis, undeclared: int, total: int) -> None:
     if undeclared:
         verb = "reports are" if undeclared > 1 else "report is"
         raise CountsError(
-            f"{undeclared:,} of {total:,} {verb} not one of the {len(axis.labels):,} declared values of {axis.name!r}: "
-            "the file was changed after its release.",
+            "{undeclared:,} of {total:,} {verb} not one of the {values:,} declared values of {column!r}: the "
+            "file was changed after its release.",
+            total=total,
+            verb=verb,
+            values=len(axis.labels),
+            column=axis.name,
             undeclared=undeclared,
         )
 
@@ -254,7 +263,10 @@ def _report(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
         return _FROM_TEXT[kind].format(sql)
     if not _TESTS[kind](found):
         raise DescriptionError(
-            f"the column {name!r} of {str(file.path)!r} is of type {found}, and its declared values are not."
+            "the column {name!r} of {file!r} is of type {found}, and its declared values are not.",
+            name=name,
+            file=str(file.path),
+            found=found,
         )
     return sql
 
@@ -272,7 +284,7 @@ def database(paths: Sequence[Path], memory_limit: str) -> Iterator[Any]:
     import duckdb  # noqa: PLC0415
 
     named = repr(str(paths[0])) if len(paths) == 1 else "one of the files"
-    sentence = ""
+    problem = None
     with temporary_folder() as folder:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": memory_limit,
@@ -289,8 +301,13 @@ def database(paths: Sequence[Path], memory_limit: str) -> Iterator[Any]:
             except duckdb.InterruptException:
                 raise
             except duckdb.OutOfMemoryException:
-                sentence = f"counting takes more memory or disk than there is ({memory_limit} of memory are used)."
+                problem = TableFileError(
+                    "counting takes more memory or disk than there is ({memory} of memory are used).",
+                    memory=memory_limit,
+                )
             except duckdb.Error:
-                sentence = f"{named} is damaged, cut off, or has ids or reports of another type than it says."
-    if sentence:
-        raise TableFileError(sentence) from None
+                problem = TableDamagedError(
+                    "{named} is damaged, cut off, or has ids or reports of another type than it says.", named=named
+                )
+    if problem is not None:  # raised here, without a context
+        raise problem

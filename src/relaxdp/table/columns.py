@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from relaxdp.draw.canonical import has_utf8
-from relaxdp.errors import DeriveError, RangeError, RelaxdpError, UndeclaredValueError, UnknownColumnError, ValuesError
+from relaxdp.errors import DeriveError, UndeclaredValueError, UnknownColumnError
 
 # How a table that looks like one column of a strange name is taken apart.
 _MARKS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -45,7 +45,8 @@ class ColumnNames:
         times = self.usable.count(name)
         if times > 1:
             raise UnknownColumnError(
-                f"the table has {times} columns named {name!r}: give them different names. Nothing was released.",
+                "the table has {times} columns named {column!r}: give them different names.",
+                times=times,
                 column=name,
             )
         if times:
@@ -54,11 +55,14 @@ class ColumnNames:
         mark = next((mark for mark in _MARKS if isinstance(first, str) and mark in first), None)
         if mark is not None:
             raise UnknownColumnError(
-                f"the table has no column {name!r}: its fields seem to be separated by {_MARKS[mark]}, and must be "
-                "separated by commas. Nothing was released.",
+                "the table has no column {column!r}: its fields seem to be separated by {mark}, and must be "
+                "separated by commas.",
+                mark=_MARKS[mark],
                 column=name,
             )
-        raise UnknownColumnError(f"the table has no column {name!r}.{self.hint(name, self.names)}", column=name)
+        raise UnknownColumnError(
+            "the table has no column {column!r}.{hint}", hint=self.hint(name, self.names), column=name
+        )
 
     def hint(self, wanted: str, among: Sequence[str]) -> str:
         """Return what a refusal says of the columns that could be meant, which are some of these or all."""
@@ -75,8 +79,7 @@ def check_name(name: object) -> None:
     """Refuse what is no name; it is not shown, because a whole column is given by mistake, too."""
     if not isinstance(name, str):
         raise UnknownColumnError(
-            f"a column is called by its name, which is text, and this is of type {type(name).__name__}. Nothing was "
-            "released."
+            "a column is called by its name, which is text, and this is of type {type}.", type=type(name).__name__
         )
 
 
@@ -146,12 +149,21 @@ class ValueMap:
             with path.open(newline="", encoding="utf-8-sig") as file:
                 rows = [tuple(row) for row in csv.reader(file) if row]
         except (OSError, UnicodeDecodeError):
-            raise DeriveError(f"the map {str(path)!r} cannot be read.") from None
+            raise DeriveError("the map {path!r} cannot be read.", path=str(path)) from None
         if not rows or any(len(row) != 2 for row in rows):
-            raise DeriveError(f"the map {str(path)!r} must have two columns: value, what it becomes.")
+            raise DeriveError("the map {path!r} must have two columns: value, what it becomes.", path=str(path))
         if len({row[0] for row in rows}) != len(rows):
-            raise DeriveError(f"the map {str(path)!r} names a value twice.")
+            raise DeriveError("the map {path!r} names a value twice.", path=str(path))
         return cls(tuple((row[0], row[1]) for row in rows), str(path))
+
+    @classmethod
+    def of(cls, said: str | os.PathLike[str] | Mapping[str, str]) -> ValueMap:
+        """Return the map of a dictionary or of a file."""
+        if not isinstance(said, Mapping):
+            return cls.read(Path(said))
+        if not said or not all(isinstance(each, str) for pair in said.items() for each in pair):
+            raise DeriveError("a map says of texts which texts they become.")
+        return cls(tuple(said.items()))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -167,10 +179,11 @@ class ValueMap:
         unnamed = pc.and_(pc.is_valid(column), pc.is_null(found))
         row = pc.index(unnamed, True).as_py()
         if row >= 0:
-            spelled = ", where a column of true and false is written as true and false"
             raise UndeclaredValueError(
-                f"row {first_row + row + 1:,}: the value is not in the map {self.name!r}"
-                f"{spelled if pa.types.is_boolean(column.type) else ''}. Nothing was released.",
+                "the value is not in the map, where a column of true and false is written as true and false."
+                if pa.types.is_boolean(column.type)
+                else "the value is not in the map.",
+                map=self.name,
                 row=first_row + row + 1,
             )
         targets = pa.array([self.labels.index(target) for _, target in self.pairs], type=pa.int32())
@@ -206,24 +219,6 @@ def is_spelled(kind: Any) -> bool:
     return bool(pa.types.is_boolean(kind) or pa.types.is_date(kind))
 
 
-@contextmanager
-def way_out(*, value: str, number: str, kinds: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Let a refusal name the way out: on the command line it is another one than for a frame.
-
-    There is one for a missing value, one for a missing number, and those for columns of another kind than their values.
-    """
-    try:
-        yield
-    except (UndeclaredValueError, RangeError, ValuesError) as problem:
-        words = (kinds or {}).get(problem.fields.get("kind", ""))
-        if "missing" in problem.fields:
-            words = number if isinstance(problem, RangeError) else value
-        if not words:
-            raise
-        refusal: RelaxdpError = type(problem)(f"{problem.message} {words}", **problem.fields)
-        raise refusal from None
-
-
 def as_numbers(column: Column, first_row: int) -> Column:
     """Return a column as numbers; the sentence names the row, never its content."""
     if pa.types.is_dictionary(column.type):
@@ -233,7 +228,7 @@ def as_numbers(column: Column, first_row: int) -> Column:
     numbers = _try_cast(column)
     if numbers is None:
         row = next((row for row in range(len(column)) if _try_cast(column[row : row + 1]) is None), 0)
-        raise DeriveError(f"row {first_row + row + 1:,}: this is not a number. Nothing was released.")
+        raise DeriveError("this is not a number.", row=first_row + row + 1)
     return numbers
 
 
@@ -244,13 +239,13 @@ def _try_cast(column: Column) -> Column | None:
         return None
 
 
-def declared_values(texts: Sequence[str], kind: Any) -> tuple[Any, ...]:
-    """Return declared values as the kind of a column: whole numbers for a column of them, else text."""
+def declared_values(values: Sequence[Any], kind: Any) -> tuple[Any, ...]:
+    """Return declared values as the kind of a column: texts are whole numbers for a column of them."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if not pa.types.is_integer(kind):
-        return tuple(texts)
+        return tuple(values)
     try:
-        return tuple(int(text) for text in texts)
+        return tuple(int(value) if isinstance(value, str) else value for value in values)
     except ValueError:
         raise DeriveError("the column holds whole numbers, and so must the declared values.") from None

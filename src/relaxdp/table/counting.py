@@ -7,7 +7,6 @@ DuckDB groups within a memory limit, on disk where they do not fit. Names from a
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from relaxdp.law.level import retention
 from relaxdp.table.cells import Cells, Integers, check_ids, database
 from relaxdp.table.packed_counting import count_packed, is_packed
 from relaxdp.table.released_files import Axis, ReleasedFile, axis_of, check_pair, open_all
-from relaxdp.table.row_check import ON_COMMAND_LINE, check_rows
+from relaxdp.table.row_check import check_rows
 
 MEMORY_LIMIT = "1GB"
 
@@ -121,7 +120,7 @@ def count_opened_pairs(
     for place, wanted in enumerate((column, cross)):
         if not any(pair[place] for pair in names):
             what = f"column {wanted!r}" if wanted else f"other column than {cross!r}"
-            raise UnknownColumnError(f"a two-way table needs two released columns: there is no {what}.")
+            raise UnknownColumnError("a two-way table needs two released columns: there is no {what}.", what=what)
     rows, columns = (axis_of(files, [pair[place] for pair in names]) for place in (0, 1))
     check_pair(rows, columns)
     with database([file.path for file in files], memory_limit) as connection:
@@ -146,8 +145,7 @@ def count_opened_pairs(
 def _whole(paths: Sequence[Path], told: Sequence[Path]) -> list[ReleasedFile]:
     """Open files, or refuse those that have other rows than they were released with."""
     files = open_all(paths, told)
-    way_out = {file.path: f"{ON_COMMAND_LINE} {shlex.quote(str(file.path))}" for file in files}
-    check_rows([(repr(str(file.path)), way_out[file.path], file.counted()) for file in files])
+    check_rows([(repr(str(file.path)), file.counted()) for file in files])
     return files
 
 

@@ -70,7 +70,7 @@ class ColumnDescription:
             raise DescriptionError(
                 "these are RAPPOR reports: `relaxdp rappor decode` reads them.", encoding=self.encoding
             )
-        raise DescriptionError(f"the encoding {self.encoding!r} is not known to this version.", encoding=self.encoding)
+        raise DescriptionError("the encoding {encoding!r} is not known to this version.", encoding=self.encoding)
 
     def _declared(self, values: tuple[Any, ...]) -> Encoding | None:
         try:
@@ -113,7 +113,9 @@ class ColumnDescription:
         try:
             if content["version"] != VERSION:
                 problem = DescriptionError(
-                    f"the file's description is of version {content['version']!r}, and this relaxdp reads {VERSION}."
+                    "the file's description is of version {version!r}, and this relaxdp reads {reads}.",
+                    version=content["version"],
+                    reads=VERSION,
                 )
             else:
                 values, ends = content.get("values"), content.get("range")

@@ -17,7 +17,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.ipc as pa_ipc
 import pyarrow.parquet as pa_parquet
 
-from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError
+from relaxdp.errors import DescriptionError, RelaxdpError, TableDamagedError, TableFileError
 from relaxdp.table.columns import ColumnNames
 from relaxdp.table.description import METADATA_KEY, FileDescription, description_in, fill_in, padded, parquet_metadata
 
@@ -50,7 +50,7 @@ def format_of(path: Path) -> Format:
         return _ENDINGS[path.suffix.lower()]
     except KeyError:
         raise TableFileError(
-            f"{str(path)!r}: the ending must be .parquet, .csv or .arrow, or the path a folder of Parquet files.",
+            "{path!r}: the ending must be .parquet, .csv or .arrow, or the path a folder of Parquet files.",
             path=str(path),
         ) from None
 
@@ -61,7 +61,7 @@ def files_of(path: Path) -> list[Path]:
         return [path]
     files = sorted(path.glob("*.parquet")) + sorted(path.glob("*.pq"))
     if not files:
-        raise TableFileError(f"the folder {str(path)!r} has no Parquet files.", path=str(path))
+        raise TableFileError("the folder {path!r} has no Parquet files.", path=str(path))
     return files
 
 
@@ -114,7 +114,7 @@ class Input:
         with file.open(newline="", encoding="utf-8-sig") as text:
             header = next(filter(None, csv.reader(text)), None)  # blank lines do not count, here as below
         if not header:
-            raise TableFileError(f"{str(file)!r} is empty.", path=str(file))
+            raise TableFileError("{path!r} is empty.", path=str(file))
         # Every column as text: a type that is guessed from the first rows would make 17 of "017".
         return pa.schema([(name, pa.string()) for name in header])
 
@@ -153,7 +153,7 @@ class Input:
                 if parquet.schema_arrow.field(columns[0]) is None or not self._same_types(
                     parquet.schema_arrow, columns
                 ):
-                    raise TableFileError(f"{str(file)!r} has other columns than the first file.", path=str(file))
+                    raise TableFileError("{path!r} has other columns than the first file.", path=str(file))
                 yield from parquet.iter_batches(BATCH_ROWS, columns=columns)
         elif self.format is Format.IPC:
             with pa_ipc.open_file(file) as reader:
@@ -190,7 +190,9 @@ def released(path: Path) -> tuple[Input, FileDescription]:
     table = Input(path)
     description = table.description()
     if description is None:
-        raise DescriptionError(f"{str(path)!r} is not a file that relaxdp released: it does not describe itself.")
+        raise DescriptionError(
+            "{path!r} is not a file that relaxdp released: it does not describe itself.", path=str(path)
+        )
     return table, description
 
 
@@ -225,8 +227,7 @@ class Output:
             self._writer.write_batch(batch)
         elif not self._write_text(batch):
             raise TableFileError(
-                "ids or kept columns of bytes that are no text do not go into CSV: write Parquet or Arrow IPC. "
-                "Nothing was released."
+                "ids or kept columns of bytes that are no text do not go into CSV: write Parquet or Arrow IPC."
             )
 
     def _write_text(self, batch: Any) -> bool:
@@ -290,22 +291,21 @@ class _sentences:  # noqa: N801 (used as a statement)
         return None
 
     def __exit__(self, kind: Any, problem: BaseException | None, trace: Any) -> None:
-        sentence = None
+        error, path = None, str(self._path)
         if isinstance(problem, RelaxdpError):
             return
         if isinstance(problem, FileNotFoundError):
-            sentence = f"there is no file {str(self._path)!r}."
+            error = TableFileError("there is no file {path!r}.", path=path)
         elif isinstance(problem, UnicodeDecodeError):
-            sentence = f"{str(self._path)!r} is not text in UTF-8."
+            error = TableFileError("{path!r} is not text in UTF-8.", path=path)
         elif isinstance(problem, pa.ArrowException | csv.Error):
-            sentence = (
-                f"{str(self._path)!r} is damaged, cut off or of another kind than its ending says. Nothing was written."
+            error = TableDamagedError(
+                "{path!r} is damaged, cut off or of another kind than its ending says.", path=path
             )
         elif isinstance(problem, OSError):
-            sentence = f"{str(self._path)!r} cannot be read: {problem.strerror or 'input error'}."
-        if sentence:
+            error = TableFileError("{path!r} cannot be read: {why}.", path=path, why=problem.strerror or "input error")
+        if error is not None:
             # Raised anew and without a context: Arrow's messages quote the content of a row.
-            error = TableFileError(sentence, path=str(self._path))
             try:
                 raise error from None
             finally:
@@ -317,13 +317,13 @@ def row_named(source: Path) -> Iterator[None]:
     """Let the refusal of a damaged CSV file name the row, where it is damaged in this way."""
     try:
         yield
-    except TableFileError as problem:
-        found = _ragged(source) if source.suffix.lower() == ".csv" and "damaged" in problem.message else None
+    except TableDamagedError:
+        found = _ragged(source) if source.suffix.lower() == ".csv" else None
         if found is None:
             raise
         row, fields = found
         raise TableFileError(
-            f"row {row:,}: it has not as many fields as the header, which has {fields}. Nothing was released.", row=row
+            "it has not as many fields as the header, which has {fields}.", fields=fields, row=row
         ) from None
 
 

@@ -23,7 +23,7 @@ from relaxdp.table.frame_description import description_of, said_by, vouched
 from relaxdp.table.frame_kinds import Frame
 from relaxdp.table.released_files import ReleasedFile
 from relaxdp.table.request import id_type_of
-from relaxdp.table.row_check import IN_PYTHON, check_rows
+from relaxdp.table.row_check import check_rows
 
 
 class FrameInput(Input):
@@ -86,7 +86,7 @@ def estimate_frames(
     if not natives:
         raise CountsError("there is no frame: there is nothing to estimate.")
     if by is not None and cross is not None:
-        raise CountsError("by= and cross= are not offered together.")
+        raise CountsError("groups of a two-way table are not offered.", option="by")
     if len({id(native) for native in natives}) < len(natives):
         raise MixedFilesError("a frame is named twice: its objects would count twice.")
     names = ["the frame"] if len(natives) == 1 else [f"frame {number}" for number in range(1, len(natives) + 1)]
@@ -95,7 +95,7 @@ def estimate_frames(
         _opened(name, native, told, wanted, ids=len(natives) > 1)
         for name, native, told in zip(names, natives, said, strict=True)
     ]
-    check_rows([(str(file.path), IN_PYTHON, file.counted()) for file in files])
+    check_rows([(str(file.path), file.counted()) for file in files])
     if cross is not None:
         return count_opened_pairs(files, column=column, cross=cross).estimate(method)
     groups = count_opened(files, column=column, by=by).groups
@@ -108,13 +108,14 @@ def _opened(name: str, native: Any, told: FileDescription | None, wanted: list[s
     said = told or said_by(native) or description_of(native)  # the last of which refuses
     columns = {each: column for each, column in said.columns.items() if each in frame.names}
     if not columns:
-        raise DescriptionError(f"{name} has none of the released columns that its description speaks of.")
+        raise DescriptionError("{name} has none of the released columns that its description speaks of.", name=name)
     known = replace(said, columns=columns)
     needed = [each for each in frame.names if each in columns or each in wanted]
     has_ids = known.id_column in frame.names
     if ids and not has_ids:
         raise UnknownColumnError(
-            f"{name} does not have its ids ({known.id_column!r}): it takes them to count an object once.",
+            "{name} does not have its ids ({column!r}): it takes them to count an object once.",
+            name=name,
             column=known.id_column,
         )
     look_at_ids = has_ids and (ids or told is not None)
@@ -130,7 +131,13 @@ def _opened(name: str, native: Any, told: FileDescription | None, wanted: list[s
 def _check_ids(name: str, known: FileDescription, ids: pa.ChunkedArray) -> None:
     expected = next(iter(known.columns.values())).id_type
     if expected and id_type_of(ids.type) != expected:
-        raise DescriptionError(f"the ids of {name} are not of the kind {expected!r} that its description says.")
+        raise DescriptionError(
+            "the ids of {name} are not of the kind {expected!r} that its description says.",
+            name=name,
+            expected=expected,
+        )
     column = ids if not hasattr(ids.type, "storage_type") else pa.chunked_array([each.storage for each in ids.chunks])
     if pc.count_distinct(column, mode="all").as_py() < len(column):
-        raise CountsError(f"an id stands in two rows of {name}, or is missing: one id is one object, and counts once.")
+        raise CountsError(
+            "an id stands in two rows of {name}, or is missing: one id is one object, and counts once.", name=name
+        )

@@ -37,13 +37,19 @@ class Frame:
         found: Any = None if native is None else quietly(lambda: nw.from_native(native, pass_through=True))
         self.is_lazy = issubclass(type(found), nw.LazyFrame)
         if native is None or (found is not None and not issubclass(type(found), nw.LazyFrame | nw.DataFrame)):
-            raise ColumnError(f"a {type(native).__name__} is not a data frame that is known here: {KINDS}.")
+            raise ColumnError(
+                "a {type} is not a data frame that is known here: {kinds}.", type=type(native).__name__, kinds=KINDS
+            )
         names = quietly(lambda: found.collect_schema().names())
         if names is None:
             raise ColumnError("the frame cannot be used: two columns have one name, or its database is closed.")
         self.is_duckdb = str(found.implementation) == "duckdb"
         if self.is_lazy and not self.is_duckdb and not found.implementation.is_polars():
-            raise ColumnError(f"a lazy {type(native).__name__} is not a data frame that is known here: {KINDS}.")
+            raise ColumnError(
+                "a lazy {type} is not a data frame that is known here: {kinds}.",
+                type=type(native).__name__,
+                kinds=KINDS,
+            )
         self._native, self._found = native, found
         self._rows: Any = None
         self.all_names = ColumnNames.of_frame(names)
@@ -83,8 +89,10 @@ class Frame:
         found = quietly(lambda: _arrow(series))
         if found is None:
             raise ColumnError(
-                f"the column {name!r} ({type(series.dtype).__name__}) cannot be read as one kind of values: whole "
-                "numbers, numbers, text, bytes or UUIDs. Nothing was released."
+                "the column {name!r} ({type}) cannot be read as one kind of values: whole numbers, numbers, "
+                "text, bytes or UUIDs.",
+                name=name,
+                type=type(series.dtype).__name__,
             )
         return found
 
@@ -96,12 +104,12 @@ class Frame:
         rows = self._rows.select(*kept)
         if not all(_are_values(each.to_list()) for each in rows.iter_columns() if _is_objects(each)):
             raise ColumnError(
-                "a kept column holds Python objects that may carry more than they show: keep text, numbers or dates "
-                "that are made of them. Nothing was released."
+                "a kept column holds Python objects that may carry more than they show: keep text, numbers or "
+                "dates that are made of them."
             )
         result = quietly(lambda: self._released(rows, order, reports, names))
         if result is None:
-            raise ColumnError("a kept column is of a type that cannot be put into another order. Nothing was released.")
+            raise ColumnError("a kept column is of a type that cannot be put into another order.")
         return result
 
     def _released(self, rows: Any, order: NDArray[np.int64], reports: pa.Table, names: Sequence[str]) -> Any:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,14 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.draw.key import Key
 from relaxdp.draw.repeats import refuse_repeats
-from relaxdp.errors import DescriptionError, ObjectIdError, UnknownColumnError, ValuesError
-from relaxdp.ledger.entries import Entry, Subject
-from relaxdp.ledger.ledger import Ledger
+from relaxdp.errors import DescriptionError, ObjectIdError, UnknownColumnError
+from relaxdp.ledger.entries import Entry
 from relaxdp.ledger.payer import Payer
-from relaxdp.mechanisms import Mechanism, Numeric
-from relaxdp.table.columns import Numbers, Texts, check_name, way_out
+from relaxdp.table.columns import check_name
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import BATCH_ROWS
 from relaxdp.table.frame_description import describe, said_by
@@ -30,65 +25,31 @@ from relaxdp.table.order import IdOrder, NotAscendingError
 from relaxdp.table.plain import plain_type
 from relaxdp.table.publication import Drawing, Plan, Seen, Staged
 from relaxdp.table.release import no_truth, refuse_rowless, reports_among
-from relaxdp.table.request import ColumnRequest, Planned, ReleaseRequest, id_type_of
-
-VALUE_WAY_OUT = "fillna (fill_null in polars) makes it a value, which must be declared."
-NUMBER_WAY_OUT = "Classes of numbers are declared values, and can have one for what is missing."
+from relaxdp.table.request import Planned, ReleaseRequest, check_columns, id_type_of
 
 
-def requested(
-    columns: Mapping[str, Mechanism], *, id: str, epsilon: Decimal, key: Key, release: str, keep: Sequence[str]
-) -> ReleaseRequest:
-    """Return the request for what is said about each column."""
-    if not isinstance(columns, Mapping) or not columns:
-        raise _say_columns()
-    if hasattr(keep, "dtype") and hasattr(keep, "to_list") and type(keep).__name__ != "Index":
-        raise ValuesError("keep= is a list of names, and this is a column. Nothing was released.")  # of data
-    return ReleaseRequest(
-        id_column=id,
-        columns=[_column(name, mechanism) for name, mechanism in columns.items()],
-        epsilon=epsilon,
-        key=key,
-        release=release,
-        keep=[keep] if isinstance(keep, str) else list(keep),
-    )
+class FrameTable:
+    """A data frame of which some columns are to be released: they are read once, and are what is drawn from."""
 
+    def __init__(self, native: Any, id_column: str, released: Sequence[str], keep: Sequence[str]) -> None:
+        """Take the columns out of the frame, or refuse what cannot be released."""
+        self.frame = Frame(native)
+        self.names = self.frame.all_names
+        check_name(id_column)
+        if id_column in self.frame.index_names and id_column not in self.frame.names:
+            raise UnknownColumnError(
+                "{column!r} is the index, not a column: release frame.reset_index().", column=id_column
+            )
+        check_columns(self.names, id_column, released, keep)
+        refuse_released_frame(native, released)
+        self.frame.load([id_column, *released, *keep])
+        refuse_rowless(self.frame.rows)
+        self.arrow = self.frame.arrow([id_column, *released])
+        self.schema = self.arrow.schema
 
-def _column(name: Any, mechanism: Any) -> ColumnRequest:
-    if not isinstance(name, str) or not isinstance(mechanism, Mechanism):
-        raise _say_columns()
-    # Numbers may be written as text, and true, false and dates are declared as text, as in files.
-    return ColumnRequest(name, mechanism, [Numbers() if isinstance(mechanism, Numeric) else Texts()])
-
-
-def _say_columns() -> ValuesError:
-    return ValuesError(
-        "say what each column can be, like {'diagnosis': rx.Categorical([...]), 'age': rx.Numeric(0, 120)}. "
-        "Nothing was released."
-    )
-
-
-@contextmanager
-def payer_of(
-    ledger: str | os.PathLike[str] | Ledger | None,
-    population: str,
-    budget: Any,
-    reason: str,
-    again: bool,
-    force: bool,
-    new_ledger: str,
-) -> Iterator[Payer | None]:
-    """Open a ledger by its place, for one release; one that is open already stays open."""
-    if ledger is None:
-        yield None
-        return
-    subject = Subject.population(population)
-    reason = reason or "release of a data frame"
-    if isinstance(ledger, Ledger):
-        yield Payer(ledger, subject, budget, reason, again, force, new_ledger=new_ledger)
-        return
-    with Ledger.open(ledger) as book:
-        yield Payer(book, subject, budget, reason, again, force, new_ledger=new_ledger)
+    def distinct(self, column: str, most: int) -> set[Any]:
+        """Return the different values of a column."""
+        return set(pc.unique(self.arrow.column(column).drop_null()).to_pylist())
 
 
 class FrameDrawing(Drawing):
@@ -97,24 +58,17 @@ class FrameDrawing(Drawing):
     Rows are drawn in the order in which they are given, so that a sentence names the row as its owner sees it.
     """
 
-    def __init__(self, native: Any, request: ReleaseRequest, threads: int) -> None:
-        """Take the columns out of the frame, or refuse what cannot be released."""
-        self._frame = Frame(native)
-        _check_columns(request, self._frame)
-        refuse_released_frame(native, request)
-        self._frame.load(request.input_columns())
-        refuse_rowless(self._frame.rows)
+    def __init__(self, table: FrameTable, request: ReleaseRequest, threads: int) -> None:
+        self._frame, self._table = table.frame, table.arrow
         self._keep, self._threads = request.keep, threads
         self.request = replace(request, keep=())  # what is kept need not pass through Arrow
-        self._table = self._frame.arrow(self.request.input_columns())
         self.id_type = _id_type(self.request, self._table)
         self.request.check_kinds(self._table.schema)
 
     @contextmanager
     def held(self, payer: Payer | None) -> Iterator[None]:
         """Hold nothing: it is staged in memory."""
-        with way_out(value=VALUE_WAY_OUT, number=NUMBER_WAY_OUT):
-            yield
+        yield
 
     def look(self, entries: Sequence[Entry], payer: Payer) -> list[Seen]:
         """Draw in memory, and keep nothing but the fingerprints."""
@@ -143,34 +97,23 @@ class FrameDrawing(Drawing):
         return reports.unify_dictionaries().combine_chunks(), engine.seen()
 
 
-def refuse_released_frame(native: Any, request: ReleaseRequest) -> None:
+def refuse_released_frame(native: Any, columns: Sequence[str]) -> None:
     """Refuse to take the reports of a released frame for the truth, as `refuse_reports` does for files."""
-    columns = [each.column for each in request.columns]
     try:
         names = reports_among(said_by(native), columns)
     except DescriptionError:
-        names = columns
+        names = list(columns)
     if names:
         raise no_truth(f"{names[0]!r} of the frame")
-
-
-def _check_columns(request: ReleaseRequest, frame: Frame) -> None:
-    check_name(request.id_column)
-    if request.id_column in frame.index_names and request.id_column not in frame.names:
-        raise UnknownColumnError(
-            f"{request.id_column!r} is the index, not a column: release frame.reset_index(). Nothing was released.",
-            column=request.id_column,
-        )
-    request.check_columns(frame.all_names)
 
 
 def _id_type(request: ReleaseRequest, table: pa.Table) -> str:
     kind = plain_type(table.schema.field(request.id_column).type)
     if pa.types.is_floating(kind):
         raise ObjectIdError(
-            f"the ids in {request.id_column!r} are floating-point numbers, which have no exact identity. In pandas, a "
-            'column of whole numbers becomes one where an id is missing; .astype("Int64") makes whole '
-            "numbers of it again. Nothing was released."
+            "the ids are floating-point numbers, which have no exact identity. In pandas, a column of whole numbers "
+            'becomes one where an id is missing; .astype("Int64") makes whole numbers of it again.',
+            kind=kind,
         )
     return id_type_of(kind)
 

@@ -46,7 +46,7 @@ class Growth:
     def check(self, drawn: Sequence[Seen]) -> None:
         """Refuse a table that was written to between the two times that it is read."""
         if [each.fingerprint for each in drawn] != self.prints:
-            raise TableFileError("the table changed while it was read. Nothing was released.")
+            raise TableFileError("the table changed while it was read.")
 
 
 def tags_folder(ledger: Path) -> Path:
@@ -95,16 +95,18 @@ class _Tags:
         lost = digest_of(old) != state.facts.table_fingerprint
         if lost and not force:
             raise TableFileError(
-                f"the row tags of {path} are missing, damaged or not those that the ledger names, so that nobody "
-                "can tell whether rows changed. Nothing was released.",
+                "the row tags of {released} are missing, damaged or not those that the ledger names, so that "
+                "nobody can tell whether rows changed.",
+                released=path,
                 path=str(old),
             )
         digest, changed = ("", 0) if lost else self._merge(old, fresh, path, threads)
         if changed and not force:
-            rows = "1 row" if changed == 1 else f"{changed:,} rows"
             raise TableChangedError(
-                f"{rows} changed since the last release of {path}. Nothing was released. Rows may join and leave, "
-                "but a changed row shows that it changed; --force opens a new path, charged to everyone.",
+                "rows of {path} changed since the last release ({changed:,} of them). Rows may join and leave, but a "
+                "changed row shows that it changed.",
+                remedy="force_changed",
+                path=path,
                 changed=changed,
             )
         if not (lost or changed):
@@ -193,11 +195,11 @@ def _locked(folder: Path) -> Iterator[None]:
         with locked_folder(folder):
             yield
     except PrivateFileError as problem:
-        raise TableFileError(f"the folder {str(folder)!r} {problem}. Nothing was released.") from None
+        raise TableFileError("the folder {folder!r} {problem}.", folder=str(folder), problem=problem) from None
 
 
 def _cannot_be_written(problem: OSError) -> TableFileError:
     if isinstance(problem, TableFileError):
         return problem
     what = problem.strerror or os.strerror(problem.errno or 0)
-    return TableFileError(f"the row tags cannot be written: {what}. Nothing was released.")
+    return TableFileError("the row tags cannot be written: {what}.", what=what)

@@ -24,8 +24,6 @@ from relaxdp.table.description import ColumnDescription
 from relaxdp.table.formats import Input
 from relaxdp.table.request import TableRequest, id_type_of
 
-_NOTHING = "Nothing was released."
-
 
 @dataclass(frozen=True, slots=True)
 class OldReports:
@@ -40,7 +38,7 @@ class OldReports:
     def open(cls, request: TableRequest, path: Path, epsilon: Decimal | None, id_type: str) -> OldReports:
         """Open the file, or refuse it: it must hold the same values under the same name, at a lower level."""
         if len(request.columns) != 1 or not isinstance(request.columns[0].mechanism, Categorical):
-            raise OptionError(f"--last relaxes one column of declared values at a time. {_NOTHING}")
+            raise OptionError("Algorithm 1 goes on from one column of declared values at a time.")
         column, encoding = request.columns[0].column, request.columns[0].mechanism.encoding
         table = Input(path)
         file = table.description()
@@ -48,25 +46,24 @@ class OldReports:
         id_column = request.id_column if file is None else file.id_column
         for name in (id_column, column):
             if name not in table.schema.names:
-                raise UnknownColumnError(f"{str(path)!r} has no column {name!r}. {_NOTHING}", column=name)
+                raise UnknownColumnError("{path!r} has no column {column!r}.", path=str(path), column=name)
         if id_type_of(table.schema.field(id_column).type) != id_type:
-            raise PathChangedError(f"the ids of {str(path)!r} are of another type than those of the table. {_NOTHING}")
+            raise PathChangedError("the ids of {path!r} are of another type than those of the table.", path=str(path))
         if described is None:
             if epsilon is None:
-                raise OptionError(f"{str(path)!r} does not say its level: --last-epsilon must say it. {_NOTHING}")
+                raise OptionError("{path!r} does not say its level.", remedy="last_epsilon", path=str(path))
             level = encoding.level(epsilon)
         else:
             if epsilon is not None:
-                raise OptionError(f"{str(path)!r} says its level itself: --last-epsilon is not for it. {_NOTHING}")
+                raise OptionError("{path!r} says its level itself: none is to be given.", path=str(path))
             if described.encoding != encoding.name:
-                raise PathChangedError(f"{str(path)!r} holds no plain randomized responses. {_NOTHING}")
+                raise PathChangedError("{path!r} holds no plain randomized responses.", path=str(path))
             if described.mechanism().encoding.params != encoding.params:
-                raise PathChangedError(f"{str(path)!r} has other values, or in another order. {_NOTHING}")
+                raise PathChangedError("{path!r} has other values, or in another order.", path=str(path))
             level = _level(encoding, described, path)
         if encoding.level(request.epsilon) <= level:
             raise LevelError(
-                f"epsilon may only grow: the last reports are at {level} and "
-                f"{epsilon_text(request.epsilon)} was asked for. {_NOTHING}",
+                "epsilon may only grow: the last reports are at {previous} and {epsilon} was asked for.",
                 previous=str(level),
                 epsilon=epsilon_text(request.epsilon),
             )
@@ -81,24 +78,27 @@ class OldReports:
         here = name if state is None else state.path
         if (given.release, given.attribute) != (name.release, name.attribute):
             raise PathChangedError(
-                f"the last reports are {given}, and must go on under that name: --release says which. {_NOTHING}",
+                "the last reports are {given}, and must go on under that name.",
+                remedy="release",
+                given=given,
                 release=given.release,
                 attribute=given.attribute,
             )
         if given != here:
             raise PathChangedError(
-                f"the last reports are {given}, and since --force the path is {here}: --last goes on from "
-                f"its reports only. {_NOTHING}",
+                "the last reports are {given}, and since a new path was forced it is {here}: only its reports go on.",
+                given=given,
+                here=here,
                 release=given.release,
                 attribute=given.attribute,
                 epoch=given.epoch,
             )
         if state is not None and self.described.key_fingerprint != state.facts.key_fingerprint:
-            raise PathChangedError(f"the last reports were made with another key than the path. {_NOTHING}")
+            raise PathChangedError("the last reports were made with another key than the path.")
 
 
 def _level(encoding: Encoding, described: ColumnDescription, path: Path) -> Level:
     try:
         return encoding.level(described.epsilon, described.threshold)
     except LevelMismatchError:
-        raise DescriptionError(f"{str(path)!r} says a level and a threshold that do not agree. {_NOTHING}") from None
+        raise DescriptionError("{path!r} says a level and a threshold that do not agree.", path=str(path)) from None

@@ -6,7 +6,6 @@ ascending ids also prove that none is repeated.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,18 +20,17 @@ from relaxdp.table.plain import plain, plain_type
 from relaxdp.table.temporary import temporary_folder
 
 _MEMORY = "600MB"
-_ROW = re.compile(r"row [0-9,]+(?=: )")
 
 
 class NotAscendingError(Exception):
     """The input is not sorted by id; it has to be read again through a sort."""
 
 
-def repeated_id() -> TableFileError:
+def repeated_id() -> ObjectIdError:
     """Return the refusal of rows that do not ascend even after a sort."""
-    return TableFileError(
-        "an id occurs in two rows. One id is one object: two people under one id would show whether their answers "
-        "are equal. Nothing was released."
+    return ObjectIdError(
+        "an id occurs in two rows. One id is one object: two people under one id would show whether their "
+        "answers are equal."
     )
 
 
@@ -42,11 +40,9 @@ def counted_by_id(after_a_sort: bool = True) -> Iterator[None]:
     try:
         yield
     except RelaxdpError as problem:
-        found = _ROW.match(problem.message) if after_a_sort else None
-        if found is None:
-            raise
-        sentence = f"{found[0]} in the order of the ids{problem.message[found.end() :]}"
-        raise type(problem)(sentence, **problem.fields) from None
+        if after_a_sort:
+            problem.fields["counted"] = "by id"
+        raise
 
 
 class IdOrder:
@@ -62,7 +58,7 @@ class IdOrder:
             return
         if ids.null_count:
             row = self._rows + pc.index(pc.is_null(ids), True).as_py() + 1
-            raise ObjectIdError(f"row {row:,}: the id is missing. Nothing was released.", row=row)
+            raise ObjectIdError("the id is missing.", row=row)
         ids = _stored(ids)  # UUIDs are ordered by their bytes
         first = ids[0]
         try:
@@ -100,7 +96,7 @@ def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads
             connection.close()
     if failed:
         raise TableFileError(
-            f"{str(table.path)!r} could not be sorted: it is damaged, or the disk is full. Nothing was written."
+            "{table!r} could not be sorted: it is damaged, or the disk is full.", table=str(table.path)
         )
 
 

@@ -35,14 +35,14 @@ def count_packed(
         for kept, level, reports in split(batch):
             if level < 0:
                 raise CountsError(
-                    "an id is missing, or stands in more than one row at the same level. One id is one object: within "
-                    "a file, and among files of one level, it stands once."
+                    "an id is missing, or stands in more than one row at the same level. One id is one "
+                    "object: within a file, and among files of one level, it stands once."
                 )
             counts, objects = count_reports(axis.mechanism.encoding, reports, axis.name)
             group = groups.setdefault(kept, Counts(axis.mechanism))
             group.add_counts(counts, epsilon=levels[level], objects=objects)
         if len(groups) > MOST_GROUPS:
-            raise CountsError(f"{by!r} makes more than {MOST_GROUPS:,} groups.")
+            raise CountsError("{by!r} makes more than {most:,} groups.", by=by, most=MOST_GROUPS)
     if not groups:
         raise CountsError("there are no rows: there is nothing to estimate.")
     return sorted(groups.items(), key=lambda item: (item[0] is None, item[0] or ""))
@@ -64,7 +64,8 @@ def count_reports(encoding: Encoding, reports: Any, name: str) -> tuple[Any, int
         return encoding.count_reports(reports)
     except CountsError:
         raise CountsError(
-            f"a report in {name!r} is not one that the declared values allow: it was changed after its release."
+            "a report in {name!r} is not one that the declared values allow: it was changed after its release.",
+            name=name,
         ) from None
 
 
@@ -105,6 +106,9 @@ def _report(axis: Axis, file: ReleasedFile, name: str) -> str:
     width = axis.mechanism.encoding.report_width
     if not (pa.types.is_binary(kind) or kind == pa.binary(width) or pa.types.is_large_binary(kind)):
         raise DescriptionError(
-            f"the column {name!r} of {str(file.path)!r} is of type {kind}, and its reports are bytes."
+            "the column {name!r} of {file!r} is of type {kind}, and its reports are bytes.",
+            name=name,
+            file=str(file.path),
+            kind=kind,
         )
     return "report"

@@ -13,10 +13,7 @@ from relaxdp.table.formats import Input
 from relaxdp.table.order import IdOrder, NotAscendingError, repeated_id, sorted_batches
 from relaxdp.table.plain import plain
 
-_OTHERS = (
-    "the last reports are of other ids than the table: both must have the same ids, each of them once. "
-    "Nothing was released."
-)
+_OTHERS = "the last reports are of other ids than the table: both must have the same ids, each of them once."
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,9 +36,7 @@ def plain_type(kind: Any) -> Any:
     if pa.types.is_list(kind) or pa.types.is_list_view(kind):
         return pa.list_(plain_type(kind.value_type))
     if pa.types.is_union(kind) and not all(is_plain(each.type) and not each.metadata for each in kind):
-        raise ColumnError(
-            "a column of a union type has dictionaries or metadata that cannot be taken out. Nothing was released."
-        )
+        raise ColumnError("a column of a union type has dictionaries or metadata that cannot be taken out.")
     return kind
 
 
@@ -57,7 +55,7 @@ def plain_batch(columns: Sequence[Any], schema: Any) -> Any:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     except pa.ArrowException:
         pass
-    raise ColumnError("a kept column is of a type that does not survive a sort. Nothing was released.")  # no context
+    raise ColumnError("a kept column is of a type that does not survive a sort.")  # no context
 
 
 def is_plain(kind: Any) -> bool:

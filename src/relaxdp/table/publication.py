@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar
 
+from relaxdp.errors import RelaxdpError, refusing
 from relaxdp.ledger.account import Account, PathState
 from relaxdp.ledger.entries import Entry, PathFacts, Sampler
 from relaxdp.ledger.ledger import Charge
@@ -112,6 +113,7 @@ class Drawing(ABC):
         """Hand over what was staged. It is paid for."""
 
 
+@refusing("Nothing was released.")
 def publish(drawing: Drawing, payer: Payer | None, known: Account | None = None) -> Outcome:
     """Release something. On the keyed path the same call again gives the identical reports and charges nothing.
 
@@ -134,9 +136,14 @@ def publish(drawing: Drawing, payer: Payer | None, known: Account | None = None)
         plan = _plan(drawing, columns, payer, known)
         staged = drawing.stage(plan)
         charges = payer.charge(_entries(drawing, plan.columns, payer, staged.seen, staged.digest))
-        return Outcome(staged.rows, charges, drawing.publish(plan, staged))
+        try:
+            return Outcome(staged.rows, charges, drawing.publish(plan, staged))
+        except RelaxdpError as problem:
+            problem.consequence = "It is charged, and was not handed over: the same release again costs nothing."
+            raise
 
 
+@refusing("Nothing was released.")
 def quote(drawing: Drawing, payer: Payer, known: Account | None = None) -> list[Charge]:
     """Return what a release would cost, from the ledger alone. No row is read."""
     known = payer.look() if known is None else known

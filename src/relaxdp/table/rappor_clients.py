@@ -101,8 +101,8 @@ def add_classic(counts: RapporCounts, files: Sequence[ClassicFile], responses: R
         place = int(np.searchsorted(edges, moved[0], side="right")) - 1
         row = known[place].row(int(moved[0] - edges[place]))
         raise RapporError(
-            f"{str(known[place].path)!r}, row {row:,}: the client was in another cohort before, and a client stays in "
-            "its cohort. Nothing was counted.",
+            "{other!r}, row {row:,}: the client was in another cohort before, and a client stays in its cohort.",
+            other=str(known[place].path),
             row=row,
         )
     if len(reports) and reports.max() > 1:
@@ -158,7 +158,5 @@ def client_names(clients: Any, id_type: str, *, strict: bool = True) -> list[str
             return [str(int(name)) for name in names]
         except (ValueError, TypeError):
             if strict:
-                raise RapporError(
-                    "a client is not of the kind that the description says. Nothing was counted."
-                ) from None
+                raise RapporError("a client is not of the kind that the description says.") from None
     return [str(name) for name in names]

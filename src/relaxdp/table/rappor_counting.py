@@ -75,10 +75,14 @@ def count_files(
     counts by those alone.
     """
     if epsilons and len(epsilons) != len(files):
-        raise RapporError(f"there are {len(files)} files and {len(epsilons)} levels: name one for each file, or none.")
+        raise RapporError(
+            "there are {files} files and {epsilons} levels: name one for each file, or none.",
+            files=len(files),
+            epsilons=len(epsilons),
+        )
     for path in files:
         if sum(path.absolute() == other.absolute() for other in files) > 1:
-            raise MixedFilesError(f"{str(path)!r} is named twice: its devices would count twice.")
+            raise MixedFilesError("{path!r} is named twice: its devices would count twice.", path=str(path))
     counts = RapporCounts(parameters.shape)
     levels = [as_epsilon(each) for each in epsilons] if epsilons else [None] * len(files)
     opened = [_open(path, level, column) for path, level in zip(files, levels, strict=True)]
@@ -103,14 +107,18 @@ def _open(path: Path, epsilon: Decimal | None, column: str | None) -> _File:
     found = next((each for each in wanted if {COHORT, each} <= set(names)), None)
     if found is None:
         raise RapporError(
-            f"{str(path)!r} holds neither counts nor reports: reports have the columns {CLIENT}, {COHORT} and "
-            + (f"{REPORT}, or {_GOOGLE_REPORT}, or one that --column names." if column is None else f"{column}.")
+            "{path!r} holds neither counts nor reports: reports have the columns {columns}.",
+            remedy="report_column" if column is None else "",
+            path=str(path),
+            columns=f"{CLIENT}, {COHORT} and {REPORT if column is None else column}",
         )
     description = ReportsDescription.of(path) if found == REPORT else None
     if description is not None and epsilon is not None and epsilon != description.report.epsilon:
-        raise RapporError(f"{str(path)!r} says its level itself, and it is not {epsilon_text(epsilon)}.")
+        raise RapporError(
+            "{path!r} says its level itself, and it is not {epsilon}.", path=str(path), epsilon=epsilon_text(epsilon)
+        )
     if found == REPORT and description is None and epsilon is None:
-        raise RapporError(f"{str(path)!r} does not say its level: --epsilon must say it.")
+        raise RapporError("{path!r} does not say its level.", remedy="epsilon", path=str(path))
     return _File(path, found, epsilon, description, CLIENT in names)
 
 
@@ -139,8 +147,10 @@ def _count_nameless(
         key = (sums.reports.tobytes(), sums.ones.tobytes(), content.digest())
         if key in known:
             raise MixedFilesError(
-                f"{str(file.path)!r} holds the same as {str(known[key])!r}: its devices would count twice. If they are "
-                "other devices after all, put both into one file."
+                "{file!r} holds the same as {other!r}: its devices would count twice. If they are other "
+                "devices after all, put both into one file.",
+                file=str(file.path),
+                other=str(known[key]),
             )
         known[key] = file.path
         counts.add(sums.reports, sums.ones, _support(file, counts, parameters))
@@ -163,15 +173,17 @@ def _count_levels(
             report = file.description.report
             if file.description.shape != counts.shape:
                 raise RapporError(
-                    f"the reports in {str(file.path)!r} have {file.description.shape}, and the parameters say "
-                    f"{counts.shape}."
+                    "the reports in {file!r} have {found}, and the parameters say {shape}.",
+                    file=str(file.path),
+                    found=file.description.shape,
+                    shape=counts.shape,
                 )
             if (report.path, report.key_fingerprint, report.id_type) != (
                 first.path, first.key_fingerprint, first.id_type
             ):  # fmt: skip
                 raise MixedFilesError(
-                    f"{str(file.path)!r} is of another release, column or key, or of other kinds of clients, than the "
-                    "first."
+                    "{file!r} is of another release, column or key, or of other kinds of clients, than the first.",
+                    file=str(file.path),
                 )
         sums = BitSums(counts.shape)
         for batch, cohorts, bits in report_batches(file.path, str(file.column), counts.shape):

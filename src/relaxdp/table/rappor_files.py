@@ -72,24 +72,28 @@ def read_map(path: Path, shape: BloomShape) -> CandidateMap:
         where = f"{str(path)!r}, line {line:,}: "
         width = len(fields) if any(fields[entries:]) else min(len(fields), entries)
         if width > entries:
-            raise RapporError(_other_number(where, width, shape))
+            raise _other_number(where, width, shape)
         widest = max(widest, (width, -line))
         rows.append(_map_row([field for field in fields if field.strip()], shape, where))
         if word in words:
-            raise RapporError(f"{where}the candidate {word!r} is listed twice.", word=word)
+            raise RapporError("{where}the candidate {word!r} is listed twice.", where=where, word=word)
         words[word] = line
         if len(words) > MOST_CANDIDATES:
-            raise RapporError(f"{str(path)!r} has more than {MOST_CANDIDATES:,} candidates.")
+            raise RapporError("{path!r} has more than {most:,} candidates.", path=str(path), most=MOST_CANDIDATES)
     if words and widest[0] < entries:
-        raise RapporError(_other_number(f"{str(path)!r}, line {-widest[1]:,}: ", widest[0], shape))
+        raise _other_number(f"{str(path)!r}, line {-widest[1]:,}: ", widest[0], shape)
     bits = np.array(rows, dtype=np.int64).reshape(len(words), shape.cohorts, shape.hashes)
     return CandidateMap(shape, list(words), bits)
 
 
-def _other_number(where: str, found: int, shape: BloomShape) -> str:
-    return (
-        f"{where}there are {found:,} bits behind the word, and the parameters ({shape}) ask for "
-        f"{shape.cohorts * shape.hashes:,}: the map is for other parameters."
+def _other_number(where: str, found: int, shape: BloomShape) -> RapporError:
+    return RapporError(
+        "{where}there are {found:,} bits behind the word, and the parameters ({shape}) ask for {wanted:,}: the map is "
+        "for other parameters.",
+        where=where,
+        found=found,
+        shape=shape,
+        wanted=shape.cohorts * shape.hashes,
     )
 
 
@@ -98,17 +102,26 @@ def _map_row(fields: Sequence[str], shape: BloomShape, where: str) -> Integers:
     try:
         numbers = np.array(fields, dtype=np.int64) - 1
     except (ValueError, OverflowError):
-        raise RapporError(f"{where}a bit is not a whole number.") from None
+        raise RapporError("{where}a bit is not a whole number.", where=where) from None
     if ((numbers < 0) | (numbers >= shape.cohorts * shape.bits)).any():
-        raise RapporError(f"{where}a bit lies outside of all cohorts: the map is for other parameters ({shape}).")
+        raise RapporError(
+            "{where}a bit lies outside of all cohorts: the map is for other parameters ({shape}).",
+            where=where,
+            shape=shape,
+        )
     cohorts = numbers // shape.bits
     found = np.bincount(cohorts, minlength=shape.cohorts)
     wrong = np.flatnonzero((found < 1) | (found > shape.hashes))
     if len(wrong):
         cohort = int(wrong[0])
         raise RapporError(
-            f"{where}the word has {found[cohort]:,} bits in cohort {cohort}, where 1 to {shape.hashes} can be: the map "
-            f"is for other parameters ({shape})."
+            "{where}the word has {found:,} bits in cohort {cohort}, where 1 to {hashes} can be: the map is "
+            "for other parameters ({shape}).",
+            where=where,
+            found=found[cohort],
+            cohort=cohort,
+            hashes=shape.hashes,
+            shape=shape,
         )
     ordered = numbers[np.argsort(cohorts, kind="stable")] % shape.bits
     starts = np.cumsum(found) - found
@@ -122,7 +135,7 @@ def map_rows(words: Iterable[str], shape: BloomShape) -> Iterator[str]:
     seen: set[str] = set()
     for word in words:
         if word in seen:
-            raise RapporError(f"the candidate {word!r} is listed twice.", word=word)
+            raise RapporError("the candidate {word!r} is listed twice.", word=word)
         seen.add(word)
         bits = [cohort * shape.bits + bit + 1 for cohort in range(shape.cohorts) for bit in shape.bits_of(word, cohort)]
         line = StringIO()
@@ -135,24 +148,31 @@ def read_counts(path: Path, shape: BloomShape) -> tuple[Integers, Integers]:
     rows = list(_rows(path, "counts file"))
     if len(rows) != shape.cohorts:
         raise RapporError(
-            f"{str(path)!r} has {len(rows):,} rows, and the parameters say m = {shape.cohorts}: one row per cohort, "
-            "without a header."
+            "{path!r} has {rows:,} rows, and the parameters say m = {cohorts}: one row per cohort, without a header.",
+            path=str(path),
+            rows=len(rows),
+            cohorts=shape.cohorts,
         )
     table = np.zeros((shape.cohorts, shape.bits + 1), dtype=np.int64)
     for number, (line, row) in enumerate(rows):
         where, fields = f"{str(path)!r}, line {line:,}: ", _without_empty_end(row)
         if len(fields) != shape.bits + 1:
             raise RapporError(
-                f"{where}there are counts of {len(fields) - 1:,} bits, and the parameters say k = {shape.bits}."
+                "{where}there are counts of {fields:,} bits, and the parameters say k = {bits}.",
+                where=where,
+                fields=len(fields) - 1,
+                bits=shape.bits,
             )
         try:
             table[number] = np.array(fields, dtype=np.int64)
         except (ValueError, OverflowError):
-            raise RapporError(f"{where}a count is not a whole number.") from None
+            raise RapporError("{where}a count is not a whole number.", where=where) from None
         if table[number].min() < 0 or table[number].max() > table[number, 0]:
             raise RapporError(
-                f"{where}a bit cannot be set less than never, nor more often than there are reports in its cohort, "
-                f"which are {table[number, 0]:,}."
+                "{where}a bit cannot be set less than never, nor more often than there are reports in its "
+                "cohort, which are {found:,}.",
+                where=where,
+                found=table[number, 0],
             )
     return table[:, 0], table[:, 1:]
 
@@ -173,9 +193,11 @@ def read_text(path: Path, what: str, *, first_line: bool = False) -> str:
                 pass
             return line
     except OSError as problem:
-        raise RapporError(f"the {what} {str(path)!r} cannot be read: {problem.strerror}.") from None
+        raise RapporError(
+            "the {what} {path!r} cannot be read: {why}.", what=what, path=str(path), why=problem.strerror
+        ) from None
     except UnicodeDecodeError:
-        raise RapporError(f"the {what} {str(path)!r} is not text in UTF-8.") from None
+        raise RapporError("the {what} {path!r} is not text in UTF-8.", what=what, path=str(path)) from None
 
 
 def _rows(path: Path, what: str) -> Iterator[tuple[int, list[str]]]:
@@ -184,11 +206,17 @@ def _rows(path: Path, what: str) -> Iterator[tuple[int, list[str]]]:
     try:
         for row in reader:
             if len(row) == 1 and (";" in row[0] or "\t" in row[0]):
-                raise RapporError(f"{str(path)!r}, line {reader.line_num:,}: the fields are not separated by commas.")
+                raise RapporError(
+                    "{path!r}, line {line:,}: the fields are not separated by commas.",
+                    path=str(path),
+                    line=reader.line_num,
+                )
             if any(field.strip() for field in row):
                 yield reader.line_num, row
     except csv.Error:
-        raise RapporError(f"{str(path)!r}, line {reader.line_num:,}: this cannot be read as CSV.") from None
+        raise RapporError(
+            "{path!r}, line {line:,}: this cannot be read as CSV.", path=str(path), line=reader.line_num
+        ) from None
 
 
 def _without_empty_end(row: Sequence[str]) -> list[str]:
@@ -202,10 +230,19 @@ def _without_empty_end(row: Sequence[str]) -> list[str]:
 def _csv_numbers(path: Path) -> dict[str, str]:
     rows = [_without_empty_end(row) for _, row in islice(_rows(path, "parameter file"), 3)]
     if len(rows) != 2:
-        raise RapporError(f"{str(path)!r} must have exactly two rows: {','.join(_COLUMNS)} and their numbers.")
+        raise RapporError(
+            "{path!r} must have exactly two rows: {columns} and their numbers.",
+            path=str(path),
+            columns=",".join(_COLUMNS),
+        )
     _refuse_names(rows[0], _COLUMNS, path)
     if len(rows[1]) != len(rows[0]):
-        raise RapporError(f"{str(path)!r} has {len(rows[1])} numbers for {len(rows[0])} columns.")
+        raise RapporError(
+            "{path!r} has {second} numbers for {first} columns.",
+            path=str(path),
+            second=len(rows[1]),
+            first=len(rows[0]),
+        )
     return dict(zip(rows[0], rows[1], strict=True))
 
 
@@ -215,7 +252,7 @@ def _json_numbers(path: Path) -> dict[str, str]:
     except ValueError:
         content = None
     if not isinstance(content, dict):
-        raise RapporError(f"{str(path)!r} is not a JSON object with RAPPOR's parameters.")
+        raise RapporError("{path!r} is not a JSON object with RAPPOR's parameters.", path=str(path))
     _refuse_names(list(content), tuple(_JSON_NAMES.values()), path)
     return {name: str(content[long]) for name, long in _JSON_NAMES.items()}
 
@@ -224,18 +261,28 @@ def _refuse_names(found: list[str], wanted: tuple[str, ...], path: Path) -> None
     missing = [name for name in wanted if name not in found]
     extra = [name for name in found if name not in wanted]
     if missing:
-        raise RapporError(f"{str(path)!r} lacks {missing[0]!r}: RAPPOR's parameters are {', '.join(wanted)}.")
+        raise RapporError(
+            "{path!r} lacks {missing!r}: RAPPOR's parameters are {wanted}.",
+            path=str(path),
+            missing=missing[0],
+            wanted=", ".join(wanted),
+        )
     if extra:
         raise RapporError(
-            f"{str(path)!r} says {extra[0]!r}, which is none of RAPPOR's parameters: {', '.join(wanted)}."
+            "{path!r} says {extra!r}, which is none of RAPPOR's parameters: {wanted}.",
+            path=str(path),
+            extra=extra[0],
+            wanted=", ".join(wanted),
         )
     if len(found) != len(set(found)):
-        raise RapporError(f"{str(path)!r} says one of its parameters twice.")
+        raise RapporError("{path!r} says one of its parameters twice.", path=str(path))
 
 
 def _whole(text: str, name: str, path: Path) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise RapporError(f"{str(path)!r}: {name} must be a whole number, not {text[:20]!r}.")
+        raise RapporError(
+            "{path!r}: {name} must be a whole number, not {text!r}.", path=str(path), name=name, text=text[:20]
+        )
     return int(text)
 
 
@@ -245,7 +292,12 @@ def _share(text: str, name: str, path: Path) -> Fraction:
     except ArithmeticError:
         number = Decimal("NaN")
     if not number.is_finite() or not 0 <= number <= 1:
-        raise RapporError(f"{str(path)!r}: {name} must be a probability from 0 to 1, not {text[:20]!r}.")
+        raise RapporError(
+            "{path!r}: {name} must be a probability from 0 to 1, not {text!r}.",
+            path=str(path),
+            name=name,
+            text=text[:20],
+        )
     return Fraction(number)
 
 

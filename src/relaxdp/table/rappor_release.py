@@ -39,8 +39,6 @@ from relaxdp.table.rappor_reports import CLIENT, COHORT, REPORT, ReportsDescript
 from relaxdp.table.release import FileDrawing
 from relaxdp.table.request import ColumnRequest, Planned, TableRequest, id_type_of
 
-_NOTHING = "Nothing was released."
-
 
 @dataclass(frozen=True, slots=True)
 class RapporRequest:
@@ -102,7 +100,9 @@ class RapporDrawing(FileDrawing):
         given = here if self._last is None else self._last.report.path
         if given != here:
             raise PathChangedError(
-                f"the last reports are {given}, and these would be {here}: what both tell would add up. {_NOTHING}",
+                "the last reports are {given}, and these would be {here}: what both tell would add up.",
+                given=given,
+                here=here,
                 release=given.release,
                 epoch=given.epoch,
             )
@@ -166,8 +166,9 @@ class RapporDrawing(FileDrawing):
         id_column = self.request.id_column
         if id_type_of(old.schema.field(CLIENT).type) != self.id_type:
             raise PathChangedError(
-                f"the clients in {str(last)!r} are of another type than those of the table (in CSV all are text): "
-                f"relax reports in Parquet or Arrow IPC, or encode at the higher level. {_NOTHING}"
+                "the clients in {last!r} are of another type than those of the table (in CSV all are text): "
+                "relax reports in Parquet or Arrow IPC, or encode at the higher level.",
+                last=str(last),
             )
         level = BloomEncoding(self._rappor.shape).level(report.epsilon, report.threshold)
         mine = in_order(table, [id_column, self._rappor.column], id_column, 1)
@@ -180,8 +181,9 @@ class RapporDrawing(FileDrawing):
                 cohorts = other.column(COHORT).cast(pa.int64()).to_numpy(zero_copy_only=False)
                 if not (np.array_equal(made.packed, packed) and np.array_equal(made.cohorts, cohorts)):
                     raise TableFileError(
-                        f"the last reports are not what this table gives at epsilon {level}: a word changed, which "
-                        f"would show, or the file is of another table. {_NOTHING}"
+                        "the last reports are not what this table gives at epsilon {level}: a word changed, "
+                        "which would show, or the file is of another table.",
+                        level=level,
                     )
                 first_row += ours.num_rows
 
@@ -204,20 +206,22 @@ def check_last(request: RapporRequest, last: Path) -> ReportsDescription:
     """Return what the last reports say, or refuse those of another path, or at a level that is not lower."""
     description = ReportsDescription.of(last)
     if description is None:
-        raise DescriptionError(f"{str(last)!r} does not say its level: it is no file of reports made here. {_NOTHING}")
+        raise DescriptionError("{last!r} does not say its level: it is no file of reports made here.", last=str(last))
     report = description.report
     if description.shape != request.shape:
         raise PathChangedError(
-            f"the last reports have {description.shape}, and the parameters say {request.shape}. {_NOTHING}"
+            "the last reports have {found}, and the parameters say {shape}.",
+            found=description.shape,
+            shape=request.shape,
         )
     if report.key_fingerprint != request.table.key.fingerprint:
-        raise PathChangedError(f"the last reports were made with another key. {_NOTHING}")
+        raise PathChangedError("the last reports were made with another key.")
     if report.path.attribute != request.column:
-        raise PathChangedError(f"the last reports are of the column {report.path.attribute!r}. {_NOTHING}")
+        raise PathChangedError("the last reports are of the column {attribute!r}.", attribute=report.path.attribute)
     if request.table.epsilon <= report.epsilon:
         raise LevelError(
-            f"epsilon may only grow: the last reports are at {epsilon_text(report.epsilon)} and "
-            f"{epsilon_text(request.table.epsilon)} was asked for. A report cannot be taken back.",
+            "epsilon may only grow: the last reports are at {previous} and {epsilon} was asked for. A report "
+            "cannot be taken back.",
             previous=epsilon_text(report.epsilon),
             epsilon=epsilon_text(request.table.epsilon),
         )

@@ -63,12 +63,14 @@ class ReportsDescription(FileDescription):
             options = content["options"]
             shape = BloomShape(bits=options["bits"], hashes=options["hashes"], cohorts=options["cohorts"])
         except (ValueError, KeyError, TypeError):
-            raise DescriptionError(f"the description of {str(path)!r} is not that of RAPPOR reports.") from None
+            raise DescriptionError(
+                "the description of {path!r} is not that of RAPPOR reports.", path=str(path)
+            ) from None
         found = cls.make(ColumnDescription.from_json(content), shape)
         try:
             BloomEncoding(shape).level(found.report.epsilon, found.report.threshold)
         except LevelMismatchError:
-            raise DescriptionError(f"{str(path)!r} says a level and a threshold that do not agree.") from None
+            raise DescriptionError("{path!r} says a level and a threshold that do not agree.", path=str(path)) from None
         return found
 
 
@@ -83,7 +85,7 @@ def report_batches(
             cohorts = _cohorts(batch.column(COHORT), shape, first_row, where)
             if CLIENT in names and batch.column(CLIENT).null_count:
                 row = first_row + pc.index(pc.is_null(batch.column(CLIENT)), True).as_py() + 1
-                raise RapporError(f"{where}row {row:,}: the client is missing. Nothing was counted.", row=row)
+                raise RapporError("{where}row {row:,}: the client is missing.", where=where, row=row)
             yield batch, cohorts, bits_of_reports(batch.column(column), shape, first_row, where)
             first_row += batch.num_rows
 
@@ -100,8 +102,11 @@ def _ragged(table: Input) -> Iterator[None]:
                 for row in reader:
                     if row and len(row) != len(table.schema.names):
                         raise RapporError(
-                            f"{str(table.path)!r}, line {reader.line_num:,}: the header has {len(table.schema.names)} "
-                            f"fields, and this line {len(row)}. Nothing was counted."
+                            "{table!r}, line {line:,}: the header has {columns} fields, and this line {row}.",
+                            table=str(table.path),
+                            line=reader.line_num,
+                            columns=len(table.schema.names),
+                            row=len(row),
                         ) from None
         raise
 
@@ -115,16 +120,16 @@ def _cohorts(column: Any, shape: BloomShape, first_row: int, where: str) -> NDAr
         numbers = column.cast(pa.int64()) if pa.types.is_integer(column.type) else None
     if numbers is None or numbers.null_count:
         row = first_row + max(0, pc.index(whole, False).as_py()) + 1
-        raise RapporError(
-            f"{where}row {row:,}: the cohort is missing or not a whole number. Nothing was counted.", row=row
-        )
+        raise RapporError("{where}row {row:,}: the cohort is missing or not a whole number.", where=where, row=row)
     cohorts = np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.int64)
     outside = (cohorts < 0) | (cohorts >= shape.cohorts)
     if outside.any():
         row = int(np.argmax(outside))
         raise RapporError(
-            f"{where}row {first_row + row + 1:,}: cohorts go from 0 to {shape.cohorts - 1}, and {cohorts[row]} is none "
-            "of them. Nothing was counted.",
+            "{where}row {row:,}: cohorts go from 0 to {last}, and {cohort} is none of them.",
+            where=where,
+            last=shape.cohorts - 1,
+            cohort=cohorts[row],
             row=first_row + row + 1,
         )
     return cohorts
@@ -141,23 +146,24 @@ def bits_of_reports(column: Any, shape: BloomShape, first_row: int = 0, where: s
             check_padding(packed, shape.bits)
         except CountsError:
             raise RapporError(
-                f"{where}the reports do not have the k = {shape.bits} bits that the parameters say. Nothing was "
-                "counted."
+                "{where}the reports do not have the k = {bits} bits that the parameters say.",
+                where=where,
+                bits=shape.bits,
             ) from None
         return unpack_bits(packed, shape.bits)
     lengths = pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False)
     if (lengths != shape.bits).any():
         row = int(np.argmax(lengths != shape.bits))
         raise RapporError(
-            f"{where}row {first_row + row + 1:,}: the report has {lengths[row]} bits, and the parameters say k = "
-            f"{shape.bits}. Nothing was counted.",
+            "{where}row {row:,}: the report has {length} bits, and the parameters say k = {bits}.",
+            where=where,
+            length=lengths[row],
+            bits=shape.bits,
             row=first_row + row + 1,
         )
     letters = np.frombuffer("".join(column.to_pylist()).encode(), dtype=np.uint8)
     strange = np.flatnonzero((letters != 48) & (letters != 49))
     if len(strange):  # the lengths above are in bytes, so that all reports have equally many letters
         row = first_row + int(strange[0]) // shape.bits + 1
-        raise RapporError(
-            f"{where}row {row:,}: the report is not made of zeros and ones. Nothing was counted.", row=row
-        )
+        raise RapporError("{where}row {row:,}: the report is not made of zeros and ones.", where=where, row=row)
     return np.ascontiguousarray((letters - 48).reshape(len(column), shape.bits)[:, ::-1])

@@ -23,9 +23,6 @@ from relaxdp.table.publication import Drawing, Outcome, Plan, Progress, Seen, St
 from relaxdp.table.request import TableRequest, id_type_of
 from relaxdp.table.temporary import aside, put_in_place, refuse_existing
 
-_NOTHING = "Nothing was released."
-_SPARK = "only --engine spark writes a folder."
-
 
 def refuse_reports(table: Input, columns: Iterable[str]) -> None:
     """Refuse to take the reports of a released file for the truth: their noise would be charged once more.
@@ -51,31 +48,34 @@ def reports_among(description: FileDescription | None, columns: Iterable[str]) -
 def no_truth(what: str, told: str = "") -> DescriptionError:
     """Return the refusal of reports as a truth."""
     return DescriptionError(
-        f"{what} was released by relaxdp, and holds reports instead of the truth.{told} To relax it, release the table "
-        f"that it was made from at a larger epsilon. {_NOTHING}"
+        "{what} was released by relaxdp, and holds reports instead of the truth.{told} To relax it, release "
+        "the table that it was made from at a larger epsilon.",
+        what=what,
+        told=told,
     )
 
 
 def refuse_rowless(rows: int) -> None:
     """Refuse a table without rows: it would be charged, and nobody would learn anything."""
     if not rows:
-        raise TableFileError("the table has no rows: there is nothing to release. Nothing was charged.")
+        raise TableFileError("the table has no rows.")
 
 
 def check_ending(target: Path) -> None:
     """Refuse an output that is no file of a known kind."""
     if target.is_dir():
         raise TableFileError(
-            f"{str(target)!r} is a folder, and one file is written: name a file in it, like "
-            f"{str(target / 'out.parquet')!r}. {_SPARK.capitalize()} {_NOTHING}",
+            "{path!r} is a folder, and one file is written: name a file in it, like {example!r}.",
+            remedy="spark_folder",
+            example=str(target / "out.parquet"),
             path=str(target),
         )
     try:
         format_of(target)
     except TableFileError:
         raise TableFileError(
-            f"{str(target)!r}: the name of the output must end in .parquet, .csv or .arrow, because one file is "
-            f"written; {_SPARK} {_NOTHING}",
+            "{path!r}: the name of the output must end in .parquet, .csv or .arrow, because one file is written.",
+            remedy="spark_folder",
             path=str(target),
         ) from None
 
@@ -90,7 +90,9 @@ def refuse_taken(target: Path, quoted: Callable[[], list[Charge]], *, what: str 
         charges = []
     free = ": this level again costs nothing" if charges and not any(charge.cost for charge in charges) else ""
     raise TableFileError(
-        f"{str(target)!r} exists already. Name another {what} or remove it{free}. Nothing was written.",
+        "{path!r} exists already. Name another {what} or remove it{free}.",
+        what=what,
+        free=free,
         path=str(target),
     )
 
@@ -98,8 +100,7 @@ def refuse_taken(target: Path, quoted: Callable[[], list[Charge]], *, what: str 
 def other_description(sidecar: Path) -> TableFileError:
     """Return the refusal to write a CSV file beside the description of something else."""
     return TableFileError(
-        f"{str(sidecar)!r} exists already, and is the description of something else. Name another file or remove it. "
-        "Nothing was written.",
+        "{path!r} exists already, and is the description of something else. Name another file or remove it.",
         path=str(sidecar),
     )
 
@@ -109,10 +110,10 @@ class FileDrawing(Drawing):
 
     request: TableRequest
 
-    def __init__(self, request: TableRequest, progress: Progress | None = None) -> None:
-        """Open the table, or refuse what cannot be released from it or written."""
+    def __init__(self, request: TableRequest, progress: Progress | None = None, table: Input | None = None) -> None:
+        """Open the table, unless it is open; or refuse what cannot be released from it or written."""
         check_ending(request.target)
-        self.request, self.table = request, Input(request.source)
+        self.request, self.table = request, table or Input(request.source)
         request.check_columns(self.table.names)
         request.check_kinds(self.table.schema)
         refuse_reports(self.table, [each.column for each in request.columns])
@@ -145,8 +146,9 @@ class FileDrawing(Drawing):
             if isinstance(problem, TableFileError):
                 raise
             raise TableFileError(
-                f"{str(self.request.target)!r} cannot be written: {problem.strerror or 'the disk may be full'}. "
-                "Nothing was released."
+                "{target!r} cannot be written: {why}.",
+                target=str(self.request.target),
+                why=problem.strerror or "the disk may be full",
             ) from None
         finally:
             if output is not None:
@@ -192,8 +194,15 @@ def refuse_other(request: TableRequest, description: FileDescription) -> None:
 class TableDrawing(FileDrawing):
     """A file to a file: in the order of the ids, on several cores, with flat memory."""
 
-    def __init__(self, request: TableRequest, *, threads: int = 1, progress: Progress | None = None) -> None:
-        super().__init__(request, progress)
+    def __init__(
+        self,
+        request: TableRequest,
+        *,
+        threads: int = 1,
+        progress: Progress | None = None,
+        table: Input | None = None,
+    ) -> None:
+        super().__init__(request, progress, table)
         self._threads = threads
         self._stack = ExitStack()
         self._growth: Growth | None = None

@@ -82,8 +82,10 @@ class ReleasedFile:
         if wanted is None:
             listed = ", ".join(map(repr, names[:12]))
             raise UnknownColumnError(
-                f"{str(self.path)!r} has several released columns ({listed}): pick one with --column, in Python "
-                "column=."
+                "{path!r} has several released columns ({listed}).",
+                remedy="column",
+                path=str(self.path),
+                listed=listed,
             )
         if wanted not in names:
             raise self._no_released(wanted, names)
@@ -105,20 +107,27 @@ class ReleasedFile:
         """Refuse what cannot make groups: a column that is not there, a released one, the ids."""
         if name in self.description.columns:
             raise UnknownColumnError(
-                f"{name!r} is a released column: a group of its reports is not a group of objects. "
-                "Two released columns make a two-way table (--cross; in Python, cross=)."
+                "{name!r} is a released column: a group of its reports is not a group of objects. Two "
+                "released columns make a two-way table.",
+                remedy="cross",
+                name=name,
             )
         if name == self.description.id_column:
-            raise UnknownColumnError(f"{name!r} holds the ids: every object would be a group of its own.")
+            raise UnknownColumnError("{name!r} holds the ids: every object would be a group of its own.", name=name)
         if name not in self.table.schema.names:
             kept = set(self.table.schema.names) - {self.description.id_column, *self.description.columns}
             hint = self.table.names.hint(name, sorted(kept))
-            raise UnknownColumnError(f"{str(self.path)!r} has no kept column {name!r}.{hint}", column=name)
+            raise UnknownColumnError(
+                "{path!r} has no kept column {column!r}.{hint}", path=str(self.path), hint=hint, column=name
+            )
 
     def _no_released(self, name: str, names: list[str]) -> UnknownColumnError:
         """Return the refusal; the names of a description are what somebody released, and may be shown."""
         return UnknownColumnError(
-            f"{str(self.path)!r} has no released column {name!r}.{nearest(name, names)}", column=name
+            "{path!r} has no released column {column!r}.{nearest}",
+            path=str(self.path),
+            nearest=nearest(name, names),
+            column=name,
         )
 
     def relation(self, connection: Any, view: str, columns: dict[str, str]) -> str:
@@ -142,13 +151,13 @@ def open_all(paths: Sequence[Path], told: Sequence[Path] = ()) -> list[ReleasedF
     """Open files that are to be counted together; `told` are files that say what they hold instead of themselves."""
     if told and len(told) != len(paths):
         raise DescriptionError(
-            "several files have several levels: say --description (in Python, description=) once for each file, in "
-            "their order."
+            "several files have several levels: what they hold is said once for each file, in their order.",
+            remedy="description",
         )
     seen = set()
     for path in paths:
         if path.absolute() in seen:
-            raise MixedFilesError(f"{str(path)!r} is named twice: its objects would count twice.")
+            raise MixedFilesError("{path!r} is named twice: its objects would count twice.", path=str(path))
         seen.add(path.absolute())
     sources: Sequence[Path | None] = told or [None] * len(paths)
     return [_open(path, source) for path, source in zip(paths, sources, strict=True)]
@@ -156,7 +165,7 @@ def open_all(paths: Sequence[Path], told: Sequence[Path] = ()) -> list[ReleasedF
 
 def _open(path: Path, told: Path | None) -> ReleasedFile:
     """Open a released file and check that it is what its description, or that of `told`, says."""
-    sentence = None
+    is_read = True
     try:
         table, description = released(path) if told is None else _described_as(path, told)
         file = ReleasedFile(path, table, description, files_of(path), is_told=told is not None)
@@ -164,17 +173,21 @@ def _open(path: Path, told: Path | None) -> ReleasedFile:
             other = Input(part) if len(file.parts) > 1 else table
             its = other.description() if told is None else description
             if its is None or its != description or not (other is table or _same_types(table, other, description)):
-                raise MixedFilesError(f"{str(part)!r} is not of the same release, level and columns as the first file.")
+                raise MixedFilesError(
+                    "{part!r} is not of the same release, level and columns as the first file.", part=str(part)
+                )
             file.said.append((its, other))
     except (OSError, UnicodeError, csv.Error) as problem:
         if isinstance(problem, TableFileError):
             raise
-        sentence = f"{str(path)!r} or its description cannot be read."
-    if sentence is not None:  # raised outside, so that no context shows what the file holds
-        raise TableFileError(sentence, path=str(path))
+        is_read = False
+    if not is_read:  # raised outside, so that no context shows what the file holds
+        raise TableFileError("{path!r} or its description cannot be read.", path=str(path))
     for name in (description.id_column, *description.columns):
         if table.schema.names.count(name) != 1:
-            raise DescriptionError(f"the description of {str(path)!r} speaks of other columns than the file has.")
+            raise DescriptionError(
+                "the description of {path!r} speaks of other columns than the file has.", path=str(path)
+            )
     return file
 
 
@@ -183,7 +196,9 @@ def _described_as(path: Path, told: Path) -> tuple[Input, FileDescription]:
     table, whole = Input(path), released(told)[1]
     columns = {name: column for name, column in whole.columns.items() if name in table.schema.names}
     if not columns:
-        raise DescriptionError(f"{str(path)!r} has none of the released columns that its description speaks of.")
+        raise DescriptionError(
+            "{path!r} has none of the released columns that its description speaks of.", path=str(path)
+        )
     return table, replace(whole, columns=columns, rows=None)
 
 
@@ -221,21 +236,28 @@ def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
         for part, words in _PATH.items():
             if attrgetter(part)(description) != attrgetter(part)(first):
                 raise MixedFilesError(
-                    f"{str(file.path)!r} holds {words} than {str(first_file.path)!r}: "
-                    "only files of one path are counted together."
+                    "{file!r} holds {words} than {first_file!r}: only files of one path are counted together.",
+                    file=str(file.path),
+                    words=words,
+                    first_file=str(first_file.path),
                 )
         mechanism = description.mechanism()
         if mechanism.encoding.name != description.encoding:
-            raise DescriptionError(f"the encoding {description.encoding!r} is not known to this version.")
+            raise DescriptionError(
+                "the encoding {encoding!r} is not known to this version.", encoding=description.encoding
+            )
         level = mechanism.encoding.level(description.epsilon)
         if level.threshold != description.threshold:
             raise DescriptionError(
-                f"the description of {str(file.path)!r} contradicts itself: its threshold is not that of "
-                f"epsilon {epsilon_text(description.epsilon)}."
+                "the description of {file!r} contradicts itself: its threshold is not that of epsilon {epsilon}.",
+                file=str(file.path),
+                epsilon=epsilon_text(description.epsilon),
             )
         levels[level.threshold] = level.epsilon
     if len(levels) > MOST_LEVELS:
-        raise MixedFilesError(f"at most {MOST_LEVELS} levels are counted together, not {len(levels)}.")
+        raise MixedFilesError(
+            "at most {most} levels are counted together, not {levels}.", most=MOST_LEVELS, levels=len(levels)
+        )
     return Axis(first, first.mechanism(), list(names), dict(sorted(levels.items())))
 
 
@@ -243,18 +265,26 @@ def check_pair(rows: Axis, columns: Axis) -> None:
     """Refuse two columns that cannot be the sides of a table."""
     for axis in (rows, columns):
         if axis.description.values is None:
-            raise CountsError(f"a two-way table is of columns with declared values; {axis.name!r} holds numbers.")
+            raise CountsError(
+                "a two-way table is of columns with declared values; {column!r} holds numbers.", column=axis.name
+            )
         if axis.mechanism.encoding.report_width is not None:
             raise CountsError(
-                f"a two-way table is of categorical columns; {axis.name!r} is encoded as {axis.description.encoding!r}."
+                "a two-way table is of categorical columns; {column!r} is encoded as {encoding!r}.",
+                column=axis.name,
+                encoding=axis.description.encoding,
             )
     one, two = rows.description, columns.description
     if (one.path, one.key_fingerprint) == (two.path, two.key_fingerprint):
         raise MixedFilesError(
-            f"{rows.name!r} and {columns.name!r} are the same answers: their noise is not independent."
+            "{rows!r} and {columns!r} are the same answers: their noise is not independent.",
+            rows=rows.name,
+            columns=columns.name,
         )
     if one.id_type != two.id_type:
-        raise MixedFilesError(f"the ids of {rows.name!r} and of {columns.name!r} are of different kinds.")
+        raise MixedFilesError(
+            "the ids of {rows!r} and of {columns!r} are of different kinds.", rows=rows.name, columns=columns.name
+        )
 
 
 def comparable_type(kind: Any) -> Any:

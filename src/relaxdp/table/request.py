@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -13,12 +14,12 @@ import pyarrow as pa
 
 from relaxdp.draw.key import Key, is_key_text
 from relaxdp.draw.stream import PathId
-from relaxdp.encodings.declared import DeclaredEncoding, kind_in_words
+from relaxdp.encodings.declared import REMEDIES, DeclaredEncoding, kind_in_words
 from relaxdp.encodings.numeric import NumericEncoding
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeriveError, ObjectIdError, UnknownColumnError, ValuesError
 from relaxdp.law.level import Level
-from relaxdp.ledger.entries import Sampler
+from relaxdp.ledger.entries import PathFacts, Sampler
 from relaxdp.mechanisms import Mechanism, Numeric, mechanism
 from relaxdp.table.columns import Bins, ColumnNames, Nulls, Numbers, Texts, ValueMap, declared_values, is_spelled
 from relaxdp.table.description import ColumnDescription, FileDescription
@@ -54,7 +55,11 @@ class ColumnRequest:
             is_spelled_so, how = any(_is_date(each) for each in labels), "like '2026-01-31'"
         if not is_spelled_so:
             raise ValuesError(
-                f"{self.column!r} holds {what}, which are declared {how}. Nothing was released.", kind=what
+                "{column!r} holds {kind}, which are declared {how}.",
+                remedy=REMEDIES.get(what, ""),
+                column=self.column,
+                how=how,
+                kind=what,
             )
 
     def _is_plain(self) -> bool:
@@ -64,7 +69,7 @@ class ColumnRequest:
         """Return the truths of a part of the column."""
         derived = self._derived(column, first_row)
         if derived is None:  # raised here, because Arrow's own message may quote the row
-            raise DeriveError(f"{self.column!r} is not of a type that this can be derived from. Nothing was released.")
+            raise DeriveError("{column!r} is not of a type that this can be derived from.", column=self.column)
         return derived
 
     def _derived(self, column: Any, first_row: int) -> Any | None:
@@ -110,12 +115,7 @@ class ReleaseRequest:
 
     def check_columns(self, names: ColumnNames) -> None:
         """Refuse names that the table does not have, or twice."""
-        released = [request.column for request in self.columns]
-        for name in (self.id_column, *released, *self.keep):
-            names.check(name)
-        repeated = {name for name in (self.id_column, *released, *self.keep) if [*released, *self.keep].count(name) > 1}
-        if repeated or self.id_column in (*released, *self.keep):
-            raise UnknownColumnError("a column can be the id, released or kept, but only one of these, and once.")
+        check_columns(names, self.id_column, [request.column for request in self.columns], self.keep)
 
     def check_kinds(self, schema: Any) -> None:
         """Refuse values that cannot be those of their column."""
@@ -139,6 +139,15 @@ class ReleaseRequest:
             self.id_column,
             {each.request.column: _described(each, id_type, self.key.fingerprint, sampler) for each in columns},
         )
+
+
+def check_columns(names: ColumnNames, id_column: str, released: Sequence[str], keep: Sequence[str]) -> None:
+    """Refuse names that a table does not have, or that are given twice."""
+    for name in (id_column, *released, *keep):
+        names.check(name)
+    others = [*released, *keep]
+    if id_column in others or len(set(others)) < len(others):
+        raise UnknownColumnError("a column can be the id, released or kept, but only one of these, and once.")
 
 
 def _described(each: Planned, id_type: str, key_fingerprint: str, sampler: Sampler) -> ColumnDescription:
@@ -180,6 +189,12 @@ class TableRequest(ReleaseRequest):
     source: Path
     target: Path
 
+    @classmethod
+    def between(cls, request: ReleaseRequest, source: Path, target: Path) -> TableRequest:
+        """Return a request for what another one asks for, from this file to that one."""
+        asked = {each.name: getattr(request, each.name) for each in fields(ReleaseRequest)}
+        return cls(**asked, source=source, target=target)
+
 
 def id_type_of(kind: Any) -> str:
     """Return the type of ids as files and ledgers record it: 17 and "17" are different people."""
@@ -192,10 +207,12 @@ def id_type_of(kind: Any) -> str:
         return "uuid"
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return "bytes"
-    raise ObjectIdError(f"ids must be whole numbers, text, bytes or UUIDs; this column is of type {kind}.")
+    raise ObjectIdError("ids must be whole numbers, text, bytes or UUIDs; this column is of type {kind}.", kind=kind)
 
 
 _MOST_PUBLIC = 100_000
+# Encodings of numbers and of words that nobody declares.
+_NOT_OF_VALUES = ("numeric", "bloom")
 
 
 class Declarable(Protocol):
@@ -210,56 +227,77 @@ class Declarable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Declaration:
-    """What is said about one column. Exactly one of values, public, range, bins and map says what its truth can be."""
+class Column:
+    """What is said about a column that is to be released, where a mechanism alone does not say it.
 
-    column: str
-    values: Sequence[str] | None = None
+    Exactly one of values, public, range, bins and map says what its truth can be.
+
+    >>> Column(bins=[18, 65], nulls="not told").labels
+    ['below 18', '18 to 65', '65 or more', 'not told']
+    """
+
+    values: Sequence[Any] | None = None
+    """The declared values; as text also those of a column of whole numbers."""
     public: bool = False
+    """The values are public, so they may be taken from the column."""
     range: tuple[float, float] | None = None
+    """Numbers from a lower to a higher one, for means."""
     bins: Sequence[float] | None = None
-    map: Path | None = None
+    """Numbers become bins with these edges."""
+    map: str | os.PathLike[str] | Mapping[str, str] | None = None
+    """What each value becomes: a dictionary, or a CSV file of two columns."""
     nulls: str | None = None
-    encoding: str = "categorical"
-    """How declared values are encoded; "auto" takes the best for `planned`, the last epsilon that is planned."""
-    planned: Decimal | None = None
+    """A missing value becomes this one, which is added to the declared values."""
+    encoding: str | None = None
+    """None goes on as the path was opened, and opens one as categorical; "auto" takes the best for the last epsilon."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def request(self, table: Declarable) -> ColumnRequest:
-        """Return the request; values are never read from the data unless they are said to be public."""
+    @property
+    def labels(self) -> list[Any]:
+        """The declared values, as far as they are known without the table."""
+        found: Sequence[Any] = self.values or ()
+        if self.bins is not None:
+            found = Bins(tuple(self.bins)).labels
+        elif self.map is not None:
+            found = ValueMap.of(self.map).labels
+        return self._with_nulls(found)
+
+    def request(self, name: str, table: Declarable, planned: Decimal, opened: PathFacts | None = None) -> ColumnRequest:
+        """Return the request; values are never read from the data unless they are said to be public.
+
+        `opened` is what its path was opened with, and `planned` the last epsilon that is planned.
+        """
         given = [self.values, self.range, self.bins, self.map]
         if sum(way is not None for way in given) + self.public != 1:
             raise ValuesError(
-                f"say what {self.column!r} can be: its values, a range, bins or a map (one of them). Values are not "
-                "read from the data, which would betray them, unless you say that they are public."
+                "say what {column!r} can be: its values, a range, bins or a map (one of them). Values are not read "
+                "from the data, which would betray them, unless you say that they are public.",
+                column=name,
             )
-        table.names.check(self.column)
-        derivations: list[Derivation] = []
-        made: Mechanism
+        table.names.check(name)
         if self.range is not None:
             if self.nulls is not None:
-                raise DeriveError(
-                    "numbers in a range have no value for what is missing: use --bins with --nulls, which makes "
-                    "classes of numbers and one of what is missing. Nothing was released."
-                )
-            made, derivations = Numeric(*self.range), [Numbers()]
-        elif self.bins is not None:
-            bins = Bins(tuple(self.bins))
-            made, derivations = self._mechanism(self._with_nulls(bins.labels)), [bins]
+                raise DeriveError("numbers in a range have no value for what is missing.", remedy="missing_number")
+            return ColumnRequest(name, Numeric(*self.range), [Numbers()])
+        derivations: list[Derivation] = [Texts()]
+        values = self.labels
+        if self.bins is not None:
+            derivations = [Bins(tuple(self.bins))]
         elif self.map is not None:
-            value_map = ValueMap.read(self.map)
-            made, derivations = self._mechanism(self._with_nulls(value_map.labels)), [value_map]
+            derivations = [ValueMap.of(self.map)]
         else:
-            kind = table.schema.field(self.column).type
-            values = _public_values(table, self.column) if self.values is None else declared_values(self.values, kind)
-            made = self._mechanism(self._with_nulls(values))
-            derivations = [Texts()] if is_spelled(kind) else []
+            kind = table.schema.field(name).type
+            found = _public_values(table, name) if self.values is None else declared_values(self.values, kind)
+            values = self._with_nulls(found)
         if self.nulls is not None:
             derivations.append(Nulls(self.nulls))
-        return ColumnRequest(self.column, made, derivations)
+        return ColumnRequest(name, self._mechanism(values, planned, opened), derivations)
 
-    def _mechanism(self, values: Sequence[Any]) -> Mechanism:
-        return mechanism(values, encoding=self.encoding, epsilon=self.planned, **self.options)
+    def _mechanism(self, values: Sequence[Any], planned: Decimal, opened: PathFacts | None) -> Mechanism:
+        goes_on = opened is not None and self.encoding in (None, "auto", opened.encoding)
+        if opened is not None and goes_on and opened.encoding not in _NOT_OF_VALUES:  # else the ledger will refuse it
+            return mechanism(values, encoding=opened.encoding, **opened.options)
+        return mechanism(values, encoding=self.encoding or "categorical", epsilon=planned, **self.options)
 
     def _with_nulls(self, values: Sequence[Any]) -> list[Any]:
         if self.nulls is None:
@@ -268,22 +306,19 @@ class Declaration:
         return texts if self.nulls in texts else [*texts, self.nulls]
 
 
-def values_from_text(text: str) -> list[str]:
-    """Return declared values from a text like a,b,c; what looks like a mistake is refused, a file takes it as it is."""
-    values = text.split(",")
-    for value in values:
-        if value[:1] == '"' or value[-1:] == '"':
-            raise ValuesError(
-                f"--values is cut at every comma and takes quotation marks as they are, so that {value!r} would be one "
-                "of the values. --values-file FILE takes such values, one a line. Nothing was released."
-            )
-        if value != value.strip():
-            without = ",".join(each.strip() for each in values)
-            raise ValuesError(
-                f"--values would declare {value!r}, with a blank at its end: write {without} without blanks. "
-                "--values-file FILE takes values as they are, one a line. Nothing was released."
-            )
-    return values
+Said = Mechanism | Column | Sequence[Any]
+
+
+def requested(
+    name: Any, said: Said, table: Declarable, planned: Decimal, opened: PathFacts | None = None
+) -> ColumnRequest:
+    """Return the request for one column, of which a mechanism, a list of values or a `Column` is said."""
+    if isinstance(said, Mechanism):
+        # Numbers may be written as text, and true, false and dates are declared as text.
+        return ColumnRequest(name, said, [Numbers() if isinstance(said, Numeric) else Texts()])
+    if not isinstance(said, Column):
+        said = Column(values=DeclaredEncoding.listed(said))
+    return said.request(name, table, planned, opened)
 
 
 def values_from_file(path: Path) -> list[str]:
@@ -291,15 +326,18 @@ def values_from_file(path: Path) -> list[str]:
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError):
-        raise ValuesError(f"the values file {str(path)!r} cannot be read as text.") from None
+        raise ValuesError("the values file {path!r} cannot be read as text.", path=str(path)) from None
     if is_key_text(text):
-        raise ValuesError(f"{str(path)!r} is a key file, and no list of values. Nothing was released.")
+        raise ValuesError("{path!r} is a key file, and no list of values.", path=str(path))
     lines: dict[str, int] = {}
     for number, line in enumerate(text.split("\n"), 1):
         value = line.rstrip("\r")
         if value and lines.setdefault(value, number) != number:  # not shown: it may be another file than was meant
             raise ValuesError(
-                f"line {number:,} of {str(path)!r} is the value of line {lines[value]:,} again. Nothing was released."
+                "line {number:,} of {path!r} is the value of line {line:,} again.",
+                number=number,
+                path=str(path),
+                line=lines[value],
             )
     return list(filter(None, lines))
 
@@ -308,16 +346,23 @@ def _public_values(table: Declarable, column: str) -> list[Any]:
     kind = plain_type(table.schema.field(column).type)
     if pa.types.is_temporal(kind) and not is_spelled(kind):
         raise ValuesError(
-            f"{column!r} is of type {kind}, of which no values can be declared: release a column of dates or text that "
-            "is made from it. Nothing was released."
+            "{column!r} is of type {kind}, of which no values can be declared: release a column of dates or "
+            "text that is made from it.",
+            column=column,
+            kind=kind,
         )
     if pa.types.is_nested(kind):
         raise ValuesError(
-            f"{column!r} holds lists, structs or maps, of which no values can be declared: release a column of text or "
-            "numbers that is made from it. Nothing was released."
+            "{column!r} holds lists, structs or maps, of which no values can be declared: release a column of "
+            "text or numbers that is made from it.",
+            column=column,
         )
     found = table.distinct(column, _MOST_PUBLIC)
     if len(found) > _MOST_PUBLIC:
-        raise ValuesError(f"{column!r} has more than {_MOST_PUBLIC:,} different values. Declare them, or use bins.")
+        raise ValuesError(
+            "{column!r} has more than {most:,} different values. Declare them, or use bins.",
+            column=column,
+            most=_MOST_PUBLIC,
+        )
     ordered = sorted(found)
     return pa.array(ordered, kind).cast(pa.string()).to_pylist() if is_spelled(kind) else ordered

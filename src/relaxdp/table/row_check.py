@@ -8,35 +8,31 @@ from collections.abc import Sequence
 from relaxdp.errors import DescriptionError
 from relaxdp.table.description import FileDescription
 
-ON_COMMAND_LINE = "--by makes groups of a kept column. If rows were chosen without a look at reports, say --description"
-IN_PYTHON = (
-    "by= makes groups of a kept column. If rows were chosen without a look at reports, say "
-    "description=rx.description(frame)"
-)
-
 Parts = Sequence[tuple[FileDescription, int]]
 
 
-def check_rows(tables: Sequence[tuple[str, str, Parts]]) -> None:
-    """Refuse tables that lost or gained rows; each has a name, a way out, and for its parts what they say and have.
+def check_rows(tables: Sequence[tuple[str, Parts]]) -> None:
+    """Refuse tables that lost or gained rows; each has a name, and for its parts what they say and have.
 
     Every part has the rows that it says, or is a part of a table that has them and whose other parts are here too.
     """
     together: Counter[str] = Counter()
-    for _, _, parts in tables:
+    for _, parts in tables:
         for description, rows in parts:
             together[description.dumps()] += rows
-    for name, way_out, parts in tables:
+    for name, parts in tables:
         known = [(each, rows) for each, rows in parts if each.rows is not None]
         if any(each.rows not in (rows, together[each.dumps()]) for each, rows in known):
-            raise rows_changed(name, _said(known), sum(rows for _, rows in known), way_out)
+            raise rows_changed(name, _said(known), sum(rows for _, rows in known))
 
 
-def rows_changed(name: str, said: int, rows: int, way_out: str) -> DescriptionError:
+def rows_changed(name: str, said: int, rows: int) -> DescriptionError:
     """Return the refusal of a table that had other rows."""
     return DescriptionError(
-        f"{name} had {said:,} rows when it was released, and has {rows:,} now. Which rows stay must not depend on "
-        f"their reports, or every estimate is wrong. {way_out}.",
+        "{name} had {released_rows:,} rows when it was released, and has {rows:,} now. Which rows stay must "
+        "not depend on their reports, or every estimate is wrong.",
+        remedy="chosen_rows",
+        name=name,
         released_rows=said,
         rows=rows,
     )

@@ -21,9 +21,9 @@ from relaxdp.errors import KeyFileError, OptionError, TableChangedError
 from relaxdp.ledger.entries import Entry
 from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.payer import Payer
-from relaxdp.table.columns import ColumnNames, way_out
+from relaxdp.table.columns import ColumnNames
 from relaxdp.table.description import METADATA_KEY, FileDescription
-from relaxdp.table.frame_release import NUMBER_WAY_OUT, VALUE_WAY_OUT, refuse_released_frame
+from relaxdp.table.frame_release import refuse_released_frame
 from relaxdp.table.plain import plain_type
 from relaxdp.table.publication import Drawing, Plan, Progress, Seen, Staged
 from relaxdp.table.release import refuse_rowless, refuse_taken
@@ -41,9 +41,19 @@ class SparkInput:
 
     def __init__(self, session: Any, source: str) -> None:
         with spark_sentences():
-            self.frame = session.read.parquet(source)
-        self.schema = _arrow_schema(self.frame)
+            self._take(session.read.parquet(source))
         self.names = ColumnNames(self.schema.names)
+
+    @classmethod
+    def of_frame(cls, frame: Any) -> SparkInput:
+        """Return a data frame as a table; its names may be data."""
+        made = cls.__new__(cls)
+        made._take(frame)
+        made.names = ColumnNames.of_frame(made.schema.names)
+        return made
+
+    def _take(self, frame: Any) -> None:
+        self.frame, self.schema = frame, _arrow_schema(frame)
 
     def distinct(self, column: str, most: int) -> set[Any]:
         """Return the different values, or more than `most` of them where there are more."""
@@ -71,15 +81,15 @@ class SparkDrawing(Drawing):
         source = worker_key or request.key.source
         if source is None:
             raise KeyFileError(
-                "on Spark the key must come from a file that every worker can read, Key.load(path): a key in a task's "
-                "description would end up in logs. Nothing was released."
+                "on Spark the key must come from a file that every worker can read, Key.load(path): a key in "
+                "a task's description would end up in logs."
             )
         self._frame, self.request = frame, request
         self._key_file, self._partitions = str(source), partitions
         self.schema = _arrow_schema(frame)
         request.check_columns(names or ColumnNames.of_frame(self.schema.names))
         request.check_kinds(self.schema)
-        refuse_released_frame(frame, request)
+        refuse_released_frame(frame, [each.column for each in request.columns])
         self.id_type = id_type_of(self.schema.field(request.id_column).type)
 
     def look(self, entries: Sequence[Entry], payer: Payer) -> list[Seen]:
@@ -172,8 +182,7 @@ class SparkFrameDrawing(SparkDrawing):
             )
             kept = drawn.localCheckpoint()
             rows = kept.where(kept[_PLACE].isNotNull()).select(_PLACE).collect()
-        with way_out(value=VALUE_WAY_OUT, number=NUMBER_WAY_OUT):
-            summaries = [Summary.loads(row[0]) for row in rows]
+        summaries = [Summary.loads(row[0]) for row in rows]
         refuse_rowless(sum(each.rows for each in summaries))
         return Staged(sum(each.rows for each in summaries), self._seen(summaries), kept)
 
@@ -191,8 +200,9 @@ def _check_rows(summaries: Sequence[Summary], description: FileDescription) -> N
     rows = sum(each.rows for each in summaries)
     if rows != description.rows:
         raise TableChangedError(
-            f"the table changed while it was read: it had {description.rows:,} rows, and then {rows:,}. "
-            "Nothing was released."
+            "the table changed while it was read: it had {before:,} rows, and then {rows:,}.",
+            before=description.rows,
+            rows=rows,
         )
 
 
@@ -225,9 +235,7 @@ def _arrow_schema(frame: Any) -> Any:
     try:
         return to_arrow_schema(schema)
     except Exception:
-        raise OptionError(
-            "the table has a column of a type that Spark cannot hand over. Nothing was released."
-        ) from None
+        raise OptionError("the table has a column of a type that Spark cannot hand over.") from None
 
 
 def _spark_schema(schema: Any) -> Any:

@@ -21,7 +21,7 @@ from relaxdp.table.columns import ColumnNames
 from relaxdp.table.description import METADATA_KEY, FileDescription, described_columns
 from relaxdp.table.packed_counting import count_reports, split
 from relaxdp.table.released_files import Axis, axis_of
-from relaxdp.table.row_check import IN_PYTHON, rows_changed
+from relaxdp.table.row_check import rows_changed
 from relaxdp.table.spark import quoted
 from relaxdp.table.spark_session import spark_sentences
 
@@ -47,10 +47,17 @@ class SparkReleased:
         if wanted is None and len(names) == 1:
             return names[0]
         if wanted is None:
-            raise UnknownColumnError(f"{self.path} has {len(names)} released columns: pick one with column=.")
+            raise UnknownColumnError(
+                "{path} has {columns} released columns.",
+                remedy="column",
+                path=self.path,
+                columns=len(names),
+            )
         if wanted not in names:
             hint = ColumnNames.of_frame(self.frame.columns).hint(wanted, names)
-            raise UnknownColumnError(f"{self.path} has no released column {wanted!r}.{hint}", column=wanted)
+            raise UnknownColumnError(
+                "{path} has no released column {column!r}.{hint}", path=self.path, hint=hint, column=wanted
+            )
         return wanted
 
 
@@ -78,12 +85,12 @@ def estimate_spark(
     levels = list(axis.levels.values())
     for kept, level, objects, counts, refusal in sorted(found, key=lambda row: (row[0] is None, row[0] or "")):
         if refusal is not None:
-            raise CountsError(refusal)
+            raise CountsError("{refusal}", refusal=refusal)
         group = groups.setdefault(kept, Counts(axis.mechanism))
         group.add_counts(np.array(counts), epsilon=levels[level], objects=objects)
     _check_rows(files, sum(group.objects for group in groups.values()))
     if len(groups) > MOST_GROUPS:
-        raise CountsError(f"{by!r} makes more than {MOST_GROUPS:,} groups.")
+        raise CountsError("{by!r} makes more than {most:,} groups.", by=by, most=MOST_GROUPS)
     estimates = {group: counts.estimate(method) for group, counts in groups.items()}
     return estimates if by is not None else estimates[None]
 
@@ -91,7 +98,7 @@ def estimate_spark(
 def _opened(name: str, frame: Any, told: FileDescription | None) -> SparkReleased:
     said = told or said_by_spark(frame)
     if said is None:
-        raise DescriptionError(f"{name} does not say what it holds. Say description=, or mechanism= and epsilon=.")
+        raise DescriptionError("{name} does not say what it holds.", remedy="description", name=name)
     return SparkReleased(Path(name), frame, said)
 
 
@@ -102,7 +109,7 @@ def _reports(files: Sequence[SparkReleased], axis: Axis, by: str | None, *, ids:
     for file, name in zip(files, axis.names, strict=True):
         for needed in (by, file.description.id_column if ids else None):
             if needed is not None and (needed not in file.frame.columns or needed in file.description.columns):
-                raise UnknownColumnError(f"{file.path} has no kept column {needed!r}.", column=needed)
+                raise UnknownColumnError("{file} has no kept column {column!r}.", file=file.path, column=needed)
         level = places[file.description.columns[str(name)].threshold]
         who = functions.col(quoted(file.description.id_column)) if ids else functions.lit(0)
         kept = functions.lit(None) if by is None else functions.col(quoted(by))
@@ -132,7 +139,7 @@ def _check_rows(files: Sequence[SparkReleased], objects: int) -> None:
     if not objects:
         raise CountsError("the frame has no rows: there is nothing to estimate.")
     if len(files) == 1 and released is not None and released != objects:
-        raise rows_changed("the frame", released, objects, IN_PYTHON)
+        raise rows_changed("the frame", released, objects)
 
 
 def _counting(encoding: Encoding, name: str) -> Any:
@@ -151,7 +158,7 @@ def _count(encoding: Encoding, name: str, batches: Iterator[Any]) -> Iterator[An
             try:
                 counts, objects = count_reports(encoding, reports, name)
             except CountsError as problem:
-                refusal = problem.message
+                refusal = problem.sentence
                 continue
             before = found.get((kept, level), (0, np.zeros(len(counts), np.int64)))
             found[kept, level] = (before[0] + objects, before[1] + counts)

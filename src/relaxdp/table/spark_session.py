@@ -15,8 +15,6 @@ from typing import Any
 from relaxdp.errors import MissingPartError, SparkError
 from relaxdp.table.spark_worker import BATCH_ROWS
 
-_NOTHING = "Nothing was released."
-
 
 def start_session(master: str | None, *, log: Path | None = None) -> Any:
     """Return a Spark session on `master`; without one, where spark-submit or Spark's own settings say, else here.
@@ -26,7 +24,7 @@ def start_session(master: str | None, *, log: Path | None = None) -> Any:
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415
     except ImportError:
-        raise MissingPartError(f"this needs Spark: pip install 'relaxdp[spark]'. {_NOTHING}") from None
+        raise MissingPartError("this needs Spark: pip install 'relaxdp[spark]'.") from None
     if "PYSPARK_GATEWAY_PORT" not in os.environ and SparkSession.getActiveSession() is None:
         _require_java()
     here = master is None or master.startswith("local")
@@ -47,7 +45,7 @@ def start_session(master: str | None, *, log: Path | None = None) -> Any:
             session = None
     if session is None:
         where = "here" if here else f"at {master}"
-        raise SparkError(f"Spark could not start {where}: is the address right, and Java 17 or newer? {_NOTHING}")
+        raise SparkError("Spark could not start {where}: is the address right, and Java 17 or newer?", where=where)
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH_ROWS))
     return session
 
@@ -58,7 +56,8 @@ def _require_java() -> None:
     if program is None or not os.access(program, os.X_OK):
         where = "JAVA_HOME does not lead to it" if home else "it is not on the PATH"
         raise SparkError(
-            f"Spark needs Java 17 or newer, and {where}. On Debian: apt-get install openjdk-17-jre-headless. {_NOTHING}"
+            "Spark needs Java 17 or newer, and {where}. On Debian: apt-get install openjdk-17-jre-headless.",
+            where=where,
         )
 
 
@@ -78,7 +77,7 @@ def spark_sentences() -> Iterator[None]:
         "AnalysisException": "could not read the table: it is not there, or is not Parquet",
         "PythonException": "gave up on a task that failed again and again; its log says which",
     }.get(kind, "stopped before the work was done; its log says why")
-    error = SparkError(f"Spark {what}. {_NOTHING}")
+    error = SparkError("Spark {what}.", what=what)
     try:
         raise error
     finally:

@@ -62,11 +62,13 @@ class SparkTask:
         try:
             key = Key.load(self.key_file)
         except KeyFileError as problem:
-            raise KeyFileError(f"on a worker, {problem.message} Nothing was released.") from None
+            raise KeyFileError("on a worker, {problem}", problem=problem.sentence) from None
         if key.fingerprint != self.key_fingerprint:
             raise KeyFileError(
-                f"on a worker, {self.key_file!r} holds the key {key.fingerprint} and not {self.key_fingerprint}. "
-                "Nothing was released."
+                "on a worker, {key_file!r} holds the key {given} and not {known}.",
+                key_file=self.key_file,
+                given=key.fingerprint,
+                known=self.key_fingerprint,
             )
         return ReleaseRequest(
             id_column=self.id_column,
@@ -87,22 +89,23 @@ class Summary:
     prints: tuple[str, ...] = ()
     file: str | None = None
     error: str | None = None
-    message: str = ""
+    sentence: str = ""
+    remedy: str = ""
     fields: dict[str, Any] = field(default_factory=dict)
-    """What else a refusal says, for programs: whether it is a missing value that was refused, for one."""
+    """What a refusal is made of, to be raised again as what it was."""
 
     def dumps(self) -> str:
         """Return it as text."""
         done = [self.partition, self.rows, list(self.prints), self.file]
-        return json.dumps([*done, self.error, self.message, self.fields])
+        return json.dumps([*done, self.error, self.sentence, self.remedy, self.fields])
 
     @classmethod
     def loads(cls, text: str) -> Summary:
         """Read it back; a refusal is raised as what it was on the worker."""
-        partition, rows, prints, file, error, message, fields = json.loads(text)
+        partition, rows, prints, file, error, sentence, remedy, fields = json.loads(text)
         if error is not None:
             kind = getattr(errors, error, SparkError)
-            raise kind(message, **fields)
+            raise kind(sentence, remedy=remedy, **fields)
         return cls(partition, rows, tuple(prints), file)
 
 
@@ -130,10 +133,10 @@ def released_rows(task: SparkTask, batches: Iterator[Any], summary: Summary) -> 
     except Exception as problem:
         failure = type(problem).__name__
     if failure:
-        raise SparkError(f"a task failed: {failure}.")
+        raise SparkError("a task failed: {failure}.", failure=failure)
     if refusal is not None:
-        summary.error, summary.message = type(refusal).__name__, refusal.message
-        summary.fields = {name: each for name, each in refusal.fields.items() if isinstance(each, str | int)}
+        summary.error, summary.sentence = type(refusal).__name__, refusal.template
+        summary.remedy, summary.fields = refusal.remedy, refusal.fields
 
 
 def rows_and_summary(task: SparkTask, schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
@@ -173,10 +176,11 @@ def file_and_summary(task: SparkTask, folder: str, description: str, batches: It
             summary.file = place.name
     except OSError as problem:
         summary.error = "TableFileError"
-        summary.message = (
-            f"a worker could not write to {target!r}: {problem.strerror or 'the disk may be full'}. The folder must be "
-            "one that all workers see under the same name. Nothing was released."
+        summary.sentence = (
+            "a worker could not write to {path!r}: {why}. The folder must be one that all workers see under the same "
+            "name."
         )
+        summary.fields = {"path": target, "why": problem.strerror or "the disk may be full"}
     finally:
         if output is not None:
             output.abandon()

@@ -113,9 +113,7 @@ def _together(old: Path | None, fresh: Path, threads: int) -> Generator[list[Any
         except duckdb.InterruptException:
             raise
         except duckdb.Error:
-            raise TableFileError(
-                "the tags of the rows could not be joined: the disk may be full. Nothing was released."
-            ) from None
+            raise TableFileError("the tags of the rows could not be joined: the disk may be full.") from None
 
 
 def _part(path: Path, fresh: bool) -> str:

@@ -190,7 +190,7 @@ def temporary_folder() -> Iterator[Path]:
             else:  # pragma: no cover (a folder cannot be held there)
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-")))
         except OSError:
-            raise TableFileError("the folder for temporary files cannot be written to. Nothing was done.") from None
+            raise TableFileError("the folder for temporary files cannot be written to.") from None
         yield folder
 
 
@@ -225,7 +225,7 @@ def _locked(target: Path, *, is_folder: bool) -> tuple[int, Path]:
                 return descriptor, place
     except OSError as problem:
         raise TableFileError(
-            f"the folder of {str(target)!r} cannot be written to: {problem.strerror}. Nothing was released."
+            "the folder of {target!r} cannot be written to: {why}.", target=str(target), why=problem.strerror
         ) from None
 
 
@@ -312,7 +312,7 @@ def _is_file_of(owner: int, found: os.stat_result) -> bool:
 
 
 def _exchanged(name: str) -> TableFileError:
-    return TableFileError(f"{name!r} was exchanged while it was written. Nothing was put in its place.")
+    return TableFileError("{name!r} was exchanged while it was written.", name=name)
 
 
 def _number(found: os.stat_result) -> tuple[int, int]:
@@ -360,4 +360,4 @@ def _mark_of(ledger: str) -> str:
 def refuse_existing(target: Path) -> None:
     """Refuse to write over a file, or over a link, even one to nothing: it says where somebody wants a file."""
     if os.path.lexists(target):
-        raise TableFileError(f"{str(target)!r} exists already. Nothing was written.", path=str(target))
+        raise TableFileError("{path!r} exists already.", path=str(target))

@@ -1,0 +1,44 @@
+"""Ways out, in the words of the command line: which option helps where something was refused."""
+
+from __future__ import annotations
+
+ON_COMMAND_LINE = {
+    "again": "--again re-issues a lower level, which costs nothing.",
+    "booleans": "--map FILE with the lines true,yes and false,no gives them other names.",
+    "budget": "--budget 2 gives one.",
+    "chosen_rows": (
+        "--by makes groups of a kept column. If rows were chosen without a look at reports, say --description {name}."
+    ),
+    "column": "--column picks it.",
+    "cross": "--cross names the second one.",
+    "dates": "--map FILE with lines like 2026-01-31,winter gives them other names.",
+    "description": "--description FILE says it.",
+    "engine": "--engine spark chooses it.",
+    "epsilon": "--epsilon says it.",
+    "force": "--force opens a new path, charged to everyone in addition to the {largest} of the old one.",
+    "force_changed": "--force opens a new path, charged to everyone.",
+    "from_reports": "`relaxdp relax --from-reports` goes on from its last file.",
+    "keygen": "`relaxdp keygen {path!r}` makes one; what was released before needs its own key.",
+    "last_epsilon": "--old-epsilon says it.",
+    "ledger": "Go on with it: --ledger names it.",
+    "missing_number": "--bins with --nulls NAME makes classes of numbers, and one of what is missing.",
+    "missing_value": "--nulls NAME makes it a value of its own.",
+    "new_ledger": "If there must be a new one, say why: --new-ledger REASON.",
+    "numbers": "--range and --bins are for numbers, and --map FILE says what each value becomes.",
+    "plan_boolean": "`relaxdp plan --values 2` plans it.",
+    "release": "--release says it.",
+    "report_column": "--column names another one.",
+    "same_range": "Give the same --range.",
+    "same_shape": "Give the same --params.",
+    "same_values": "Give the same --values in the same order.",
+    "schedule": "Give --objects, and not --epsilon.",
+    "spark_folder": "Only --engine spark writes a folder.",
+    "spark_log": "Spark's log: {log}",
+    "trust_map": "If it is right all the same, --trust-map takes it.",
+    "two_of_three": "Give two of --half-width, --objects and --epsilon.",
+    "which_ledger": "Say --ledger {other} to go on with its accounts, or --ledger {file} to begin new ones.",
+    "which_release": (
+        "Say --release {other!r} to relax that one, or --release NAME for a new path, whose cost is added."
+    ),
+    "without_force": "Without --force the path goes on.",
+}

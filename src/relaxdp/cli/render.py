@@ -1,0 +1,85 @@
+"""What commands show: progress, what became of a release, and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.ledger.account import difference, total
+
+if TYPE_CHECKING:
+    from relaxdp.ledger.ledger import Charge
+    from relaxdp.table.calls import Released
+    from relaxdp.table.publication import Progress as Advance
+
+
+@contextmanager
+def progress_bar(doing: str, unit: str) -> Iterator[Advance | None]:
+    """Show how far it is, where a person looks at it, and give what is told of every step."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True)
+    tasks: list[Any] = []
+
+    def advance(done: int, whole: int | None) -> None:
+        if not tasks:  # nothing is shown before there is something to tell
+            bar.start()
+            tasks.append(bar.add_task("", total=None))
+        bar.update(tasks[0], completed=done, total=whole)
+
+    try:
+        yield advance
+    finally:
+        bar.stop()
+
+
+def show_released(done: Released, as_json: bool) -> None:
+    """Say what was released and what it cost; of a dry run, what it would cost."""
+    level, charges = epsilon_text(done.epsilon), done.charges
+    if as_json:
+        answer: dict[str, Any] = {"rows": done.rows, "epsilon": level, "release": done.release, "columns": {}}
+        for column, charge in zip(done.columns, charges, strict=False):
+            answer["columns"][column] = {"cost": epsilon_text(charge.cost), "epoch": charge.path.epoch}
+        if charges:
+            answer |= {"spent": epsilon_text(charges[-1].spent_after), "budget": epsilon_text(charges[-1].budget)}
+        show_json(answer)
+        return
+    names = ", ".join(map(repr, done.columns))
+    if done.rows is None:
+        typer.echo(f"dry run: {names} at epsilon {level} would cost {_cost(charges)}")
+    else:
+        typer.echo(f"released {names} of {done.rows:,} rows at epsilon {level} to {done.to}{_history(charges)}")
+    if charges:
+        last = charges[-1]
+        left = difference(last.budget, last.spent_after)
+        spent, budget, rest = map(epsilon_text, (last.spent_after, last.budget, left))
+        verb = "would have spent" if done.rows is None else "spent"
+        typer.echo(f"cost {_cost(charges)}; {verb} {spent} of the budget {budget}, {rest} left")
+    else:
+        typer.echo("no ledger: nobody keeps account of what this cost")
+
+
+def _history(charges: tuple[Charge, ...]) -> str:
+    if not charges:
+        return ""
+    previous = charges[-1].previous
+    return " (a new path)" if previous is None else f" (the level before: {epsilon_text(previous)})"
+
+
+def _cost(charges: tuple[Charge, ...]) -> str:
+    return epsilon_text(total(charge.cost for charge in charges))
+
+
+def show_json(answer: Any) -> None:
+    """Print an answer for programs, in one line."""
+    typer.echo(json.dumps(answer, ensure_ascii=False, allow_nan=False))

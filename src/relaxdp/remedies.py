@@ -1,0 +1,36 @@
+"""Ways out, in the words of the library: which argument helps where something was refused."""
+
+from __future__ import annotations
+
+IN_PYTHON = {
+    "again": "again=True re-issues a lower level, which costs nothing.",
+    "booleans": "A column of 'yes' and 'no' that is made of them has values of these names.",
+    "budget": "budget=2 gives one.",
+    "chosen_rows": (
+        "by= makes groups of a kept column. If rows were chosen without a look at reports, say "
+        "description=rx.description(frame)."
+    ),
+    "column": "column= picks it.",
+    "columns": "Like {{'diagnosis': ['flu', 'covid', 'none'], 'age': rx.Numeric(0, 120)}}.",
+    "cross": "cross= names the second one.",
+    "description": "description= says it; for one frame, so do mechanism= and epsilon=.",
+    "force": "force=True opens a new path, charged to everyone in addition to the {largest} of the old one.",
+    "force_changed": "force=True opens a new path, charged to everyone.",
+    "engine": "engine='spark' chooses it.",
+    "from_reports": "rx.relax_reports goes on from its last file.",
+    "ledger": "Go on with it: ledger= names it.",
+    "missing_number": "Classes of numbers are declared values, and can have one for what is missing.",
+    "missing_value": "fillna (fill_null in polars) makes it a value, which must be declared.",
+    "new_ledger": "If there must be a new one, say why: new_ledger='...'.",
+    "release": "release= says it.",
+    "same_range": "Give the same mechanism.",
+    "say_ledger": "ledger= names one, and ledger=None says that nobody keeps account.",
+    "same_shape": "Give the same parameters.",
+    "same_values": "Give the same mechanism, with its values in the same order.",
+    "schedule": "Give objects=, and not epsilon=.",
+    "to": "to= names it.",
+    "two_of_three": "Give two of half_width=, objects= and epsilon=.",
+    "which_ledger": "ledger={other!r} or ledger={file!r} says which.",
+    "which_release": "release={other!r} relaxes that one, and another name opens a new path.",
+    "without_force": "Without force=True the path goes on.",
+}

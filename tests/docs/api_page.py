@@ -1,0 +1,58 @@
+"""Write docs/api.md, which lists every public name: python -m tests.docs.api_page."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import relaxdp as rx
+from relaxdp import errors
+
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+GROUPS = {
+    "Tables: files and data frames": (
+        "release", "relax_reports", "estimate", "count", "description", "Column", "Released", "BESIDE_KEY",
+    ),
+    "Keys and ledgers": ("Key", "Ledger"),
+    "Mechanisms, for arrays and for one object": (
+        "Categorical", "Unary", "LocalHash", "Numeric", "mechanism", "Relaxation", "Level",
+    ),
+    "Estimates": ("Counts", "highest_only", "difference", "cross", "variance"),
+    "Plans and schedules": (
+        "plan", "Plan", "best_encoding", "Advice", "Schedule", "Explicit", "Linear", "Geometric", "NoisySampling",
+        "ByDate", "UntilPrecise",
+    ),
+    "The law": ("relaxation_law", "RelaxationLaw", "privacy_loss", "PrivacyLoss"),
+    "Errors": ("errors",),
+}  # fmt: skip
+HEAD = """# The library
+
+Every public name of `import relaxdp as rx`; `help(rx.release)` says more of each. What is not here is not public
+and may change. Names of kinds of errors are public too: [below](#kinds-of-errors).
+"""
+
+
+def first_line(thing: Any) -> str:
+    """The first sentence of a docstring."""
+    return (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ")
+
+
+def api_page() -> str:
+    """Return the page."""
+    parts = [HEAD]
+    for heading, names in GROUPS.items():
+        rows = [f"| `rx.{name}` | {first_line(getattr(rx, name))} |" for name in names]
+        parts.append("\n".join([f"## {heading}", "", "| name | what it is |", "|---|---|", *rows, ""]))
+    kinds = [each for each in vars(errors).values() if isinstance(each, type) and each.__module__ == errors.__name__]
+    rows = [
+        f"| `{each.__name__}` | {first_line(each)} |"
+        for each in kinds
+        if issubclass(each, errors.RelaxdpError | errors.StateFolderWarning)
+    ]
+    parts.append("\n".join(["## Kinds of errors", "", "| kind | what happened |", "|---|---|", *rows, ""]))
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(api_page(), "utf-8")
