@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from tests.bloom_fleet import Fleet
 
 import relaxdp as rx
 from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
 from relaxdp.draw.entropy import SystemEntropy
-from relaxdp.encodings.bloom_filter import BloomShape
-from relaxdp.encodings.bloom_fleet import Fleet
 from relaxdp.encodings.bridges import fresh_column, truth_column
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.level import retention
+from relaxdp.rappor.filter import BloomShape
 
 BITS = 128
 VALUES = 1_024

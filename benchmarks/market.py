@@ -29,7 +29,7 @@ from tests.servers.postgres import a_server
 
 import relaxdp as rx
 from benchmarks.market_page import COMMAND, LIBRARY, LIBRARY_ALL, Figures, Turn, page
-from relaxdp.collector.client_address import Server
+from relaxdp.device.address import Server
 from relaxdp.market.client import MarketClient
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of

@@ -16,15 +16,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.bloom_fleet import Fleet
 
-from relaxdp.encodings.bloom_filter import BloomShape
-from relaxdp.encodings.bloom_fleet import Fleet
-from relaxdp.encodings.bloom_levels import bit_support, bloom_threshold, epsilon_of
 from relaxdp.estimation.baselines import noisy_sampling_epsilon, noisy_sampling_variance, relaxation_variance
-from relaxdp.estimation.rappor_classic import Responses, baseline_permanent
-from relaxdp.estimation.rappor_map import CandidateMap
 from relaxdp.estimation.schedules import Linear
 from relaxdp.hazmat.seeded import SeededEntropy
+from relaxdp.rappor.candidates import CandidateMap
+from relaxdp.rappor.classic import Responses, baseline_permanent
+from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint8]

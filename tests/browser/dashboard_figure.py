@@ -10,11 +10,11 @@ from tests.browser.dashboard_operator import Operator
 from tests.browser.survey_person import chromium
 from tests.servers.collectors import running
 
-from relaxdp.collector.client import Client
-from relaxdp.collector.client_address import CampaignAddress, Server
-from relaxdp.collector.device_participation import ask_offer
-from relaxdp.collector.simulate_fleet import Fleet
-from relaxdp.collector.simulate_tour import WATCHED, campaigns
+from relaxdp.device.address import CampaignAddress, Server
+from relaxdp.device.client import Client
+from relaxdp.device.participation import ask_offer
+from relaxdp.device.simulate import Fleet
+from relaxdp.device.tour import WATCHED, campaigns
 
 FIGURE = Path(__file__).parents[2] / "docs" / "figures" / "dashboard.png"
 DEVICES = (5000, 5000, 5000, 1500)

@@ -10,10 +10,10 @@ from playwright.sync_api import Browser, Page, Request, expect
 from tests.patience import PATIENCE
 from tests.servers.collectors import Running
 
-from relaxdp.collector.client import Client
-from relaxdp.collector.client_address import CampaignAddress, Server
-from relaxdp.collector.device_participation import ask_offer
-from relaxdp.collector.simulate_fleet import Fleet
+from relaxdp.device.address import CampaignAddress, Server
+from relaxdp.device.client import Client
+from relaxdp.device.participation import ask_offer
+from relaxdp.device.simulate import Fleet
 
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1280, "height": 800}

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.browser.dashboard_operator import Operator
 from tests.servers.collectors import Running, running
 
-from relaxdp.collector.client_address import Server
+from relaxdp.device.address import Server
 from relaxdp.draw.key import Key
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client import MarketClient

@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, 
 from tests.conftest import require
 from tests.patience import PATIENCE
 
-from relaxdp.collector.client_address import Server
-from relaxdp.collector.client_operator import Operator
+from relaxdp.device.address import Server
+from relaxdp.device.operator import Operator
 
 ARGUMENTS = (
     "--no-sandbox --headless=new --disable-gpu --disable-quic --no-first-run --disable-background-networking "

@@ -17,7 +17,7 @@ from tests.browser.dashboard_operator import commute, report_all
 from tests.patience import PATIENCE
 from tests.servers.collectors import STORES, Running, running
 
-from relaxdp.collector.client_address import Server
+from relaxdp.device.address import Server
 from relaxdp.errors import ServiceError
 from relaxdp.estimation.planning import half_width, objects_for
 from relaxdp.market.client import MarketClient

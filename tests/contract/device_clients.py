@@ -29,9 +29,9 @@ from typing import Any, Protocol
 from tests.conftest import require
 from tests.patience import PATIENCE
 
-from relaxdp.collector import Device, Participation
-from relaxdp.collector.client import Client
-from relaxdp.collector.device_state import Sent
+from relaxdp.device import Device, Participation
+from relaxdp.device.client import Client
+from relaxdp.device.state import Sent
 from relaxdp.errors import RelaxdpError
 from relaxdp.law.epsilon import epsilon_text
 

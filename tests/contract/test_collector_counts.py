@@ -17,9 +17,10 @@ from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.ingest import Item, ingest
 from relaxdp.collector.schema import REPORTS, WITHDRAWN
-from relaxdp.collector.wire import CampaignRequest, EncodingRequest, LevelRequest
+from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.errors import CampaignStateError
 from relaxdp.service.database import Database
+from relaxdp.service.wire import EncodingRequest
 
 LEVELS = [LevelRequest("0.5"), LevelRequest("1"), LevelRequest("2")]
 ENCODINGS = {

@@ -26,17 +26,16 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.draw.stream import PathId
-from relaxdp.encodings.bloom import BloomEncoding
-from relaxdp.encodings.bloom_filter import BloomShape
-from relaxdp.encodings.bloom_release import release_bloom
-from relaxdp.estimation.rappor_classic import Responses
-from relaxdp.estimation.rappor_decode import decode
-from relaxdp.estimation.rappor_map import CandidateMap
 from relaxdp.law.epsilon import as_epsilon
+from relaxdp.rappor.candidates import CandidateMap
+from relaxdp.rappor.classic import Responses
+from relaxdp.rappor.counting import count_files
+from relaxdp.rappor.decode import decode
+from relaxdp.rappor.encoding import BloomEncoding, release_bloom
+from relaxdp.rappor.files import Parameters
+from relaxdp.rappor.filter import BloomShape
 from relaxdp.service.database import Database
 from relaxdp.service.schema import METADATA
-from relaxdp.table.rappor_counting import count_files
-from relaxdp.table.rappor_files import Parameters
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 

@@ -18,11 +18,11 @@ from typer.testing import CliRunner, Result
 
 from relaxdp.cli.main import app
 from relaxdp.cli.simulate import _show as show
-from relaxdp.collector import Device
-from relaxdp.collector.client import Client
-from relaxdp.collector.client_operator import Operator
-from relaxdp.collector.simulate import Outcome, Simulation, simulate
-from relaxdp.collector.simulate_server import Running, own_server
+from relaxdp.device import Device
+from relaxdp.device.client import Client
+from relaxdp.device.operator import Operator
+from relaxdp.device.server import Running, own_server
+from relaxdp.device.simulate import Outcome, Simulation, simulate
 from relaxdp.errors import RelaxdpError, SimulationError
 from relaxdp.law.epsilon import as_epsilon
 

@@ -14,11 +14,11 @@ from tests.contract.device_clients import CLIENTS, DeviceClient
 from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_collector
 
 from relaxdp import Key
-from relaxdp.collector.device_offer import encoding_of
+from relaxdp.device.offer import encoding_of
 from relaxdp.draw.stream import PathId
-from relaxdp.encodings.bloom import BloomEncoding
 from relaxdp.encodings.path import ReportPath
 from relaxdp.encodings.protocol import Encoding
+from relaxdp.rappor.encoding import BloomEncoding
 
 ENCODINGS: dict[str, tuple[dict[str, Any], Any]] = {
     "categorical": ({"name": "categorical", "values": ["crisps", "fruit", "none"]}, "fruit"),

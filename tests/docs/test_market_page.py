@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.collector.client_address import Server
+from relaxdp.cli.serve import build
 from relaxdp.collector.component import CollectorComponent
+from relaxdp.device.address import Server
 from relaxdp.market import accounts, goods, levels, pools, prices, schema
 from relaxdp.market.client import MarketClient
-from relaxdp.market.component import build
 from relaxdp.market.market import Market
 from relaxdp.market.receipts import HEADER
 from relaxdp.service.app import build_application

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from tests.exact.enumeration import chain_law, path_law
 
-from relaxdp.encodings.bloom import BloomEncoding
-from relaxdp.encodings.bloom_filter import BloomShape
-from relaxdp.encodings.bloom_levels import bloom_threshold, realised_guarantee
 from relaxdp.law.bridge import report_law
 from relaxdp.law.level import odds, retention
+from relaxdp.rappor.encoding import BloomEncoding
+from relaxdp.rappor.filter import BloomShape, bloom_threshold, realised_guarantee
 
 Transcript = tuple[tuple[int, ...], ...]
 LEVELS = [F(1, 4), F(1, 2)]

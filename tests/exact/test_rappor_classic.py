@@ -10,11 +10,11 @@ from itertools import product
 import pytest
 from tests.refusals import refused
 
-from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.errors import RapporError
 from relaxdp.estimation.baselines import noisy_sampling_epsilon
-from relaxdp.estimation.rappor_classic import Responses
 from relaxdp.law.level import log_up
+from relaxdp.rappor.classic import Responses
+from relaxdp.rappor.filter import BloomShape
 
 CLASSIC = Responses(F(1, 2), F(1, 2), F(3, 4))
 

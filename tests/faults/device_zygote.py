@@ -13,8 +13,8 @@ from typing import Any
 
 from tests.patience import PATIENCE
 
-from relaxdp.collector import Device
-from relaxdp.collector.client import Client
+from relaxdp.device import Device
+from relaxdp.device.client import Client
 from relaxdp.errors import RelaxdpError
 
 

@@ -18,7 +18,6 @@ from tests.faults.market_witness import place_witness
 from tests.servers.ledgers import Place, PostgresPlace, SqlitePlace
 from tests.servers.postgres import Server
 
-from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.draw.key import Key
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.market.journal import Journal
@@ -26,6 +25,7 @@ from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
 from relaxdp.mechanisms import Categorical
 from relaxdp.service.database import Database
+from relaxdp.service.wire import EncodingRequest, WireLevel
 from relaxdp.table.release import release_table
 from relaxdp.table.request import ColumnRequest, TableRequest
 

@@ -13,17 +13,17 @@ import pyarrow.parquet as pa_parquet
 from tests.patience import PATIENCE
 
 from relaxdp.draw.key import Key
-from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.events import LevelReleased
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
 from relaxdp.mechanisms import Categorical
+from relaxdp.rappor.filter import BloomShape
+from relaxdp.rappor.release import RapporDrawing, RapporRequest
 from relaxdp.table.algorithm1 import Algorithm1Drawing
 from relaxdp.table.frame_release import FrameDrawing, FrameTable
 from relaxdp.table.publication import Drawing, Outcome, publish
-from relaxdp.table.rappor_release import RapporDrawing, RapporRequest
 from relaxdp.table.release import TableDrawing
 from relaxdp.table.request import ColumnRequest, TableRequest
 

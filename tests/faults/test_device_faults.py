@@ -21,7 +21,7 @@ from tests.faults.forking import Zygote
 from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, fake_collector
 
-from relaxdp.collector import Device
+from relaxdp.device import Device
 from relaxdp.errors import DeviceFileError
 
 KILLS = int(os.environ.get("RELAXDP_FAULTS", "20"))
@@ -124,7 +124,7 @@ def test_a_full_disk(server: FakeCollector, file: Path, limit: int) -> None:
     before, asked = file.read_bytes(), len(server.requests)
     script = (
         "import resource, signal, sys\n"
-        "from relaxdp.collector import Device\n"
+        "from relaxdp.device import Device\n"
         "from relaxdp.errors import RelaxdpError\n"
         f"device = Device.open({str(file)!r})\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"

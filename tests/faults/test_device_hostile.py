@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_collector
 
-from relaxdp.collector import Device
-from relaxdp.collector.client import Client
-from relaxdp.collector.device_offer import encoding_of
-from relaxdp.collector.device_state import State
+from relaxdp.device import Device
+from relaxdp.device.client import Client
+from relaxdp.device.offer import encoding_of
+from relaxdp.device.state import State
 from relaxdp.errors import BudgetExceededError, RelaxdpError
 from relaxdp.law.level import ONE, realised_epsilon
 

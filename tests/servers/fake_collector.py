@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from relaxdp.collector.device_offer import encoding_of
+from relaxdp.device.offer import encoding_of
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 
 JSON = "application/json"

@@ -23,8 +23,6 @@ from sqlalchemy import select
 from tests.servers.collectors import Answer, Running
 
 import relaxdp as rx
-from relaxdp.collector.definition import resolved
-from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.errors import RelaxdpError
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market import accounts, listings, pools, purchases, views
@@ -35,9 +33,11 @@ from relaxdp.market.prices import prices_from_json
 from relaxdp.market.receipts import signed_of
 from relaxdp.market.store import parts_of
 from relaxdp.mechanisms import Mechanism
+from relaxdp.service.asked_encodings import resolved
 from relaxdp.service.database import Database
 from relaxdp.service.problems import code_of
 from relaxdp.service.schema import METADATA
+from relaxdp.service.wire import EncodingRequest, WireLevel
 from relaxdp.table.description import METADATA_KEY
 from relaxdp.table.release import release_table
 from relaxdp.table.request import ColumnRequest, TableRequest

@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from relaxdp.encodings.bloom_filter import BloomShape
-from relaxdp.encodings.bloom_levels import bit_support, bloom_threshold, epsilon_of
-from relaxdp.estimation.rappor_classic import Responses
-from relaxdp.estimation.rappor_counts import RapporCounts
-from relaxdp.estimation.rappor_decode import Decoded, decode
-from relaxdp.estimation.rappor_fit import fit_words
-from relaxdp.estimation.rappor_map import CandidateMap
-from relaxdp.estimation.rappor_samples import Samples
+from relaxdp.rappor.candidates import CandidateMap
+from relaxdp.rappor.classic import Responses, Samples
+from relaxdp.rappor.counts import RapporCounts
+from relaxdp.rappor.decode import Decoded, decode
+from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of
+from relaxdp.rappor.fit import fit_words
 
 PAGE = Path(__file__).parents[2] / "docs" / "rappor-measured.md"
 Floats = NDArray[np.float64]

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.rules import CampaignState, decided, first_state
-from relaxdp.collector.wire import CampaignRequest, EncodingRequest, LevelRequest, Target
+from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.schedules import Explicit, UntilPrecise
 from relaxdp.law.level import retention
+from relaxdp.service.wire import EncodingRequest, Target
 
 RUNS, LEAST_COVERAGE, TARGET = 50_000, 0.945, 0.05
 LEVELS = ["0.2", "0.5", "1", "1.5", "2"]

@@ -9,20 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2
+from tests.bloom_fleet import Fleet
 from tests.statistical.rappor_runs import CLASSIC, PLANTED, SETTINGS, WORDS_FOUND, planted, relaxed, sampled, tally
 
-from relaxdp.encodings.bloom_filter import BloomShape
-from relaxdp.encodings.bloom_fleet import Fleet
-from relaxdp.encodings.bloom_levels import bit_support, bloom_threshold, epsilon_of
 from relaxdp.estimation.baselines import noisy_sampling_estimate, noisy_sampling_variance
-from relaxdp.estimation.rappor_classic import Responses, baseline_permanent, baseline_sample
-from relaxdp.estimation.rappor_counts import RapporCounts
-from relaxdp.estimation.rappor_decode import decode
-from relaxdp.estimation.rappor_map import CandidateMap
 from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat.seeded import SeededEntropy
-from relaxdp.table.rappor_counting import count_files
-from relaxdp.table.rappor_files import Parameters
+from relaxdp.rappor.candidates import CandidateMap
+from relaxdp.rappor.classic import Responses, baseline_permanent, baseline_sample
+from relaxdp.rappor.counting import count_files
+from relaxdp.rappor.counts import RapporCounts
+from relaxdp.rappor.decode import decode
+from relaxdp.rappor.files import Parameters
+from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of
 
 FALSE_ALARM = 1e-6
 BIT = BloomShape(bits=1, hashes=1, cohorts=1)

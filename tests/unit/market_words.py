@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from relaxdp import Key
 from relaxdp.cli.main import app
 from relaxdp.cli.market import app as market_app
-from relaxdp.collector.client import Client
+from relaxdp.device.client import Client
 from relaxdp.errors import RelaxdpError
 
 TOKEN = "token-of-somebody"

@@ -19,8 +19,8 @@ from relaxdp.audit.linear import LinearScore
 from relaxdp.audit.views import Column, Digits, candidate_views
 from relaxdp.cli.main import app
 from relaxdp.encodings import protocol as registry
-from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.errors import AuditError, OptionError
+from relaxdp.rappor.filter import BloomShape
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})
 

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy.stats import chi2
+from tests.bloom_fleet import Fleet
 from tests.refusals import refused
 
 from relaxdp import Key, Relaxation
@@ -22,18 +23,23 @@ from relaxdp.draw.canonical import canonical, length_prefixed
 from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.stream import PathId, PathName, block, path_key, tail, words
 from relaxdp.encodings.bits import unpack_bits
-from relaxdp.encodings.bloom import BloomEncoding, as_words
-from relaxdp.encodings.bloom_device import Device, bit_strings
-from relaxdp.encodings.bloom_filter import ALL_COHORTS, BloomShape
-from relaxdp.encodings.bloom_fleet import Fleet
-from relaxdp.encodings.bloom_levels import bloom_threshold, epsilon_of, guarantee_of, noise_of, whole_epsilon
-from relaxdp.encodings.bloom_release import cohorts_of, release_bloom
 from relaxdp.encodings.protocol import encoding_named
 from relaxdp.errors import EncodingError, EpsilonError, LengthError, LevelError, RapporError
 from relaxdp.estimation.schedules import Linear, NoisySampling
 from relaxdp.hazmat.seeded import SeededEntropy
 from relaxdp.law.level import Level
 from relaxdp.mechanisms import Mechanism, mechanism
+from relaxdp.rappor.device import Device, bit_strings
+from relaxdp.rappor.encoding import BloomEncoding, as_words, cohorts_of, release_bloom
+from relaxdp.rappor.filter import (
+    ALL_COHORTS,
+    BloomShape,
+    bloom_threshold,
+    epsilon_of,
+    guarantee_of,
+    noise_of,
+    whole_epsilon,
+)
 
 KEY = Key.from_bytes(bytes(range(32)))
 SHAPE = BloomShape(bits=16, hashes=2, cohorts=64)

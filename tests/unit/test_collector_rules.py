@@ -15,15 +15,16 @@ import relaxdp as rx
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.estimates import estimate, parquet
-from relaxdp.collector.precision import Precision
 from relaxdp.collector.rules import CampaignState, decided, first_state
-from relaxdp.collector.wire import CampaignRequest, EncodingRequest, EstimateOptions, LevelRequest, Target
-from relaxdp.encodings.bloom import BloomEncoding
-from relaxdp.encodings.bloom_filter import BloomShape
+from relaxdp.collector.wire import CampaignRequest, EstimateOptions, LevelRequest
 from relaxdp.estimation.planning import half_width
-from relaxdp.estimation.rappor_planning import word_error
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.level import retention
+from relaxdp.rappor.encoding import BloomEncoding
+from relaxdp.rappor.filter import BloomShape
+from relaxdp.rappor.plan import word_error
+from relaxdp.service.precision import Precision
+from relaxdp.service.wire import EncodingRequest, Target
 
 YES = EncodingRequest("categorical", ["no", "yes"])
 LEVELS = [LevelRequest("0.5"), LevelRequest("1"), LevelRequest("2")]

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_collector
 
-from relaxdp.collector import client as client_module
-from relaxdp.collector.client import Client, tidy
-from relaxdp.collector.client_address import CampaignAddress, Server
+from relaxdp.device import client as client_module
+from relaxdp.device.address import CampaignAddress, Server
+from relaxdp.device.client import Client, tidy
 from relaxdp.errors import AddressError, RefusedByServerError, ServerAnswerError, UnreachableError
 
 

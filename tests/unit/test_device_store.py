@@ -20,9 +20,9 @@ import pytest
 from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, fake_collector
 
-from relaxdp.collector import Device
-from relaxdp.collector.device_state import Record, Sent, State
-from relaxdp.collector.device_store import SERVICE
+from relaxdp.device import Device
+from relaxdp.device.state import Record, Sent, State
+from relaxdp.device.store import SERVICE
 from relaxdp.errors import (
     AnswerChangedError,
     BudgetError,
@@ -216,7 +216,7 @@ def test_a_device_needs_nothing_of_the_server() -> None:
         "import sys\n"
         "for name in ('msgspec', 'starlette', 'uvicorn', 'keyring'):\n"
         "    sys.modules[name] = None\n"
-        "import relaxdp.collector, relaxdp.cli.campaign, relaxdp.collector.simulate\n"
+        "import relaxdp.collector, relaxdp.cli.campaign, relaxdp.device.simulate\n"
         "print(relaxdp.collector.Device.__name__)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True)

@@ -6,8 +6,8 @@ import ast
 from pathlib import Path
 
 FLOORS = [
-    "errors", "remedies", "law", "draw", "hazmat", "encodings", "estimation", "mechanisms", "ledger", "table",
-    "service", "collector", "market", "audit", "paper", "cli", "web",
+    "errors", "remedies", "law", "draw", "hazmat", "encodings", "estimation", "mechanisms", "ledger", "table", "rappor",
+    "service", "device", "collector", "market", "audit", "paper", "cli", "web",
 ]  # fmt: skip
 MAY_ENTER_HAZMAT = {"hazmat", "audit", "paper"}
 SOURCE = Path(__file__).parents[2] / "src" / "relaxdp"
@@ -56,3 +56,11 @@ def test_the_law_has_no_randomness_clock_file_or_float() -> None:
                 names = {alias.name for alias in node.names} | {getattr(node, "module", None) or ""}
                 assert not forbidden & {name.split(".")[0] for name in names}, file.name
             assert not (isinstance(node, ast.Constant) and isinstance(node.value, float)), f"{file.name} has a float"
+
+
+def test_siblings_do_not_know_each_other() -> None:
+    """What collector and market share is the service's; a device is the other end of the wire, and knows neither."""
+    strangers = {"market": {"collector"}, "collector": {"market", "device"}, "device": {"collector", "market"}}
+    for room, others in strangers.items():
+        for file in (SOURCE / room).rglob("*.py"):
+            assert not imports_of(file) & others, f"{room}/{file.name}"

@@ -11,11 +11,10 @@ from tests.vectors.make_kept import FILE, check
 
 from relaxdp import Key
 from relaxdp.draw.stream import PathId
-from relaxdp.encodings.bloom import BloomEncoding
-from relaxdp.encodings.bloom_filter import BloomShape
-from relaxdp.encodings.bloom_release import release_bloom
 from relaxdp.encodings.numeric import NumericEncoding
 from relaxdp.encodings.path import ReportPath
+from relaxdp.rappor.encoding import BloomEncoding, release_bloom
+from relaxdp.rappor.filter import BloomShape
 
 CASES: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
 

@@ -14,12 +14,12 @@ from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.draw.stream import PathId, PathName, path_key
-from relaxdp.encodings.bloom import BloomEncoding
-from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.encodings.path import ReportPath
 from relaxdp.encodings.release import release_codes
 from relaxdp.errors import LevelMismatchError, OtherEncodingError, PathNameError
 from relaxdp.law.level import ONE
+from relaxdp.rappor.encoding import BloomEncoding
+from relaxdp.rappor.filter import BloomShape
 
 SRC = Path(rx.__file__).parent
 KEY = rx.Key.from_bytes(bytes(range(32)))

@@ -21,8 +21,8 @@ from tests.servers.fake_collector import Reply
 from tests.unit.market_fake import DATA, POOL, PURCHASE, SIGNER, FakeMarket, fake_market, signed
 from tests.unit.market_words import TOKEN, ask, at_home, mistake, private, release
 
-from relaxdp.collector.client import Client
-from relaxdp.collector.client_address import Server
+from relaxdp.device.address import Server
+from relaxdp.device.client import Client
 from relaxdp.errors import (
     ReceiptForgedError,
     RefusedByServerError,

@@ -33,15 +33,15 @@ from tests.servers.markets import (
 )
 
 import relaxdp as rx
-from relaxdp.collector.definition import resolved
-from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.errors import ListingExistsError, RelaxdpError
 from relaxdp.market import deliveries, listings, sales
 from relaxdp.market import market as market_module
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_from_json
 from relaxdp.market.schema import LISTINGS, PURCHASES
+from relaxdp.service.asked_encodings import resolved
 from relaxdp.service.database import Database
+from relaxdp.service.wire import EncodingRequest, WireLevel
 
 PRICES = {"points": [["0.1", 0], ["0.5", 20], ["3", 300]]}
 TAKEN = "this release is listed already, as 'squat', and one path is sold in one place only. Nothing was delivered."

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from relaxdp import Key
 from relaxdp.cli.main import app
-from relaxdp.collector.client_address import Server
+from relaxdp.device.address import Server
 from relaxdp.errors import RefusedByServerError
 from relaxdp.market.client import MarketClient
 from relaxdp.market.receipts import read_signed

@@ -90,8 +90,8 @@ def test_a_schedule_that_ends_too_early() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("", "give the third. Give two of --half-width, --objects and --epsilon."),
-        ("--objects 5 --epsilon 1 --half-width 0.1", "Give two of --half-width, --objects and --epsilon."),
+        ("", "give the third. They are --half-width, --objects and --epsilon."),
+        ("--objects 5 --epsilon 1 --half-width 0.1", "They are --half-width, --objects and --epsilon."),
         ("--objects 5 --epsilon x", "epsilon must be a number such as 0.5 or '0.5', not 'x'."),
         ("--objects 0 --epsilon 1", "the number of objects must be a whole number from 1 to 10^15, not 0."),
         ("--objects 5 --half-width 2", "a half-width lies between 0 and 0.5, like 0.01; not 2.0."),

@@ -18,16 +18,16 @@ from typer.testing import CliRunner
 
 from relaxdp import Key
 from relaxdp.cli.main import app, main
-from relaxdp.encodings.bloom_device import Device
-from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.errors import DescriptionError
-from relaxdp.estimation.rappor_counts import RapporCounts
-from relaxdp.estimation.rappor_decode import decode
-from relaxdp.estimation.rappor_map import CandidateMap
-from relaxdp.estimation.rappor_samples import Samples
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.table.rappor_files import Parameters, counts_text
+from relaxdp.rappor.candidates import CandidateMap
+from relaxdp.rappor.classic import Samples
+from relaxdp.rappor.counts import RapporCounts
+from relaxdp.rappor.decode import decode
+from relaxdp.rappor.device import Device
+from relaxdp.rappor.files import Parameters, counts_text
+from relaxdp.rappor.filter import BloomShape
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})
 WORDS = [f"word {number}" for number in range(20)]

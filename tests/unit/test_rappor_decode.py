@@ -12,16 +12,14 @@ from statsmodels.stats.multitest import multipletests
 from tests.refusals import refused
 from tests.statistical.rappor_runs import Setting, answer, draw_devices, relaxed
 
-from relaxdp.encodings.bloom_filter import BloomShape
-from relaxdp.encodings.bloom_levels import bit_support, bloom_threshold, epsilon_of
 from relaxdp.errors import CountsError, RapporError
-from relaxdp.estimation.rappor_classic import Responses
-from relaxdp.estimation.rappor_counts import BitEstimates, RapporCounts
-from relaxdp.estimation.rappor_decode import Decoded, decode
-from relaxdp.estimation.rappor_fit import fit_words
-from relaxdp.estimation.rappor_map import CandidateMap
-from relaxdp.estimation.rappor_samples import Samples
 from relaxdp.law.support import Support
+from relaxdp.rappor.candidates import CandidateMap
+from relaxdp.rappor.classic import Responses, Samples
+from relaxdp.rappor.counts import BitEstimates, RapporCounts
+from relaxdp.rappor.decode import Decoded, decode
+from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of
+from relaxdp.rappor.fit import fit_words
 
 SHAPE = BloomShape(bits=32, hashes=2, cohorts=8)
 SMALL = Setting(SHAPE, candidates=20, present=8, scale=4, devices=5000, noise="0.5")

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.errors import RapporError
-from relaxdp.estimation.rappor_classic import Responses
-from relaxdp.estimation.rappor_map import CandidateMap
-from relaxdp.table.rappor_files import Parameters, counts_text, map_rows, read_counts, read_map
+from relaxdp.rappor.candidates import CandidateMap
+from relaxdp.rappor.classic import Responses
+from relaxdp.rappor.files import Parameters, counts_text, map_rows, read_counts, read_map
+from relaxdp.rappor.filter import BloomShape
 
 SHAPE = BloomShape(bits=16, hashes=2, cohorts=3)
 PARAMETERS = Parameters(SHAPE, Responses(Fraction(3, 10), Fraction(1, 2), Fraction(3, 4)))

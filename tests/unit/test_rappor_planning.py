@@ -7,10 +7,9 @@ import pytest
 from tests.refusals import refused
 from tests.statistical.rappor_runs import Setting, relaxed
 
-from relaxdp.encodings.bloom_filter import BloomShape
-from relaxdp.encodings.bloom_levels import epsilon_of
 from relaxdp.errors import PlanError, RapporError
-from relaxdp.estimation.rappor_planning import advise, advise_share, smallest_share, word_error
+from relaxdp.rappor.filter import BloomShape, epsilon_of
+from relaxdp.rappor.plan import advise, advise_share, smallest_share, word_error
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from tests.servers.collectors import STORES
 
 from relaxdp import errors
-from relaxdp.collector.wire import ID_PATTERN, Report
+from relaxdp.collector.wire import Report
 from relaxdp.errors import MalformedRequestError, RelaxdpError, ServiceError, StorageVersionError
 from relaxdp.service.address import PostgresAddress, SqliteAddress, address_of
 from relaxdp.service.bodies import decode, decoder_of
@@ -25,6 +25,7 @@ from relaxdp.service.metrics import Metrics
 from relaxdp.service.problems import code_of, problem_response, status_of
 from relaxdp.service.request_log import RequestLog
 from relaxdp.service.tokens import bears, create_token, digest_for
+from relaxdp.service.wire import ID_PATTERN
 
 
 @pytest.fixture(params=STORES)

@@ -14,8 +14,6 @@ from relaxdp.audit.others import NoisySampleSource, OneAtATime, SaleSource
 from relaxdp.audit.peers import peers
 from relaxdp.audit.planted import ChangedTruthSource, IndependentSource, RaisedThreshold, SecondKeySource
 from relaxdp.audit.sources import AlgorithmSource, Function, PathSource, Source
-from relaxdp.encodings.bloom import BloomEncoding
-from relaxdp.encodings.bloom_filter import BloomShape
 from relaxdp.encodings.declared import CategoricalEncoding
 from relaxdp.encodings.local_hash import LocalHashEncoding, best_buckets
 from relaxdp.encodings.numeric import NumericEncoding
@@ -23,6 +21,8 @@ from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
 from relaxdp.estimation.baselines import noisy_sampling_epsilon
 from relaxdp.law.epsilon import Epsilon
+from relaxdp.rappor.encoding import BloomEncoding
+from relaxdp.rappor.filter import BloomShape
 
 Group = Literal["relaxation", "encoding", "other", "planted", "peer"]
 SAMPLERS: tuple[tuple[str, type[AlgorithmSource] | type[PathSource]], ...] = (

@@ -14,9 +14,9 @@ from rich.table import Table
 from relaxdp.cli.campaign_file import Asked, campaign_request
 from relaxdp.cli.campaign_tables import estimate_table, expected, heading, level_table, overview, plain
 from relaxdp.cli.options import MOST_ROWS, CaFile, JsonOption
-from relaxdp.collector.client import Client, tidy
-from relaxdp.collector.client_address import Server
-from relaxdp.collector.client_operator import Operator, operator_token
+from relaxdp.device.address import Server
+from relaxdp.device.client import Client, tidy
+from relaxdp.device.operator import Operator, operator_token
 from relaxdp.errors import OptionError, refusing
 
 app = typer.Typer(help="Ask many devices a question: create and steer campaigns of a collector.", no_args_is_help=True)

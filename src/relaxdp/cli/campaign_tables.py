@@ -9,7 +9,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from relaxdp.collector.client import tidy
+from relaxdp.device.client import tidy
 from relaxdp.errors import ServerAnswerError
 
 

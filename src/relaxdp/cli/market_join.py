@@ -12,7 +12,7 @@ import typer
 from relaxdp.cli.market_options import ServerOption, TokenFile, afterwards, open_market, say
 from relaxdp.cli.market_tables import credits_text, text
 from relaxdp.cli.options import CaFile, JsonOption
-from relaxdp.collector.client import tidy
+from relaxdp.device.client import tidy
 from relaxdp.draw.key import Key
 from relaxdp.draw.private_file import PrivateFileError, read_private
 from relaxdp.errors import OptionError, refusing

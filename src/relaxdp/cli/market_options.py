@@ -14,9 +14,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-from relaxdp.collector.client import Client
-from relaxdp.collector.client_address import Server
-from relaxdp.collector.client_operator import VARIABLE, operator_token
+from relaxdp.device.address import Server
+from relaxdp.device.client import Client
+from relaxdp.device.operator import VARIABLE, operator_token
 from relaxdp.errors import EpsilonError, OptionError, RefusedByServerError, RelaxdpError, TokenError, refusing
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.market.client import MarketClient, understood

@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from relaxdp.collector.client import tidy
+from relaxdp.device.client import tidy
 from relaxdp.market.receipts import Receipt
 
 Row = dict[str, Any]

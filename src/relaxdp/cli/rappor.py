@@ -18,16 +18,16 @@ from rich.table import Table
 from relaxdp.cli.options import JsonOption
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.rappor_encode import encode, relax
-from relaxdp.encodings.bloom_levels import bit_epsilon
 from relaxdp.errors import OptionError, TableFileError, refusing
-from relaxdp.estimation.rappor_classic import Responses
-from relaxdp.estimation.rappor_decode import Decoded
-from relaxdp.estimation.rappor_decode import decode as decode_counts
-from relaxdp.estimation.rappor_map import CandidateMap
-from relaxdp.estimation.rappor_planning import POWER, RATE, Plan, advise, advise_share
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.table.rappor_counting import Taken, count_files
-from relaxdp.table.rappor_files import Parameters, map_rows, read_map
+from relaxdp.rappor.candidates import CandidateMap
+from relaxdp.rappor.classic import Responses
+from relaxdp.rappor.counting import Taken, count_files
+from relaxdp.rappor.decode import Decoded
+from relaxdp.rappor.decode import decode as decode_counts
+from relaxdp.rappor.files import Parameters, map_rows, read_map
+from relaxdp.rappor.filter import bit_epsilon
+from relaxdp.rappor.plan import POWER, RATE, Plan, advise, advise_share
 from relaxdp.table.request import values_from_file
 
 app = typer.Typer(help="RAPPOR with relaxation instead of noisy sampling.", no_args_is_help=True, rich_markup_mode=None)

@@ -14,19 +14,18 @@ from relaxdp.cli.options import JsonOption
 from relaxdp.cli.release import NewLedger
 from relaxdp.cli.render import progress_bar, show_released
 from relaxdp.draw.key import Key
-from relaxdp.encodings.bloom_filter import BloomShape
-from relaxdp.encodings.bloom_levels import epsilon_of, noise_of, whole_epsilon
 from relaxdp.errors import DescriptionError, OptionError, ScheduleError, refusing
 from relaxdp.estimation.schedules import Linear, NoisySampling
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer, ledger_beside, refuse_other_name
+from relaxdp.rappor.files import Parameters
+from relaxdp.rappor.filter import BloomShape, epsilon_of, noise_of, whole_epsilon
+from relaxdp.rappor.release import RapporDrawing, RapporRequest
+from relaxdp.rappor.reports import ReportsDescription
 from relaxdp.table.calls import Released
 from relaxdp.table.publication import publish, quote
-from relaxdp.table.rappor_files import Parameters
-from relaxdp.table.rappor_release import RapporDrawing, RapporRequest
-from relaxdp.table.rappor_reports import ReportsDescription
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="Table of clients and words: Parquet, CSV or Arrow IPC.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="File of reports; it must not exist.")]

@@ -31,11 +31,12 @@ ON_COMMAND_LINE = {
     "same_range": "Give the same --range.",
     "same_shape": "Give the same --params.",
     "same_values": "Give the same --values in the same order.",
+    "say_values": "--values, --values-file, --range, --bins, --map and --public-values say it.",
     "schedule": "Give --objects, and not --epsilon.",
     "spark_folder": "Only --engine spark writes a folder.",
     "spark_log": "Spark's log: {log}",
     "trust_map": "If it is right all the same, --trust-map takes it.",
-    "two_of_three": "Give two of --half-width, --objects and --epsilon.",
+    "two_of_three": "They are --half-width, --objects and --epsilon.",
     "which_ledger": "Say --ledger {other} to go on with its accounts, or --ledger {file} to begin new ones.",
     "which_release": (
         "Say --release {other!r} to relax that one, or --release NAME for a new path, whose cost is added."

@@ -1,15 +1,20 @@
-"""`relaxdp serve`: the collector as a service."""
+"""`relaxdp serve`: collector and market as one service."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from relaxdp.cli.admin import DEFAULT, DatabaseOption, say_token
 from relaxdp.errors import MissingPartError, OptionError, refusing
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from relaxdp.service.settings import Settings
 
 
 @refusing("Nothing was started.")
@@ -48,7 +53,7 @@ def serve(
 ) -> None:
     """Serve the collector, the market and their pages; SQLite by default, PostgreSQL by URL."""
     try:
-        from relaxdp.market.component import build  # noqa: PLC0415
+        import relaxdp.market.component  # noqa: F401, PLC0415
         from relaxdp.market.keys import key_file, open_market  # noqa: PLC0415
         from relaxdp.market.recovery import forgotten_sales  # noqa: PLC0415
         from relaxdp.service.database import Database  # noqa: PLC0415
@@ -97,3 +102,12 @@ def serve(
     typer.echo(f"listening on {address}")
     sys.stdout.flush()
     run(build, settings, listening)
+
+
+def build(settings: Settings) -> ASGIApp:
+    """Return the application of one worker; its database is prepared and its market opened already."""
+    from relaxdp.collector.component import CollectorComponent  # noqa: PLC0415
+    from relaxdp.market.component import MarketComponent  # noqa: PLC0415
+    from relaxdp.service.app import build_application  # noqa: PLC0415
+
+    return build_application(settings, lambda worker: [CollectorComponent(worker), MarketComponent(worker)])

@@ -15,12 +15,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from relaxdp.cli.options import JsonOption
-from relaxdp.collector.client import Client
-from relaxdp.collector.client_address import Server
-from relaxdp.collector.client_operator import Operator, operator_token
-from relaxdp.collector.simulate import Outcome, Simulation
-from relaxdp.collector.simulate import simulate as run
-from relaxdp.collector.simulate_server import own_server
+from relaxdp.device.address import Server
+from relaxdp.device.client import Client
+from relaxdp.device.operator import Operator, operator_token
+from relaxdp.device.server import own_server
+from relaxdp.device.simulate import Outcome, Simulation
+from relaxdp.device.simulate import simulate as run
 from relaxdp.errors import OptionError
 from relaxdp.estimation.schedules import Explicit
 from relaxdp.law.epsilon import epsilon_text

@@ -25,9 +25,9 @@ def tour(
 ) -> None:
     """Start a service with an empty database, let simulated people answer and trade, and show where to look."""
     try:
-        from relaxdp.collector.client_operator import Operator  # noqa: PLC0415
-        from relaxdp.collector.simulate_server import own_server  # noqa: PLC0415
-        from relaxdp.collector.simulate_tour import OWN, campaigns  # noqa: PLC0415
+        from relaxdp.device.operator import Operator  # noqa: PLC0415
+        from relaxdp.device.server import own_server  # noqa: PLC0415
+        from relaxdp.device.tour import OWN, campaigns  # noqa: PLC0415
         from relaxdp.market.tour import furnish  # noqa: PLC0415
     except ImportError:
         with refusing("Nothing was started."):
@@ -60,7 +60,7 @@ def tour(
 
 
 def _watch(operator: Any, **options: Any) -> None:
-    from relaxdp.collector.simulate_tour import run  # noqa: PLC0415
+    from relaxdp.device.tour import run  # noqa: PLC0415
 
     typer.echo(f"{options['devices']:,} simulated devices answer “How did you get to work today?”")
     console = Console(stderr=True)

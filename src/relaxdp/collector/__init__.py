@@ -1,6 +1,1 @@
-"""Many devices, one estimate: campaigns, their reports and counts, and the device-side client."""
-
-from relaxdp.collector.device import Device
-from relaxdp.collector.device_participation import Participation
-
-__all__ = ["Device", "Participation"]
+"""Many devices, one estimate: campaigns, their reports and counts."""

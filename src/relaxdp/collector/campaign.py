@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from relaxdp.collector.codecs import codec_of
-from relaxdp.collector.definition import encoding_of, seconds
-from relaxdp.collector.precision import DEFAULT, Precision
-from relaxdp.collector.wire import CampaignRequest, PublicEncoding, WireLevel
-from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.collector.definition import seconds
+from relaxdp.collector.wire import CampaignRequest, PublicEncoding
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import CampaignError
-from relaxdp.estimation.rappor_map import CandidateMap
 from relaxdp.mechanisms import Mechanism, Numeric, mechanism
+from relaxdp.rappor.candidates import CandidateMap
+from relaxdp.rappor.encoding import BloomEncoding
+from relaxdp.service.asked_encodings import encoding_of
+from relaxdp.service.codecs import codec_of
+from relaxdp.service.precision import DEFAULT, Precision
+from relaxdp.service.wire import WireLevel
 
 ATTRIBUTE = "answer"
 """The attribute of every path in a campaign; its release is the campaign's id."""

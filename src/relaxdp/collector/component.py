@@ -10,9 +10,9 @@ from relaxdp.collector.history_routes import HistoryRoutes
 from relaxdp.collector.operator_routes import OperatorRoutes
 from relaxdp.collector.report_routes import ReportRoutes
 from relaxdp.collector.service import Collector
-from relaxdp.collector.wire import ID_PATTERN
 from relaxdp.errors import StorageUnavailableError
 from relaxdp.service.operations import Operation
+from relaxdp.service.wire import ID_PATTERN
 from relaxdp.service.worker import Worker
 
 

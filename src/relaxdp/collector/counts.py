@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from sqlalchemy import Connection, delete
 
-from relaxdp.collector.codecs import Counted, Integers
 from relaxdp.collector.schema import COUNTS
+from relaxdp.service.codecs import Counted, Integers
 from relaxdp.service.driver import Statement
 
 _WORD = "<i8"

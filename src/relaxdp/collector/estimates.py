@@ -14,15 +14,15 @@ from sqlalchemy import Connection
 
 from relaxdp.collector import counts
 from relaxdp.collector.campaign import Campaign
-from relaxdp.collector.codecs import Counted
 from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.wire import Estimate, EstimateOptions, LevelEstimate, Row, Unlisted
-from relaxdp.encodings.bloom import BloomEncoding
 from relaxdp.estimation.counts import Counts
-from relaxdp.estimation.rappor_counts import RapporCounts
-from relaxdp.estimation.rappor_decode import Decoded
-from relaxdp.estimation.rappor_decode import decode as decode_counts
 from relaxdp.estimation.result import BEYOND, Chosen, Places, Result
+from relaxdp.rappor.counts import RapporCounts
+from relaxdp.rappor.decode import Decoded
+from relaxdp.rappor.decode import decode as decode_counts
+from relaxdp.rappor.encoding import BloomEncoding
+from relaxdp.service.codecs import Counted
 
 Levels = list[Counted]
 

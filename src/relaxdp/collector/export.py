@@ -13,10 +13,10 @@ from sqlalchemy import Connection
 from relaxdp.collector import reports
 from relaxdp.collector.campaign import ATTRIBUTE, Campaign
 from relaxdp.draw.stream import PathId
-from relaxdp.encodings.bloom import BloomEncoding
+from relaxdp.rappor.encoding import BloomEncoding
+from relaxdp.rappor.reports import CLIENT, COHORT, REPORT, ReportsDescription
 from relaxdp.service.transfer import nameless
 from relaxdp.table.description import METADATA_KEY, ColumnDescription, FileDescription, parquet_metadata
-from relaxdp.table.rappor_reports import CLIENT, COHORT, REPORT, ReportsDescription
 
 DEVICE = "device"
 _PAGE = 50_000

@@ -19,14 +19,15 @@ from starlette.responses import Response
 from relaxdp import errors
 from relaxdp.collector import counts, states
 from relaxdp.collector.campaign import Campaign
-from relaxdp.collector.codecs import Counted
 from relaxdp.collector.estimates import Levels, level_rows
 from relaxdp.collector.schema import REPORTS
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
-from relaxdp.collector.wire import About, EstimateOptions, HistoryOptions, LevelEstimate
+from relaxdp.collector.wire import EstimateOptions, HistoryOptions, LevelEstimate
 from relaxdp.errors import CampaignReducedError
+from relaxdp.service.codecs import Counted
 from relaxdp.service.operations import Operation, Query, read_queries
+from relaxdp.service.wire import About
 
 _OPTIONS = (
     Query(

@@ -14,10 +14,10 @@ from sqlalchemy import Connection
 
 from relaxdp.collector import counts, reports, states
 from relaxdp.collector.campaign import Campaign
-from relaxdp.collector.codecs import Codec, Counted
 from relaxdp.collector.invitations import unused, use
 from relaxdp.collector.rules import CampaignState, decided
 from relaxdp.collector.schema import WITHDRAWN
+from relaxdp.service.codecs import Codec, Counted
 
 NEW, SAME = "new", "same"
 DIFFERS, CLOSED, NOT_OPEN = "report_differs", "campaign_closed", "level_not_open"

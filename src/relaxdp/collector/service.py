@@ -10,9 +10,9 @@ from starlette.requests import Request
 
 from relaxdp.collector import campaigns
 from relaxdp.collector.campaign import Campaign
-from relaxdp.collector.wire import ID_PATTERN
 from relaxdp.collector.writer import Writer
 from relaxdp.errors import UnknownCampaignError
+from relaxdp.service.wire import ID_PATTERN
 from relaxdp.service.worker import Worker
 
 REPORTS = "relaxdp_reports_total"

@@ -6,14 +6,13 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from relaxdp.service.wire import ID_PATTERN, About, EncodingRequest, EpsilonText, Label, Method, Target, WireLevel
+
 MOST_BATCH = 1000
 MOST_INVITATIONS = 10_000
-ID_PATTERN = "^[a-z0-9][a-z0-9-]{0,63}$"
 DEVICE_PATTERN = "^[0-9a-f]{32}$"
 
-Text = Annotated[str, Meta(max_length=2000)]
 Time = Annotated[str, Meta(max_length=40, description="A time as in RFC 3339, with its offset from UTC.")]
-EpsilonText = Annotated[str, Meta(max_length=80, description="An epsilon as decimal text.")]
 # The pattern is told here and checked where the pseudonym is read, which takes a tenth of the time.
 DeviceText = Annotated[
     str,
@@ -25,17 +24,7 @@ DeviceText = Annotated[
     ),
 ]
 InvitationText = Annotated[str, Meta(max_length=100)]
-Label = str | int
-About = Literal["objects", "population"]
-Method = Literal["average", "precision"]
 State = Literal["waiting", "open", "paused", "finished"]
-
-
-class WireLevel(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A level: epsilon as decimal text and threshold as integer text, so that nothing is rounded on the way."""
-
-    epsilon: EpsilonText
-    threshold: Annotated[str, Meta(max_length=20)]
 
 
 class Report(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -87,31 +76,11 @@ class Withdrawn(Struct, frozen=True):
     message: str
 
 
-class EncodingRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """An encoding by its name, its values or its range, and its options."""
-
-    name: Annotated[str, Meta(max_length=64)]
-    values: Annotated[list[Label], Meta(max_length=10_000)] | None = None
-    range: tuple[float, float] | None = None
-    options: dict[str, int] = {}
-    candidates: Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=10_000)] | None = None
-
-
 class LevelRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A level of a schedule, and from when on it may be opened by itself."""
 
     epsilon: EpsilonText
     opens: Time | None = None
-
-
-class Target(Struct, frozen=True, forbid_unknown_fields=True):
-    """How precise the answer must be: then the campaign finishes by itself."""
-
-    half_width: float
-    confidence_level: Annotated[float, Meta(gt=0, lt=1)] = 0.95
-    simultaneous: bool = False
-    about: About = "objects"
-    method: Method = "average"
 
 
 class CampaignRequest(Struct, frozen=True, forbid_unknown_fields=True):

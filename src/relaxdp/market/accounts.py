@@ -14,11 +14,11 @@ from typing import Literal
 
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
-from relaxdp.collector.wire import ID_PATTERN
 from relaxdp.errors import AccountExistsError, CreditsError, MarketError, UnknownAccountError, WrongRoleError
 from relaxdp.market.schema import ACCOUNTS, ENTRIES, PURCHASES
 from relaxdp.market.store import next_number
 from relaxdp.service.tokens import digest_of
+from relaxdp.service.wire import ID_PATTERN
 
 Role = Literal["seller", "buyer", "operator", "issue"]
 NAME_PATTERN = ID_PATTERN  # what a campaign is called, an account and a listing may be called

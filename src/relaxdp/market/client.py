@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlencode
 
-from relaxdp.collector.client import Answer, Client, FileBody, refusal
-from relaxdp.collector.client_address import Server
+from relaxdp.device.address import Server
+from relaxdp.device.client import Answer, Client, FileBody, refusal
 from relaxdp.errors import (
     AddressError,
     ReceiptForgedError,

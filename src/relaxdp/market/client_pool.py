@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from relaxdp.collector.device_offer import encoding_of
-from relaxdp.collector.device_report import written_report
+from relaxdp.device.offer import encoding_of
+from relaxdp.device.report import written_report
 from relaxdp.draw.canonical import canonical, length_prefixed
 from relaxdp.draw.key import Key
 from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, write_private

@@ -1,4 +1,4 @@
-"""The market as a part of the application, open or closed; and the whole service: collector, market and pages."""
+"""The market as a component of the application, open or closed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp
 
-from relaxdp.collector.component import CollectorComponent
 from relaxdp.draw.key import Key
 from relaxdp.errors import MarketClosedError, refusing
 from relaxdp.market.accounts import NAME_PATTERN
@@ -22,9 +20,7 @@ from relaxdp.market.market import Market
 from relaxdp.market.operator_routes import OperatorRoutes
 from relaxdp.market.public_routes import PublicRoutes
 from relaxdp.market.seller_routes import SellerRoutes
-from relaxdp.service.app import build_application
 from relaxdp.service.operations import Handler, Operation
-from relaxdp.service.settings import Settings
 from relaxdp.service.worker import Worker
 
 
@@ -79,8 +75,3 @@ def _closed(handler: Handler) -> Handler:
 
     refuse.__name__ = getattr(handler, "__name__", "refuse")
     return refuse
-
-
-def build(settings: Settings) -> ASGIApp:
-    """Return the application of one worker; its database is prepared and its market opened already."""
-    return build_application(settings, lambda worker: [CollectorComponent(worker), MarketComponent(worker)])

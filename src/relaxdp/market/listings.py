@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, insert, select, update
 
-from relaxdp.collector.precision import DEFAULT, Precision
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
 from relaxdp.law.epsilon import epsilon_text
@@ -24,6 +23,7 @@ from relaxdp.market.levels import Grid, Neighbours
 from relaxdp.market.prices import PriceCurve, prices_from_json
 from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
 from relaxdp.market.store import level_columns, level_text, next_number
+from relaxdp.service.precision import DEFAULT, Precision
 from relaxdp.table.description import ColumnDescription
 
 Kind = Literal["release", "pool"]

@@ -13,11 +13,8 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from relaxdp.collector.definition import encoding_of as campaign_encoding
-from relaxdp.collector.wire import EncodingRequest, WireLevel
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId
-from relaxdp.encodings.bloom import BloomEncoding
 from relaxdp.errors import (
     ListingStateError,
     MarketError,
@@ -40,7 +37,10 @@ from relaxdp.market.receipts import Receipt, SignedReceipt, Signer, verify
 from relaxdp.market.sales import Deal, check
 from relaxdp.market.schema import SETUP
 from relaxdp.market.store import hold, time_text
+from relaxdp.rappor.encoding import BloomEncoding
+from relaxdp.service.asked_encodings import encoding_of as campaign_encoding
 from relaxdp.service.database import Database
+from relaxdp.service.wire import EncodingRequest, WireLevel
 from relaxdp.table.description import ColumnDescription
 
 _ATTEMPTS = 4

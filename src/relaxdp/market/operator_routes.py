@@ -9,14 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from relaxdp import errors
-from relaxdp.collector.definition import resolved
-from relaxdp.collector.wire import EncodingRequest
 from relaxdp.market import accounts, views, wire
 from relaxdp.market.accounts import Account
 from relaxdp.market.context import Room, answer
 from relaxdp.market.prices import prices_of
+from relaxdp.service.asked_encodings import resolved
 from relaxdp.service.bodies import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
+from relaxdp.service.wire import EncodingRequest
 
 _ACCOUNT, _CREDIT, _POOL = decoder_of(wire.AccountRequest), decoder_of(wire.CreditRequest), decoder_of(wire.PoolRequest)
 

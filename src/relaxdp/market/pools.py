@@ -11,8 +11,6 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Connection, Subquery, func, insert, select, update
 
-from relaxdp.collector.codecs import Codec, codec_of
-from relaxdp.collector.wire import WireLevel
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.key import Key
 from relaxdp.encodings.packed import PackedEncoding, packed_matrix
@@ -30,6 +28,8 @@ from relaxdp.market.receipts import Signer
 from relaxdp.market.sales import Deal, Offer, level_of, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
 from relaxdp.market.store import keep_file
+from relaxdp.service.codecs import Codec, codec_of
+from relaxdp.service.wire import WireLevel
 
 MEMBER = "member"
 ATTRIBUTE = "answer"

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
-from relaxdp.collector.client_address import Server
+from relaxdp.device.address import Server
 from relaxdp.draw.key import Key
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client import MarketClient

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from relaxdp.collector.wire import EpsilonText, Label, WireLevel
 from relaxdp.market.accounts import NAME_PATTERN
 from relaxdp.market.levels import MOST_LEVELS
 from relaxdp.market.listings import ID_PATTERN, MOST_TITLE
+from relaxdp.service.wire import EpsilonText, Label, WireLevel
 
 Credits = Annotated[int, Meta(ge=0, le=10**15)]
 Id = Annotated[str, Meta(pattern=ID_PATTERN)]

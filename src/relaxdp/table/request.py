@@ -272,6 +272,7 @@ class Column:
             raise ValuesError(
                 "say what {column!r} can be: its values, a range, bins or a map (one of them). Values are not read "
                 "from the data, which would betray them, unless you say that they are public.",
+                remedy="say_values",
                 column=name,
             )
         table.names.check(name)

@@ -1,0 +1,176 @@
+"""A device: it holds a person's answers and keys, and sends reports up to the person's own limit and no further."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import replace
+from decimal import Decimal
+from typing import NamedTuple, NoReturn
+
+from relaxdp.device.address import CampaignAddress
+from relaxdp.device.client import Client
+from relaxdp.device.participation import Participation, ask_offer, now
+from relaxdp.device.rules import check_same, consent_to
+from relaxdp.device.state import Record, Sent, State
+from relaxdp.device.store import DeviceFile, DeviceStore
+from relaxdp.errors import BudgetError, ConsentError, ParticipationError, RelaxdpError, refusing
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.ledger.account import as_budget
+
+_INVITATION = 200
+_unless_changed = refusing("Nothing was changed.")
+
+
+class Outcome(NamedTuple):
+    """What became of one campaign when all of them were asked."""
+
+    participation: Participation
+    sent: Sent | None
+    """The report that the server has now; None where there was nothing to do or where it failed."""
+    problem: RelaxdpError | None
+
+
+class Device:
+    """All campaigns of one person, in one file, under one limit.
+
+    The limit comes first: a limit that is chosen after the answer could depend on it, and would tell of it. Reports
+    are written down before they are sent, and are pure functions of what is kept: killed at any instant, copied or
+    asked twice, a device never has two reports for one level. Neither answers nor keys are ever shown or sent.
+    """
+
+    def __init__(self, file: DeviceFile, client: Client) -> None:
+        """Use `Device.open`."""
+        self._file, self._client = file, client
+
+    @classmethod
+    @_unless_changed
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        limit: Epsilon | None = None,
+        keyring: bool | None = None,
+        client: Client | None = None,
+    ) -> Device:
+        """Open a device's file, or begin one, for which the person's limit must be known.
+
+        `keyring` seals a new file by a key in the system's keyring. `client` sets timeouts, retries and certificates.
+        """
+        wanted = None if limit is None else as_budget(limit)
+        file = DeviceFile(DeviceStore(path, keyring=keyring))
+        kept = file.begin(wanted)
+        if wanted is not None and wanted != kept.limit:
+            raise BudgetError(
+                "this device has a limit of {limit} already, and {given} was given. Opening it does not "
+                "change it; change_limit does.",
+                limit=epsilon_text(kept.limit),
+                given=epsilon_text(wanted),
+            )
+        return cls(file, client or Client())
+
+    @property
+    def limit(self) -> Decimal:
+        """The most that all campaigns together may cost."""
+        return self._file.state().limit
+
+    @property
+    def spent(self) -> Decimal:
+        """What all campaigns together have cost so far."""
+        return self._file.state().spent
+
+    @property
+    def left(self) -> Decimal:
+        """What may still be spent."""
+        return self._file.state().left
+
+    @_unless_changed
+    def change_limit(self, limit: Epsilon) -> None:
+        """Set another limit, never below what was spent. Whether and how must not depend on an answer."""
+        wanted = as_budget(limit)
+
+        def change(state: State) -> State:
+            if wanted < state.spent:
+                raise BudgetError(
+                    "{spent} was spent already and cannot be taken back, so the limit cannot be {limit}.",
+                    spent=epsilon_text(state.spent),
+                    limit=epsilon_text(wanted),
+                )
+            return replace(state, limit=wanted, revision=state.revision + 1)
+
+        self._file.change(change)
+
+    def join(self, campaign: str, *, upto: Epsilon | None = None, invitation: str | None = None) -> Participation:
+        """Join a campaign by its address, agreeing to its largest epsilon or to less (`upto`). Nothing is sent yet.
+
+        Whoever has joined already gets the same pseudonym and key: to join twice is to join once.
+        """
+        address = CampaignAddress.parse(campaign, allow_http=self._client.allow_http)
+        with refusing("Nothing was sent."):
+            agreed = None if upto is None else as_epsilon(upto)
+            if invitation is not None and not (isinstance(invitation, str) and 0 < len(invitation) <= _INVITATION):
+                raise ParticipationError("an invitation is text of at most {most} letters.", most=_INVITATION)
+        offer = ask_offer(self._client, address)
+
+        def join(state: State) -> State:
+            record = state.records.get(str(address))
+            if record is not None:
+                check_same(record, offer)
+                if agreed is not None and consent_to(offer, agreed) != as_epsilon(record.consent):
+                    raise ConsentError(
+                        "this campaign was joined up to an epsilon of {consent} already.",
+                        consent=record.consent,
+                    )
+                if invitation is None or record.invitation == invitation or record.ended is not None:
+                    return state
+                return state.with_record(replace(record, invitation=invitation))
+            return state.with_record(
+                Record(
+                    str(address),
+                    offer.question,
+                    offer.encoding.name,
+                    offer.encoding.params.hex(),
+                    secrets.token_hex(16),
+                    secrets.token_hex(32),
+                    epsilon_text(consent_to(offer, agreed)),
+                    now(),
+                    invitation=invitation,
+                )
+            )
+
+        with _unless_changed:
+            self._file.change(join)
+        return Participation(self._file, self._client, address, offer)
+
+    @property
+    def campaigns(self) -> list[Participation]:
+        """Every campaign that was ever joined."""
+        return [
+            Participation(self._file, self._client, self._address(address)) for address in self._file.state().records
+        ]
+
+    def sync(self) -> list[Outcome]:
+        """Report to every campaign that goes on. One that fails does not keep the others from their reports."""
+        outcomes = []
+        for participation in self.campaigns:
+            record, sent, problem = participation.record, None, None
+            try:
+                if record.ended == "withdrawing":
+                    participation.withdraw()
+                elif record.ended is None and record.answered is not None:
+                    sent = participation.report()
+                else:
+                    continue
+            except RelaxdpError as refused:
+                problem = refused
+            outcomes.append(Outcome(participation, sent, problem))
+        return outcomes
+
+    def _address(self, text: str) -> CampaignAddress:
+        return CampaignAddress.parse(text, allow_http=self._client.allow_http)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a device holds answers and is not pickled.")
+
+    def __repr__(self) -> str:
+        return f"<relaxdp.collector.Device {str(self._file.path)!r}>"

@@ -1,0 +1,204 @@
+"""Where a device's state lies: a file of mode 0600, plain or sealed by a key in the system's keyring.
+
+Not in the keyring itself: keyrings limit the size of an entry, and none promises that it is on disk when it returns,
+on which everything here rests (what is to be sent is durable before it is sent).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from relaxdp.device.state import State
+from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, write_private
+from relaxdp.errors import BudgetMissingError, DeviceFileError, MissingPartError
+
+MOST_BYTES = 64 << 20
+SERVICE = "relaxdp device"
+"""Under this name the keyring shows the keys of devices."""
+_SEALED = b"relaxdp sealed device 1\n"
+_NAME, _NONCE = 32, 12
+_LEFT_OVER = re.compile(r"[a-z0-9_]{8}", re.ASCII)
+
+
+class DeviceStore:
+    """One device's file. Whoever reads and then writes it holds the lock."""
+
+    def __init__(self, path: str | os.PathLike[str], *, keyring: bool | None = None) -> None:
+        # Resolved once: neither a link nor a later change of the working folder may lead to a second device.
+        self.path = Path(path).resolve()
+        self._sealed = keyring
+        self._name: bytes | None = None
+        if self.path.is_dir():
+            raise DeviceFileError("the device file {path!r} is a folder.", path=str(self.path))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the device against other processes and threads."""
+        holder = locked_folder(self.path.parent)
+        try:
+            holder.__enter__()
+        except PrivateFileError as problem:
+            raise DeviceFileError("the device file {path!r} {why}.", path=str(self.path), why=problem) from None
+        try:
+            yield
+        finally:
+            holder.__exit__(None, None, None)
+
+    def read(self) -> bytes | None:
+        """Return what was written last, None where there is no file yet."""
+        try:
+            content = read_private(self.path, MOST_BYTES)
+        except PrivateFileError as problem:
+            raise DeviceFileError("the device file {path!r} {why}.", path=str(self.path), why=problem) from None
+        if content is None:
+            return None
+        is_sealed = content.startswith(_SEALED)
+        if self._sealed is None:
+            self._sealed = is_sealed
+        if self._sealed != is_sealed:
+            raise DeviceFileError(
+                "the device file {path!r} is not sealed by the keyring."
+                if self._sealed
+                else "the device file {path!r} is sealed by the keyring.",
+                path=str(self.path),
+            )
+        return self._open(content) if is_sealed else content
+
+    def write(self, content: bytes) -> None:
+        """Replace the file in one step, and wait until it is on disk."""
+        try:
+            write_private(self.path, self._seal(content) if self._sealed else content, replace=True)
+        except PrivateFileError as problem:
+            raise DeviceFileError("the device file {path!r} {why}.", path=str(self.path), why=problem) from None
+
+    def sweep(self) -> None:
+        """Remove what a killed writer left beside the file: it holds an answer. The lock must be held."""
+        prefix = f".{self.path.name}."
+        for left in self.path.parent.glob(f"{_literal(prefix)}*"):
+            if _LEFT_OVER.fullmatch(left.name.removeprefix(prefix)):
+                with contextlib.suppress(OSError):
+                    left.unlink()
+
+    def _seal(self, content: bytes) -> bytes:
+        if self._name is None:  # a new device: its key is in the keyring before a file needs it
+            self._name = secrets.token_hex(_NAME // 2).encode()
+            _ring(self, "set_password", self._name.decode(), secrets.token_hex(32))
+        nonce = secrets.token_bytes(_NONCE)
+        header = _SEALED + self._name
+        return header + nonce + AESGCM(self._key(self._name)).encrypt(nonce, content, header)
+
+    def _open(self, content: bytes) -> bytes:
+        header = content[: len(_SEALED) + _NAME]
+        nonce, sealed = content[len(header) : len(header) + _NONCE], content[len(header) + _NONCE :]
+        name = header[len(_SEALED) :]
+        if not re.fullmatch(rb"[0-9a-f]{32}", name) or len(sealed) < 16:
+            raise DeviceFileError("the device file {path!r} is damaged.", path=str(self.path))
+        try:
+            opened = AESGCM(self._key(name)).decrypt(nonce, sealed, header)
+        except InvalidTag:
+            raise DeviceFileError(
+                "the device file {path!r} is damaged, or the keyring holds another key.", path=str(self.path)
+            ) from None
+        self._name = name
+        return opened
+
+    def _key(self, name: bytes) -> bytes:
+        kept = _ring(self, "get_password", name.decode())
+        if not isinstance(kept, str) or not re.fullmatch(r"[0-9a-f]{64}", kept):
+            raise DeviceFileError(
+                "the device file {path!r} is sealed by a key that is not in this keyring.", path=str(self.path)
+            )
+        return bytes.fromhex(kept)
+
+
+def _ring(store: DeviceStore, method: str, name: str, *secret: str) -> Any:
+    """Ask the system's keyring. What it says when it fails is not repeated: it may hold what it was given."""
+    try:
+        import keyring  # noqa: PLC0415
+    except ImportError:
+        raise MissingPartError(
+            "a device whose file is sealed needs the package keyring: pip install 'relaxdp[device]'."
+        ) from None
+    with contextlib.suppress(Exception):  # backends raise what they like
+        return getattr(keyring, method)(SERVICE, name, *secret)
+    raise DeviceFileError(
+        "the device file {path!r} cannot be sealed or opened: the system's keyring does not answer.",
+        path=str(store.path),
+    )
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"([*?\[])", r"[\1]", text)
+
+
+class DeviceFile:
+    """Reads, changes and writes a device's state. The lock is never held while a server is asked."""
+
+    def __init__(self, store: DeviceStore) -> None:
+        self._store = store
+        self._seen = 0
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._store.path
+
+    def begin(self, limit: Decimal | None) -> State:
+        """Return the state; where there is no file yet, that of a new device, for which a limit is needed."""
+        with self._store.locked():
+            self._store.sweep()
+            content = self._store.read()
+            if content is not None:
+                return self._checked(content)
+            if limit is None:
+                raise BudgetMissingError(
+                    "a new device needs a limit, the most that all its campaigns together may cost, before "
+                    "its first answer: Device.open(path, limit=...)."
+                )
+            return self._write(State(limit))
+
+    def state(self) -> State:
+        """Return the state as it is now."""
+        with self._store.locked():
+            return self._checked(self._store.read())
+
+    def change(self, change: Callable[[State], State]) -> State:
+        """Return the state after a change, which is on disk. One that returns what it was given writes nothing."""
+        with self._store.locked():
+            state = self._checked(self._store.read())
+            changed = change(state)
+            return state if changed is state else self._write(changed)
+
+    def _checked(self, content: bytes | None) -> State:
+        if content is None:
+            raise DeviceFileError(
+                "the device file {path!r} is gone: what it had spent would be forgotten.", path=str(self.path)
+            )
+        state = State.loads(content)
+        if state is None:
+            raise DeviceFileError("the device file {path!r} is damaged or of another kind.", path=str(self.path))
+        if state.revision < self._seen:
+            raise DeviceFileError(
+                "the device file {path!r} went back to an earlier state: what was spent since is forgotten.",
+                path=str(self.path),
+            )
+        self._seen = state.revision
+        return state
+
+    def _write(self, state: State) -> State:
+        if state.spent > state.limit:  # a second lock behind the rules: what is not written is not sent
+            raise DeviceFileError("the device file {path!r} would hold more than its limit.", path=str(self.path))
+        self._store.write(state.dumps())
+        self._seen = state.revision
+        return state

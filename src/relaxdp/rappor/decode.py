@@ -1,0 +1,177 @@
+"""RAPPOR decoding: counts of bits -> shares of words with intervals, and which words are really there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtrc, ndtr, ndtri
+
+from relaxdp.errors import CountsError, RapporError
+from relaxdp.estimation.combined import Combined
+from relaxdp.estimation.frequency import Frequency
+from relaxdp.estimation.result import About, Result, check_about
+from relaxdp.estimation.simplex import nearest_shares
+from relaxdp.rappor.candidates import CandidateMap
+from relaxdp.rappor.classic import SampledShares
+from relaxdp.rappor.counts import Method, RapporCounts
+from relaxdp.rappor.fit import Fit, fit_words
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Correction = Literal["holm", "benjamini-hochberg"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decoded(Result):
+    """Shares of candidate words among the devices, and the chance that each would look so large by noise alone.
+
+    `value` is unbiased, so it may lie below 0; `consistent` gives shares that do not, and sum to at most 1.
+    """
+
+    estimate: Result
+    share: Floats
+    p_value: Floats
+    """For each word: how likely an estimate at least so large is if no device has the word."""
+    devices: int
+    unlisted: tuple[float, float] | None = None
+    """The share of devices whose word was not listed, unbiased, and its standard error; None where it is not known."""
+
+    @property
+    def labels(self) -> Sequence[str]:  # type: ignore[override]
+        """The candidates."""
+        return self.estimate.labels
+
+    @property
+    def value(self) -> Floats:
+        """The unbiased estimates."""
+        return self.estimate.value
+
+    def standard_error(self, about: About = "objects") -> Floats:
+        """Return the standard errors."""
+        return self.estimate.standard_error(about)
+
+    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        """Return the ends of intervals; the share that people read lies inside, once they are cut at 0."""
+        low, high = self.estimate.ends(tail, about)
+        return np.minimum(low, self.share), np.where(self.share > 0, np.maximum(high, self.share), high)
+
+    def consistent(self) -> Floats:
+        """Return shares that are not negative and sum to at most 1: less error, at the price of some bias."""
+        return self.share
+
+    def detected(self, rate: float = 0.05, correction: Correction = "holm") -> Flags:
+        """Return which words are there, corrected for the number of candidates.
+
+        "holm": the chance that even one word is found that no device has is at most `rate`. "benjamini-hochberg": of
+        the words that are found, at most this share is wrong on average; it finds more.
+
+        Claim: both rates, measured; tests/statistical/test_rappor.py.
+        """
+        if not 0 < rate < 1:
+            raise CountsError("a rate of false words lies between 0 and 1, like 0.05; not {rate}.", rate=rate)
+        if correction == "benjamini-hochberg":
+            from scipy.stats import false_discovery_control  # noqa: PLC0415 (slow to import)
+
+            return np.asarray(false_discovery_control(self.p_value) <= rate)
+        if correction != "holm":
+            raise CountsError(
+                "the correction is 'holm' or 'benjamini-hochberg', not {correction!r}.", correction=correction
+            )
+        order = np.argsort(self.p_value, kind="stable")
+        steps = self.p_value[order] * np.arange(len(order), 0, -1)
+        found = np.zeros(len(order), dtype=np.bool_)
+        found[order] = np.maximum.accumulate(steps) <= rate
+        return found
+
+
+def decode(
+    counts: RapporCounts,
+    candidates: CandidateMap | None = None,
+    *,
+    method: Method = "average",
+    trust_map: bool = False,
+) -> Decoded:
+    """Return the shares of the candidates, from devices at any levels.
+
+    One bit is a boolean, and a map that gives every word a bit of its own (basic RAPPOR) needs no regression: both are
+    debiased directly. Any other map must be that of the parameters' hash, unless `trust_map` says that it is right.
+    """
+    if counts.shape.is_boolean:
+        if candidates is not None:
+            raise RapporError("one bit is a boolean: it is decoded without a map.")
+        return _direct(counts, ["true"], np.zeros((1, counts.shape.cohorts), dtype=np.intp), method)
+    if candidates is None:
+        raise RapporError("a map of candidates is needed: only words that are looked for can be found.")
+    if candidates.shape != counts.shape:
+        raise RapporError(
+            "the map is for other parameters ({mapped}) than the counts ({counted}).",
+            mapped=candidates.shape,
+            counted=counts.shape,
+        )
+    if not candidates.is_hashed and candidates.is_diagonal:
+        return _direct(counts, candidates.words, candidates.bits[:, :, 0], method)
+    if not trust_map:
+        candidates.check()
+    fit = fit_words(counts.estimates(method), candidates)
+    words, chance = _Words(candidates.words, fit), np.asarray(ndtr(-fit.score))
+    return Decoded(words, fit.share, chance, counts.devices, fit.unlisted)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Words(Result):
+    """What the regression says: normal intervals around linear estimates."""
+
+    labels: Sequence[str]
+    fit: Fit
+
+    @property
+    def value(self) -> Floats:
+        return self.fit.value
+
+    def standard_error(self, about: About = "objects") -> Floats:
+        check_about(about)
+        return np.sqrt(self.fit.variance if about == "objects" else self.fit.population_variance)
+
+    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        reach = -float(ndtri(tail)) * self.standard_error(about)
+        return self.value - reach, self.value + reach
+
+
+def _direct(counts: RapporCounts, words: Sequence[str], places: NDArray[Any], method: Method) -> Decoded:
+    """Return shares of words that have a bit of their own: what the counts say, without the bias of raw counts."""
+    cohorts = np.arange(counts.shape.cohorts)
+    parts: list[Frequency | SampledShares] = []
+    devices, spreads = [], []
+    for support, (totals, ones) in counts.levels.items():
+        if totals.sum():
+            own = ones[cohorts, places].sum(axis=1)
+            parts.append(Frequency(words, own, int(totals.sum()), support, joint="independent"))
+            devices.append(float(totals.sum()))
+            spreads.append(float(support.noise * (1 - support.noise)) / float(support.gain) ** 2 / devices[-1])
+    if counts.samples is not None:
+        sampled = SampledShares(words, counts.samples, counts.samples.means[cohorts, places].sum(axis=1))
+        parts.append(sampled)
+        devices.append(float(counts.samples.clients.sum()))
+        spreads.append(sampled.null_variance)
+    if not parts:
+        raise RapporError("there are no reports to decode.")
+    part = parts[0]
+    if len(parts) == 1 and isinstance(part, Frequency):
+        chance = bdtrc(np.maximum(part.counts, 1) - 1.0, part.objects, float(part.support.noise))
+        chance = np.where(part.counts == 0, 1.0, chance)
+        return Decoded(part, _at_most_one(part.value), np.asarray(chance), counts.devices)
+    weights = devices if method == "average" else [1 / spread for spread in spreads]
+    shares = [weight / sum(weights) for weight in weights]
+    combined = Combined(parts, shares)
+    spread = sum(share**2 * each for share, each in zip(shares, spreads, strict=True))
+    chance = ndtr(-combined.value / np.sqrt(spread))
+    return Decoded(combined, _at_most_one(combined.value), np.asarray(chance), counts.devices)
+
+
+def _at_most_one(value: Floats) -> Floats:
+    shares = np.maximum(value, 0)
+    return shares if shares.sum() <= 1 else nearest_shares(value)

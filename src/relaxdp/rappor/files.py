@@ -1,0 +1,307 @@
+"""RAPPOR's files: parameters (CSV and JSON), candidate maps and counts, as Google's tools read and write them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from io import StringIO
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaxdp.errors import RapporError
+from relaxdp.rappor.candidates import MOST_CANDIDATES, CandidateMap
+from relaxdp.rappor.classic import Responses
+from relaxdp.rappor.filter import MOST_HASHES, BloomShape
+
+Integers = NDArray[np.int64]
+
+_COLUMNS = ("k", "h", "m", "p", "q", "f")
+_JSON_NAMES = dict(
+    zip(_COLUMNS, ("numBits", "numHashes", "numCohorts", "probIrr0", "probIrr1", "probPrr"), strict=True)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What a parameter file says: k, h and m, which fix the path, and f, p and q, which say how bits are answered."""
+
+    shape: BloomShape
+    responses: Responses
+
+    @classmethod
+    def read(cls, path: Path) -> Parameters:
+        """Read a CSV file of two rows, or a JSON file; anything missing or unknown is refused by name."""
+        found = _json_numbers(path) if path.suffix.lower() == ".json" else _csv_numbers(path)
+        whole = {name: _whole(found[name], name, path) for name in ("k", "h", "m")}
+        shares = {name: _share(found[name], name, path) for name in ("p", "q", "f")}
+        if whole["k"] == 1 and whole["h"] <= MOST_HASHES:
+            whole["h"] = min(1, whole["h"])  # one bit is the answer itself: however many hashes are named, none is used
+        return cls(
+            BloomShape(bits=whole["k"], hashes=whole["h"], cohorts=whole["m"]),
+            Responses(noise=shares["f"], one_from_zero=shares["p"], one_from_one=shares["q"]),
+        )
+
+    def dumps(self, *, as_json: bool = False) -> str:
+        """Return the file as text."""
+        shape, responses = self.shape, self.responses
+        chances = (responses.one_from_zero, responses.one_from_one, responses.noise)
+        numbers = [str(shape.bits), str(shape.hashes), str(shape.cohorts), *map(_decimal, chances)]
+        if not as_json:
+            return f"{','.join(_COLUMNS)}\n{','.join(numbers)}\n"
+        entries = [f'  "{_JSON_NAMES[name]}": {number}' for name, number in zip(_COLUMNS, numbers, strict=True)]
+        return "{\n" + ",\n".join(entries) + "\n}\n"
+
+
+def read_map(path: Path, shape: BloomShape) -> CandidateMap:
+    """Read a candidate map: a word, then its bits in all cohorts, each cohort * k + bit + 1.
+
+    They are h for each cohort. Where two hashes met, some of Google's tools write one bit for both, and leave a field
+    at the end of the row empty: which cohort a bit is of is its number's to say, and not its place's.
+    """
+    words: dict[str, int] = {}
+    rows, entries, widest = [], shape.cohorts * shape.hashes, (0, 0)
+    for line, (word, *fields) in _rows(path, "map"):
+        where = f"{str(path)!r}, line {line:,}: "
+        width = len(fields) if any(fields[entries:]) else min(len(fields), entries)
+        if width > entries:
+            raise _other_number(where, width, shape)
+        widest = max(widest, (width, -line))
+        rows.append(_map_row([field for field in fields if field.strip()], shape, where))
+        if word in words:
+            raise RapporError("{where}the candidate {word!r} is listed twice.", where=where, word=word)
+        words[word] = line
+        if len(words) > MOST_CANDIDATES:
+            raise RapporError("{path!r} has more than {most:,} candidates.", path=str(path), most=MOST_CANDIDATES)
+    if words and widest[0] < entries:
+        raise _other_number(f"{str(path)!r}, line {-widest[1]:,}: ", widest[0], shape)
+    bits = np.array(rows, dtype=np.int64).reshape(len(words), shape.cohorts, shape.hashes)
+    return CandidateMap(shape, list(words), bits)
+
+
+def _other_number(where: str, found: int, shape: BloomShape) -> RapporError:
+    return RapporError(
+        "{where}there are {found:,} bits behind the word, and the parameters ({shape}) ask for {wanted:,}: the map is "
+        "for other parameters.",
+        where=where,
+        found=found,
+        shape=shape,
+        wanted=shape.cohorts * shape.hashes,
+    )
+
+
+def _map_row(fields: Sequence[str], shape: BloomShape, where: str) -> Integers:
+    """Return the bits of one word as (cohorts, hashes); where hashes met, their bit stands for each of them."""
+    try:
+        numbers = np.array(fields, dtype=np.int64) - 1
+    except (ValueError, OverflowError):
+        raise RapporError("{where}a bit is not a whole number.", where=where) from None
+    if ((numbers < 0) | (numbers >= shape.cohorts * shape.bits)).any():
+        raise RapporError(
+            "{where}a bit lies outside of all cohorts: the map is for other parameters ({shape}).",
+            where=where,
+            shape=shape,
+        )
+    cohorts = numbers // shape.bits
+    found = np.bincount(cohorts, minlength=shape.cohorts)
+    wrong = np.flatnonzero((found < 1) | (found > shape.hashes))
+    if len(wrong):
+        cohort = int(wrong[0])
+        raise RapporError(
+            "{where}the word has {found:,} bits in cohort {cohort}, where 1 to {hashes} can be: the map is "
+            "for other parameters ({shape}).",
+            where=where,
+            found=found[cohort],
+            cohort=cohort,
+            hashes=shape.hashes,
+            shape=shape,
+        )
+    ordered = numbers[np.argsort(cohorts, kind="stable")] % shape.bits
+    starts = np.cumsum(found) - found
+    return np.asarray(ordered[starts[:, None] + np.minimum(np.arange(shape.hashes), found[:, None] - 1)])
+
+
+def map_rows(words: Iterable[str], shape: BloomShape) -> Iterator[str]:
+    """Return the rows of a candidate map, one at a time: it may be larger than memory."""
+    if shape.is_boolean:
+        raise RapporError("one bit is a boolean: it needs no map.")
+    seen: set[str] = set()
+    for word in words:
+        if word in seen:
+            raise RapporError("the candidate {word!r} is listed twice.", word=word)
+        seen.add(word)
+        bits = [cohort * shape.bits + bit + 1 for cohort in range(shape.cohorts) for bit in shape.bits_of(word, cohort)]
+        line = StringIO()
+        csv.writer(line, lineterminator="\n").writerow([word, *bits])
+        yield line.getvalue()
+
+
+def read_counts(path: Path, shape: BloomShape) -> tuple[Integers, Integers]:
+    """Read counts: no header, one row per cohort: its reports, then how often each bit was set."""
+    rows = list(_rows(path, "counts file"))
+    if len(rows) != shape.cohorts:
+        raise RapporError(
+            "{path!r} has {rows:,} rows, and the parameters say m = {cohorts}: one row per cohort, without a header.",
+            path=str(path),
+            rows=len(rows),
+            cohorts=shape.cohorts,
+        )
+    table = np.zeros((shape.cohorts, shape.bits + 1), dtype=np.int64)
+    for number, (line, row) in enumerate(rows):
+        where, fields = f"{str(path)!r}, line {line:,}: ", _without_empty_end(row)
+        if len(fields) != shape.bits + 1:
+            raise RapporError(
+                "{where}there are counts of {fields:,} bits, and the parameters say k = {bits}.",
+                where=where,
+                fields=len(fields) - 1,
+                bits=shape.bits,
+            )
+        try:
+            table[number] = np.array(fields, dtype=np.int64)
+        except (ValueError, OverflowError):
+            raise RapporError("{where}a count is not a whole number.", where=where) from None
+        if table[number].min() < 0 or table[number].max() > table[number, 0]:
+            raise RapporError(
+                "{where}a bit cannot be set less than never, nor more often than there are reports in its "
+                "cohort, which are {found:,}.",
+                where=where,
+                found=table[number, 0],
+            )
+    return table[:, 0], table[:, 1:]
+
+
+def counts_text(devices: Integers, counts: Integers) -> str:
+    """Return a counts file as text."""
+    rows = [",".join(map(str, [total, *ones])) for total, ones in zip(devices.tolist(), counts.tolist(), strict=True)]
+    return "\n".join(rows) + "\n"
+
+
+def read_text(path: Path, what: str, *, first_line: bool = False) -> str:
+    """Return a text file, or its first line that is not blank, or refuse it in one sentence."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            if not first_line:
+                return file.read()
+            while (line := file.readline(1 << 20)) and not line.strip():
+                pass
+            return line
+    except OSError as problem:
+        raise RapporError(
+            "the {what} {path!r} cannot be read: {why}.", what=what, path=str(path), why=problem.strerror
+        ) from None
+    except UnicodeDecodeError:
+        raise RapporError("the {what} {path!r} is not text in UTF-8.", what=what, path=str(path)) from None
+
+
+def _rows(path: Path, what: str) -> Iterator[tuple[int, list[str]]]:
+    """Return the rows of a CSV file, with their lines; blank ones, and those of separators alone, do not count."""
+    reader = csv.reader(StringIO(read_text(path, what), newline=""))
+    try:
+        for row in reader:
+            if len(row) == 1 and (";" in row[0] or "\t" in row[0]):
+                raise RapporError(
+                    "{path!r}, line {line:,}: the fields are not separated by commas.",
+                    path=str(path),
+                    line=reader.line_num,
+                )
+            if any(field.strip() for field in row):
+                yield reader.line_num, row
+    except csv.Error:
+        raise RapporError(
+            "{path!r}, line {line:,}: this cannot be read as CSV.", path=str(path), line=reader.line_num
+        ) from None
+
+
+def _without_empty_end(row: Sequence[str]) -> list[str]:
+    """Return the fields of a row without the empty ones that spreadsheets put at its end."""
+    fields = [field.strip() for field in row]
+    while fields and not fields[-1]:
+        fields.pop()
+    return fields
+
+
+def _csv_numbers(path: Path) -> dict[str, str]:
+    rows = [_without_empty_end(row) for _, row in islice(_rows(path, "parameter file"), 3)]
+    if len(rows) != 2:
+        raise RapporError(
+            "{path!r} must have exactly two rows: {columns} and their numbers.",
+            path=str(path),
+            columns=",".join(_COLUMNS),
+        )
+    _refuse_names(rows[0], _COLUMNS, path)
+    if len(rows[1]) != len(rows[0]):
+        raise RapporError(
+            "{path!r} has {second} numbers for {first} columns.",
+            path=str(path),
+            second=len(rows[1]),
+            first=len(rows[0]),
+        )
+    return dict(zip(rows[0], rows[1], strict=True))
+
+
+def _json_numbers(path: Path) -> dict[str, str]:
+    try:
+        content = json.loads(read_text(path, "parameter file"), parse_float=str, parse_int=str)
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise RapporError("{path!r} is not a JSON object with RAPPOR's parameters.", path=str(path))
+    _refuse_names(list(content), tuple(_JSON_NAMES.values()), path)
+    return {name: str(content[long]) for name, long in _JSON_NAMES.items()}
+
+
+def _refuse_names(found: list[str], wanted: tuple[str, ...], path: Path) -> None:
+    missing = [name for name in wanted if name not in found]
+    extra = [name for name in found if name not in wanted]
+    if missing:
+        raise RapporError(
+            "{path!r} lacks {missing!r}: RAPPOR's parameters are {wanted}.",
+            path=str(path),
+            missing=missing[0],
+            wanted=", ".join(wanted),
+        )
+    if extra:
+        raise RapporError(
+            "{path!r} says {extra!r}, which is none of RAPPOR's parameters: {wanted}.",
+            path=str(path),
+            extra=extra[0],
+            wanted=", ".join(wanted),
+        )
+    if len(found) != len(set(found)):
+        raise RapporError("{path!r} says one of its parameters twice.", path=str(path))
+
+
+def _whole(text: str, name: str, path: Path) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise RapporError(
+            "{path!r}: {name} must be a whole number, not {text!r}.", path=str(path), name=name, text=text[:20]
+        )
+    return int(text)
+
+
+def _share(text: str, name: str, path: Path) -> Fraction:
+    try:
+        number = Decimal(text) if text.isascii() and len(text) <= 60 else Decimal("NaN")
+    except ArithmeticError:
+        number = Decimal("NaN")
+    if not number.is_finite() or not 0 <= number <= 1:
+        raise RapporError(
+            "{path!r}: {name} must be a probability from 0 to 1, not {text!r}.",
+            path=str(path),
+            name=name,
+            text=text[:20],
+        )
+    return Fraction(number)
+
+
+def _decimal(share: Fraction) -> str:
+    """Return a share that came from a decimal number as that number."""
+    number: Any = Decimal(share.numerator) / Decimal(share.denominator)
+    return f"{number:f}"

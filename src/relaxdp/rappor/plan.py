@@ -1,0 +1,160 @@
+"""Choosing parameters: the smallest share of a word that would be found, for a number of devices and candidates.
+
+Like every plan it looks at the noise alone. It counts on the decoder of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from math import exp, log, sqrt
+
+from scipy.optimize import brentq
+from scipy.special import ndtri
+
+from relaxdp.errors import PlanError, RapporError
+from relaxdp.estimation.planning import DIGITS, MOST_OBJECTS
+from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.rappor.candidates import MOST_CANDIDATES
+from relaxdp.rappor.filter import MOST_COHORTS, BloomShape, bit_support, bloom_threshold, noise_of
+
+POWER = 0.9
+"""With which probability a word with the smallest share that is promised is found."""
+RATE = 0.05
+"""The chance of finding even one word that is not there."""
+_LOAD = 0.1
+_LEAST_COHORTS = 32
+_MOST_SAMPLING = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Parameters, and what they would show."""
+
+    shape: BloomShape
+    epsilon: Decimal
+    noise: Decimal
+    """RAPPOR's f at this level."""
+    standard_error: float
+    smallest_share: float
+    """A word with this share is found with a probability of 90 %."""
+
+
+def word_error(shape: BloomShape, *, epsilon: Epsilon, devices: int, candidates: int) -> float:
+    """Return the standard error of a rare word's share.
+
+    The noise of a bit, divided among the bits that a word sets; a little more because candidates share bits, and
+    because the decoder looks at the residuals too.
+
+    Claim: within 10 % of what the decoder finds; tests/unit/test_rappor_planning.py.
+
+    >>> shape = BloomShape(bits=128, hashes=2, cohorts=64)
+    >>> round(word_error(shape, epsilon="4.394449", devices=100_000, candidates=300), 5)
+    0.00206
+    """
+    if shape.is_boolean:
+        raise RapporError("one bit is a boolean, which is planned as two values.", remedy="plan_boolean")
+    check_numbers(devices, candidates)
+    support = bit_support(bloom_threshold(shape, epsilon))
+    noise, gain = float(support.noise), float(support.gain)
+    chance = 1 - (1 - 1 / shape.bits) ** shape.hashes
+    variance = noise * (1 - noise) / gain**2 + chance * (1 - chance)
+    own = shape.bits * chance * (1 - chance)
+    free = 1 - min(0.5, candidates / (shape.cohorts * shape.bits))
+    # The decoder takes the larger of what the noise and what the residuals at a word's bits say.
+    careful = 1 + 0.4 * sqrt(2 / (shape.cohorts * shape.hashes))
+    return sqrt(variance * careful / (devices * own * free))
+
+
+def smallest_share(standard_error: float, candidates: int) -> float:
+    """Return the share of a word that is found with a probability of 90 %, with Holm's correction at 5 %."""
+    return -float(ndtri(RATE / candidates) + ndtri(1 - POWER)) * standard_error
+
+
+def advise(
+    *, devices: int, candidates: int, epsilon: Epsilon, hashes: Sequence[int] = (1, 2, 4), bits: int | None = None,
+    cohorts: int | None = None,
+) -> list[Plan]:  # fmt: skip
+    """Return plans at one level, that with the smallest share first.
+
+    As many bits as it takes that who has which word matters little beside the noise, and as many cohorts as it takes
+    that candidates seldom share their bits.
+    """
+    check_numbers(devices, candidates)
+    exact = as_epsilon(epsilon)
+    plans = [_plan(_shape(each, bits, cohorts, candidates, exact), exact, devices, candidates) for each in hashes]
+    return sorted(plans, key=lambda plan: plan.smallest_share)
+
+
+def advise_share(
+    share: float, *, devices: int, candidates: int, hashes: Sequence[int] = (1, 2, 4), bits: int | None = None,
+    cohorts: int | None = None,
+) -> list[Plan]:  # fmt: skip
+    """Return plans that find words with this share, that with the smallest epsilon first; rounded up."""
+    check_numbers(devices, candidates)
+    if not 0 < share < 1:
+        raise PlanError("a share lies between 0 and 1, like 0.01; not {share}.", share=share)
+    plans = []
+    for each in hashes:
+
+        def excess(logarithm: float, each: int = each) -> float:
+            level = as_epsilon(f"{exp(logarithm):.12g}")
+            shape = _shape(each, bits, cohorts, candidates, level)
+            return log(_plan(shape, level, devices, candidates).smallest_share / share)
+
+        least, most = log(1e-6 * each), log(80.0 * each)
+        if excess(most) > 0:
+            continue
+        root = brentq(excess, least, most) if excess(least) > 0 else least
+        context = Context(prec=DIGITS, rounding=ROUND_CEILING)
+        level = as_epsilon(context.create_decimal_from_float(exp(root)))
+        while _plan(_shape(each, bits, cohorts, candidates, level), level, devices, candidates).smallest_share > share:
+            level = as_epsilon(context.next_plus(level))
+        plans.append(_plan(_shape(each, bits, cohorts, candidates, level), level, devices, candidates))
+    if not plans:
+        raise PlanError(
+            "no epsilon finds words with a share of {share:g} among {candidates:,} candidates with "
+            "{devices:,} devices. More devices are needed.",
+            candidates=candidates,
+            share=share,
+            devices=devices,
+        )
+    return sorted(plans, key=lambda plan: plan.epsilon)
+
+
+def _plan(shape: BloomShape, epsilon: Decimal, devices: int, candidates: int) -> Plan:
+    error = word_error(shape, epsilon=epsilon, devices=devices, candidates=candidates)
+    return Plan(shape, epsilon, noise_of(shape, epsilon), error, smallest_share(error, candidates))
+
+
+def _shape(hashes: int, bits: int | None, cohorts: int | None, candidates: int, epsilon: Decimal) -> BloomShape:
+    if bits is None:
+        bits = 32
+        while bits < 256 and hashes / bits > _MOST_SAMPLING * _noise(hashes, bits, epsilon):
+            bits *= 2
+    if cohorts is None:
+        cohorts = _LEAST_COHORTS
+        while cohorts < MOST_COHORTS and candidates > _LOAD * cohorts * bits:
+            cohorts *= 2
+    return BloomShape(bits, hashes, cohorts)
+
+
+def _noise(hashes: int, bits: int, epsilon: Decimal) -> float:
+    support = bit_support(bloom_threshold(BloomShape(bits, hashes, 1), epsilon))
+    return float(support.noise * (1 - support.noise)) / float(support.gain) ** 2
+
+
+def check_numbers(devices: int, candidates: int) -> None:
+    """Refuse numbers that are none."""
+    if not isinstance(devices, int) or not 1 <= devices <= MOST_OBJECTS:
+        raise PlanError("the number of devices must be a whole number from 1 to 10^15, not {devices}.", devices=devices)
+    if not isinstance(candidates, int) or not 1 <= candidates <= MOST_CANDIDATES:
+        raise PlanError(
+            "the number of candidates must be a whole number from 1 to {most:,}, not {candidates}.",
+            most=MOST_CANDIDATES,
+            candidates=candidates,
+        )
+
+
+__all__ = ["POWER", "RATE", "Plan", "advise", "advise_share", "smallest_share", "word_error"]
