@@ -49,12 +49,15 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   }
 
   const refresh = calm(async () => {
+    if (signal.aborted) return true;
     const told = await api.ask("GET", `${path}/history?simultaneous=${estimate.simultaneous}`).catch((problem) => {
       if (problem instanceof Problem && problem.code === "campaign_reduced") return null;
       throw problem;
     });
     if (!signal.aborted) history.update(campaign, told, estimate);
     if (!signal.aborted && told !== null) levels.update(campaign, told);
+    // A busy service shows a history that is a little old, and after the last report no event would ask for a newer one.
+    return told === null || told.version >= estimate.version;
   }, HISTORY_SECONDS);
 
   /** @type {any} */
@@ -130,9 +133,10 @@ function tell(campaign) {
 }
 
 /**
- * Return a function that works at most once in so many seconds, and once more when it was asked meanwhile.
+ * Return a function that works at most once in so many seconds, and once more when it was asked meanwhile, when it
+ * failed, or when it says that it is not done.
  *
- * @param {() => Promise<void>} work
+ * @param {() => Promise<boolean>} work
  * @param {number} seconds
  */
 function calm(work, seconds) {
@@ -145,13 +149,16 @@ function calm(work, seconds) {
     }
     busy = true;
     try {
-      await work();
+      if (!(await work())) again = true;
+    } catch (problem) {
+      again = true;
+      throw problem;
     } finally {
       setTimeout(() => {
         busy = false;
         if (again) {
           again = false;
-          run().catch(() => {}); // the next event asks again
+          run().catch(() => {}); // it is tried again
         }
       }, 1000 * seconds);
     }
