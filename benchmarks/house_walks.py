@@ -37,7 +37,7 @@ from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
 from relaxdp.service.app import build_application
-from relaxdp.service.prepare import prepare
+from relaxdp.service.maintenance import prepare
 from relaxdp.service.settings import Settings
 from relaxdp.table.release import release_table
 from relaxdp.table.request import ColumnRequest, TableRequest

@@ -45,7 +45,7 @@ class DeviceClient(Protocol):
 
 
 class PythonClient:
-    """`relaxdp.collector.Device`. It waits for nobody: tests are not slowed down by its patience."""
+    """`relaxdp.device.Device`. It waits for nobody: tests are not slowed down by its patience."""
 
     def __init__(self) -> None:
         self.waits: list[float] = []

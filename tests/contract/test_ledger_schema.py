@@ -19,7 +19,7 @@ from tests.servers.ledgers import STORES, TABLES, Place, SqlitePlace, place_of
 from relaxdp.errors import LedgerAccessError
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.schema import METADATA
+from relaxdp.ledger.rows import METADATA
 from relaxdp.ledger.store import MIGRATIONS, VERSION_TABLE, VERSIONS, store_of, version_of
 
 

@@ -13,8 +13,7 @@ from tests.servers.collectors import STORES
 
 from relaxdp.collector import schema as collector
 from relaxdp.market import schema as market
-from relaxdp.service.database import Database
-from relaxdp.service.migrate import MIGRATIONS, VERSION_TABLE, VERSIONS, version_of
+from relaxdp.service.database import MIGRATIONS, VERSION_TABLE, VERSIONS, Database, version_of
 from relaxdp.service.schema import METADATA
 
 

@@ -19,7 +19,7 @@ from tests.conftest import require
 from tests.patience import PATIENCE, until
 from tests.servers.sockets import read_all
 
-from relaxdp.service.connections import PatientProtocol
+from relaxdp.service.run import PatientProtocol
 
 IDLE = 0.1
 """What a server waits, in seconds of the test's clock. It looks at its connections eight times in as many real ones."""

@@ -27,7 +27,7 @@ from tests.servers.uploads import PARQUET, Uploads
 
 from relaxdp.errors import BodyTooLargeError, MalformedRequestError, RequestTimeoutError, StorageUnavailableError
 from relaxdp.service import transfer as uploads
-from relaxdp.service.bodies import MOST_DRAINED, Limits, read_body
+from relaxdp.service.limits import MOST_DRAINED, Limits, read_body
 from relaxdp.service.transfer import LEAST_RATE, MOST_AT_ONCE, WAITING, Waiting, receive_file
 
 IDLE, LIMIT = 1.0, 100 << 20

@@ -24,8 +24,8 @@ from relaxdp.market.client import MarketClient
 from relaxdp.market.market import Market
 from relaxdp.market.receipts import HEADER
 from relaxdp.service.app import build_application
-from relaxdp.service.backup import back_up, restore
 from relaxdp.service.database import Database
+from relaxdp.service.maintenance import back_up, restore
 from relaxdp.service.schema import METADATA
 from relaxdp.service.settings import Settings
 

@@ -33,11 +33,10 @@ from relaxdp.market.prices import prices_from_json
 from relaxdp.market.receipts import signed_of
 from relaxdp.market.store import parts_of
 from relaxdp.mechanisms import Mechanism
-from relaxdp.service.asked_encodings import resolved
 from relaxdp.service.database import Database
 from relaxdp.service.problems import code_of
 from relaxdp.service.schema import METADATA
-from relaxdp.service.wire import EncodingRequest, WireLevel
+from relaxdp.service.wire import EncodingRequest, WireLevel, resolved
 from relaxdp.table.description import METADATA_KEY
 from relaxdp.table.release import release_table
 from relaxdp.table.request import ColumnRequest, TableRequest

@@ -18,11 +18,10 @@ from starlette.types import ASGIApp
 from tests.servers.collectors import Running
 
 from relaxdp.service.app import build_application
-from relaxdp.service.bodies import read_body
-from relaxdp.service.connections import PatientProtocol
+from relaxdp.service.limits import read_body
+from relaxdp.service.maintenance import prepare
 from relaxdp.service.operations import Operation
-from relaxdp.service.prepare import prepare
-from relaxdp.service.run import BACKLOG, listen, serve
+from relaxdp.service.run import BACKLOG, PatientProtocol, listen, serve
 from relaxdp.service.settings import Settings
 from relaxdp.service.transfer import receive_file
 from relaxdp.service.worker import Worker

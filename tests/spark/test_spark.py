@@ -206,7 +206,7 @@ def test_what_is_refused_is_not_charged(spark: Any, place: Path) -> None:
     ids = np.arange(ROWS)
     ids[[3, 19_000]] = 7_777  # the same id, far apart
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
-        ({"ids": ids}, TableFileError, "an id occurs in two rows"),
+        ({"ids": ids}, rx.errors.ObjectIdError, "an id occurs in two rows"),
         ({"ids": pa.array([None, *range(1, ROWS)])}, rx.errors.ObjectIdError, "the id is missing"),
         ({"changed": 5, "value": "a secret illness"}, UndeclaredValueError, "not one of the 3 declared values"),
     ]

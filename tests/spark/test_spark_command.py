@@ -122,9 +122,8 @@ def test_a_table_that_spark_cannot_read(place: Path) -> None:
     (place / "in.parquet").unlink()
     status, _, errors = command(place, *arguments("--master", "local[1]"))
     assert status == 2
-    assert errors.startswith(
-        "Spark could not read the table: it is not there, or is not Parquet. Nothing was released."
-    )
+    assert errors.startswith("Spark could not read the table: it is not there, or is not Parquet. Spark's log: ")
+    assert errors.endswith(" Nothing was released.\n")
     (place / "in.csv").write_text("id,answer\n1,no\n")
     words = [word.replace("in.parquet", "in.csv") for word in arguments()]
     assert command(place, *words)[2] == "the Spark engine reads Parquet. Nothing was released.\n"

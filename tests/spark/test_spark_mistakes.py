@@ -24,7 +24,7 @@ from relaxdp.table.publication import publish
 from relaxdp.table.release import release_table
 from relaxdp.table.request import Column, TableRequest
 from relaxdp.table.spark import SparkFolderDrawing, SparkFrameDrawing, SparkInput
-from relaxdp.table.spark_place import SparkPlace
+from relaxdp.table.spark_session import SparkPlace
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
 

@@ -22,11 +22,9 @@ from relaxdp.errors import StorageUnavailableError, WrongTokenError
 from relaxdp.service import app as service_app
 from relaxdp.service.address import SqliteAddress
 from relaxdp.service.app import build_application
-from relaxdp.service.database import Database
-from relaxdp.service.migrate import version_of
-from relaxdp.service.openapi import description
-from relaxdp.service.operations import Operation
-from relaxdp.service.prepare import prepare, renew_token
+from relaxdp.service.database import Database, version_of
+from relaxdp.service.maintenance import prepare, renew_token
+from relaxdp.service.operations import Operation, description
 from relaxdp.service.schema import TOKENS
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import create_token, digest_for

@@ -216,8 +216,8 @@ def test_a_device_needs_nothing_of_the_server() -> None:
         "import sys\n"
         "for name in ('msgspec', 'starlette', 'uvicorn', 'keyring'):\n"
         "    sys.modules[name] = None\n"
-        "import relaxdp.collector, relaxdp.cli.campaign, relaxdp.device.simulate\n"
-        "print(relaxdp.collector.Device.__name__)\n"
+        "import relaxdp.device, relaxdp.cli.campaign, relaxdp.device.simulate\n"
+        "print(relaxdp.device.Device.__name__)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout == "Device\n"

@@ -28,7 +28,7 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import CountsError, DescriptionError, RelaxdpError
-from relaxdp.market.delivery_file import read_delivery
+from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import level_file
 from relaxdp.table.description import FileDescription
 from relaxdp.table.formats import Format, Input, Output, released, sidecar_of

@@ -40,7 +40,7 @@ from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.level import ONE
 from relaxdp.ledger.entries import Sampler
 from relaxdp.market import goods as goods_module
-from relaxdp.market.delivery_file import read_delivery
+from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, level_file, read_level
 from relaxdp.market.listings import KeptLevel, find, levels_of
 from relaxdp.market.store import parts_of

@@ -19,7 +19,7 @@ from relaxdp.cli.main import app
 from relaxdp.draw.stream import PathId
 from relaxdp.errors import RelaxdpError
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.table import growing, release, tags
+from relaxdp.table import growing, release
 from relaxdp.table.formats import released
 from relaxdp.table.release import TableDrawing
 
@@ -266,8 +266,8 @@ def leave(writer: Any) -> None:
 POINTS = [
     (growing, "_tag", "before", False),
     (growing, "_tag", "after", False),
-    (tags, "merge", "before", False),
-    (tags.TagWriter, "close", "after", False),
+    (growing, "merge", "before", False),
+    (growing.TagWriter, "close", "after", False),
     (growing._Tags, "_merge", "after", False),
     (TableDrawing, "stage", "before", False),
     (TableDrawing, "stage", "after", False),
@@ -294,11 +294,10 @@ def test_a_crash_anywhere_is_safe(
 
     write(range(200, ROWS + 200))
     with monkeypatch.context() as patch:
-        target = growing if owner is tags else owner  # where it is called
-        patch.setattr(target, name, crash)
+        patch.setattr(owner, name, crash)
         if not swept:
             patch.setattr(growing._Tags, "sweep", lambda *_: None)
-            patch.setattr(tags.TagWriter, "abandon", leave)
+            patch.setattr(growing.TagWriter, "abandon", leave)
         with pytest.raises(Killed):
             run(epsilon="2")
     assert spent() == ("2" if committed else "1")
@@ -334,7 +333,7 @@ def test_a_table_that_is_written_to_meanwhile(place: Path, monkeypatch: pytest.M
 
 def test_merging_across_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs that are cut apart by the border of a batch are still compared."""
-    monkeypatch.setattr(tags, "BATCH_ROWS", 3)
+    monkeypatch.setattr(growing, "BATCH_ROWS", 3)
     rng = np.random.default_rng(2)
     for round_number in range(20):
         ids = rng.choice(40, 25, replace=False).astype(np.uint64)
@@ -343,11 +342,11 @@ def test_merging_across_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         other = np.where(rng.random(40) < 0.2, 1 - rows, rows).astype(np.uint64)
         paths = [tmp_path / f"{round_number}-{part}" for part in range(3)]
         for path, chosen, tag in ((paths[0], old, rows), (paths[1], fresh, other)):
-            writer = tags.TagWriter(path)
+            writer = growing.TagWriter(path)
             writer.write(chosen, tag[chosen.astype(int)])
             writer.close()
-        writer = tags.TagWriter(paths[2])
+        writer = growing.TagWriter(paths[2])
         both = np.intersect1d(old, fresh).astype(int)
-        assert tags.merge(paths[0], paths[1], writer, 1) == np.count_nonzero(rows[both] != other[both])
-        assert writer.close() == tags.digest_of(paths[2])
+        assert growing.merge(paths[0], paths[1], writer, 1) == np.count_nonzero(rows[both] != other[both])
+        assert writer.close() == growing.digest_of(paths[2])
         assert pa_parquet.read_table(paths[2])["id_tag"].to_pylist() == sorted({*old.tolist(), *fresh.tolist()})

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 from relaxdp.cli.main import app
 from relaxdp.errors import MarketKeyError, RelaxdpError
 from relaxdp.service.database import Database
-from relaxdp.service.prepare import prepare
+from relaxdp.service.maintenance import prepare
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import digest_for, digest_of
 

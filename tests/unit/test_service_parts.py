@@ -13,14 +13,12 @@ import pytest
 from tests.servers.collectors import STORES
 
 from relaxdp import errors
+from relaxdp.collector.duties import give_back, take_lease
 from relaxdp.collector.wire import Report
 from relaxdp.errors import MalformedRequestError, RelaxdpError, ServiceError, StorageVersionError
 from relaxdp.service.address import PostgresAddress, SqliteAddress, address_of
-from relaxdp.service.bodies import decode, decoder_of
-from relaxdp.service.buckets import MOST_CLIENTS, Buckets
-from relaxdp.service.clients import client_of, networks_of
 from relaxdp.service.database import Database
-from relaxdp.service.leases import give_back, take_lease
+from relaxdp.service.limits import MOST_CLIENTS, Buckets, client_of, decode, decoder_of, networks_of
 from relaxdp.service.metrics import Metrics
 from relaxdp.service.problems import code_of, problem_response, status_of
 from relaxdp.service.request_log import RequestLog

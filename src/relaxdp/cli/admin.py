@@ -27,7 +27,7 @@ def backup(
     db: DatabaseOption = DEFAULT,
 ) -> None:
     """Write a consistent copy of a SQLite database, also while the service runs."""
-    from relaxdp.service.backup import back_up  # noqa: PLC0415
+    from relaxdp.service.maintenance import back_up  # noqa: PLC0415
 
     back_up(db, target)
     typer.echo(f"wrote a copy of the database to {target}")
@@ -38,7 +38,7 @@ def restore(
     source: Annotated[Path, typer.Argument(help="A copy that `backup` wrote.")], db: DatabaseOption = DEFAULT
 ) -> None:
     """Make a SQLite database from a copy; there must be none yet."""
-    from relaxdp.service.backup import restore as restore_copy  # noqa: PLC0415
+    from relaxdp.service.maintenance import restore as restore_copy  # noqa: PLC0415
 
     restore_copy(source, db)
     typer.echo(f"restored {source}; devices that withdrew after it was written must withdraw again,")
@@ -90,7 +90,7 @@ def token(
     ] = None,
 ) -> None:
     """Replace the operator's token and show the new one, this once. The old one ends within seconds."""
-    from relaxdp.service.prepare import renew_token  # noqa: PLC0415
+    from relaxdp.service.maintenance import renew_token  # noqa: PLC0415
 
     say_token(renew_token(db, token_file), token_file)
 

@@ -9,9 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from relaxdp.cli.estimate_parts import Asked, Block, MethodChoice, blocks_of, name_of
-from relaxdp.cli.estimate_plot import ENDINGS, draw
-from relaxdp.cli.estimate_tables import print_blocks
+from relaxdp.cli.estimate_render import ENDINGS, Asked, Block, MethodChoice, blocks_of, draw, name_of, print_blocks
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.render import show_json
 from relaxdp.errors import CountsError, TableFileError

@@ -16,8 +16,7 @@ from typer.core import TyperGroup
 from relaxdp import __version__
 from relaxdp.cli.options import GroupedCommand
 from relaxdp.cli.remedies import ON_COMMAND_LINE
-from relaxdp.cli.stopping import stops_in_order
-from relaxdp.cli.streams import all_arrives, say, take_all_text
+from relaxdp.cli.streams import all_arrives, say, stops_in_order, take_all_text
 from relaxdp.errors import RelaxdpError, StateFolderWarning, refusing, without_keys
 
 # Where each command lives, in the order of the help text.

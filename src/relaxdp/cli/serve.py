@@ -62,7 +62,7 @@ def serve(
         from relaxdp.service.run import serve as run  # noqa: PLC0415
     except ImportError:
         raise MissingPartError("the service needs more packages: pip install 'relaxdp[server]'.") from None
-    from relaxdp.service.prepare import prepare  # noqa: PLC0415
+    from relaxdp.service.maintenance import prepare  # noqa: PLC0415
     from relaxdp.service.settings import Settings  # noqa: PLC0415
 
     if (certificate is None) != (certificate_key is None):

@@ -1,16 +1,20 @@
-"""What a command says, and those who take it: other encodings, full disks, closed pipes."""
+"""What commands say, to whom, and how they stop: all of it arrives, and a stop is one sentence."""
 
 from __future__ import annotations
 
 import codecs
 import io
+import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import TextIO
 
 from relaxdp.errors import RelaxdpError
+from relaxdp.table.interrupts import is_leaving, leave, stay
 
 _PLAINLY = "relaxdp.plainly"
 _ASCII = "relaxdp_ascii"
@@ -103,3 +107,45 @@ def _let_go(stream: TextIO) -> None:
             os.dup2(nowhere, stream.fileno())
         finally:
             os.close(nowhere)
+
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+@contextmanager
+def stops_in_order() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does: by default they would leave unfinished files, and truths in them.
+
+    The exit status is 128 and the number of the signal. Whoever wants one of them ignored (nohup) is not overruled.
+    """
+    asked: list[signal.Signals] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if asked and is_leaving():  # systems send several of them, and none may interrupt the tidying up
+            return
+        asked.append(signal.Signals(number))
+        logging.disable()  # libraries show where they were interrupted
+        interrupt = signal.getsignal(signal.SIGINT)
+        if callable(interrupt) and interrupt is not signal.default_int_handler:
+            with suppress(KeyboardInterrupt):
+                interrupt(signal.SIGINT, frame)  # the server's ends its connections and goes on until they have ended
+                return
+            # Spark's has cancelled its tasks.
+        # Not a KeyboardInterrupt, after which Python may end itself by that signal, whatever the exit status is to be.
+        leave(number, 128 + number)
+
+    mine = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in mine:
+        signal.signal(number, stop)
+    try:
+        yield
+    except BaseException as problem:
+        if not asked or (isinstance(problem, SystemExit) and not problem.code):
+            raise
+        say(f"stopped by {asked[0].name}. What was unfinished was removed.")
+        sys.exit(128 + asked[0])
+    finally:
+        stay()
+        logging.disable(logging.NOTSET)
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)

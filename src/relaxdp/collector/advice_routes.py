@@ -14,7 +14,7 @@ from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
 from relaxdp.collector.wire import CampaignRequest, LevelRequest, PublicEncoding
-from relaxdp.service.bodies import Limits, decode, decoder_of, read_body
+from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 from relaxdp.service.wire import EncodingRequest, Target
 

@@ -11,10 +11,9 @@ from relaxdp.errors import CampaignError
 from relaxdp.mechanisms import Mechanism, Numeric, mechanism
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.encoding import BloomEncoding
-from relaxdp.service.asked_encodings import encoding_of
 from relaxdp.service.codecs import codec_of
 from relaxdp.service.precision import DEFAULT, Precision
-from relaxdp.service.wire import WireLevel
+from relaxdp.service.wire import WireLevel, encoding_of
 
 ATTRIBUTE = "answer"
 """The attribute of every path in a campaign; its release is the campaign's id."""

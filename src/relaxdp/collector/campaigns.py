@@ -17,7 +17,7 @@ from relaxdp.collector.rules import CampaignState, decided, first_state
 from relaxdp.collector.schema import CAMPAIGNS, INVITATIONS, WITHDRAWN
 from relaxdp.collector.wire import CampaignRequest
 from relaxdp.errors import CampaignExistsError, CampaignReducedError, CampaignStateError, UnknownCampaignError
-from relaxdp.service.migrate import hold_creation
+from relaxdp.service.database import hold_creation
 
 Step = Literal["relax", "pause", "resume", "finish", "reduce"]
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete
 
 from relaxdp.collector.schema import COUNTS
 from relaxdp.service.codecs import Counted, Integers
-from relaxdp.service.driver import Statement
+from relaxdp.service.database import Statement
 
 _WORD = "<i8"
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.errors import CampaignError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.service.asked_encodings import encoding_of, resolved
+from relaxdp.service.wire import encoding_of, resolved
 
 
 def complete(request: CampaignRequest) -> CampaignRequest:

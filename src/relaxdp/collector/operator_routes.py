@@ -31,7 +31,7 @@ from relaxdp.collector.wire import (
     OperatorCampaign,
 )
 from relaxdp.errors import CampaignError, CampaignReducedError
-from relaxdp.service.bodies import Limits, decode, decoder_of, read_body
+from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation, Query, read_queries
 from relaxdp.service.transfer import HandedOut
 

@@ -19,7 +19,7 @@ from relaxdp.collector.service import REPORTS, Collector
 from relaxdp.collector.views import ENCODER, etag_of, public_view
 from relaxdp.collector.wire import Accepted, Batch, PublicCampaign, Report, Results, Withdrawal, Withdrawn
 from relaxdp.errors import MalformedRequestError, ReportOutsideEncodingError, ServiceError
-from relaxdp.service.bodies import Limits, decode, decoder_of, read_body
+from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 
 _REPORT, _BATCH, _WITHDRAWAL = decoder_of(Report), decoder_of(Batch), decoder_of(Withdrawal)

@@ -173,4 +173,4 @@ class Device:
         raise TypeError("a device holds answers and is not pickled.")
 
     def __repr__(self) -> str:
-        return f"<relaxdp.collector.Device {str(self._file.path)!r}>"
+        return f"<relaxdp.device.Device {str(self._file.path)!r}>"

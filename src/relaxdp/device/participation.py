@@ -203,7 +203,7 @@ class Participation:
         raise TypeError("a participation leads to an answer and is not pickled.")
 
     def __repr__(self) -> str:
-        return f"<relaxdp.collector.Participation in {str(self.address)!r}>"
+        return f"<relaxdp.device.Participation in {str(self.address)!r}>"
 
 
 def ask_offer(client: Client, address: CampaignAddress) -> Offer:

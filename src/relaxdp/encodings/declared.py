@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from relaxdp.draw.canonical import canonical, is_missing, kind_of
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, column_slice, is_objects
 from relaxdp.draw.stream import Words
-from relaxdp.encodings.histogram import histogram
+from relaxdp.encodings.bits import histogram
 from relaxdp.encodings.protocol import Codes, Encoding, Joint, Permanent, Truths, code_dtype, register
 from relaxdp.errors import CountsError, UndeclaredValueError, ValuesError, without_keys
 from relaxdp.law.level import release_threshold

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from relaxdp.draw.canonical import NUMBER, length_prefixed, utf8
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, is_objects
 from relaxdp.draw.stream import Words
-from relaxdp.encodings.histogram import histogram
+from relaxdp.encodings.bits import histogram
 from relaxdp.encodings.protocol import Codes, Encoding, Joint, Permanent, Truths, register
 from relaxdp.errors import CountsError, RangeError
 from relaxdp.law.level import ONE, release_threshold

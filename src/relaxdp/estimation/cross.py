@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.draw.columns import column_slice
-from relaxdp.encodings.histogram import histogram
+from relaxdp.encodings.bits import histogram
 from relaxdp.encodings.protocol import BATCH, Encoding
 from relaxdp.errors import CountsError, LengthError
 from relaxdp.estimation.products import ProductLaw

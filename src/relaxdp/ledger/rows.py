@@ -7,14 +7,85 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, select, update
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Index,
+    Integer,
+    MetaData,
+    RowMapping,
+    Table,
+    Text,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from relaxdp.draw.stream import PathId
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import Account, PathState, from_text
 from relaxdp.ledger.entries import PathFacts, Sampler, Subject
 from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event, LevelReleased, PathOpened
-from relaxdp.ledger.schema import EVENTS, PATHS, SUBJECTS
+
+METADATA = MetaData()
+
+
+def _subject() -> list[Column[str]]:
+    return [Column("subject_kind", Text, primary_key=True), Column("subject_name", Text, primary_key=True)]
+
+
+SUBJECTS = Table("ledger_subject", METADATA, *_subject(), Column("budget", Text, nullable=False))
+
+PATHS = Table(
+    "ledger_path",
+    METADATA,
+    *_subject(),
+    Column("release", Text, primary_key=True),
+    Column("attribute", Text, primary_key=True),
+    Column("epoch", Integer, primary_key=True, autoincrement=False),
+    Column("encoding", Text, nullable=False),
+    Column("params", Text, nullable=False),
+    Column("key_fingerprint", Text, nullable=False),
+    Column("id_type", Text, nullable=False),
+    Column("table_fingerprint", Text),
+    Column("growing", Boolean, nullable=False),
+    Column("sampler", Text, nullable=False),
+    Column("largest", Text, nullable=False),
+    Column("digest", Text),
+)
+
+# Append-only: each store refuses to change or delete what happened. The numbers are counted by us and not by the
+# database, 1, 2, 3, ..., while the ledger is held: a sequence would leave gaps, and a gap is an event that is gone.
+EVENTS = Table(
+    "ledger_event",
+    METADATA,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
+    Column("time", Text, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("subject_kind", Text, nullable=False),
+    Column("subject_name", Text, nullable=False),
+    Column("release", Text),
+    Column("attribute", Text),
+    Column("epoch", Integer),
+    Column("encoding", Text),
+    Column("params", Text),
+    Column("key_fingerprint", Text),
+    Column("id_type", Text),
+    Column("table_fingerprint", Text),
+    Column("growing", Boolean),
+    Column("sampler", Text),
+    Column("digest", Text),
+    Column("epsilon", Text),
+    Column("cost", Text),
+    Column("previous", Text),
+    Column("budget", Text),
+    Column("reason", Text, nullable=False),
+    Index("ledger_event_subject", "subject_kind", "subject_name"),
+    sqlite_autoincrement=True,
+)
 
 
 def read_subjects(connection: Connection) -> list[Subject]:

@@ -26,7 +26,7 @@ from relaxdp.errors import (
     LedgerVersionError,
 )
 from relaxdp.ledger.marks import mark, mark_of
-from relaxdp.ledger.schema import METADATA
+from relaxdp.ledger.rows import METADATA
 from relaxdp.ledger.store import VERSIONS, migrate, version_of
 
 # A commit is on disk before it returns; `fullfsync` says so to macOS, where a sync alone does not.

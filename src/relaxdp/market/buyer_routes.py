@@ -17,7 +17,7 @@ from relaxdp.market.accounts import Account
 from relaxdp.market.context import PARQUET, Room, answer
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.store import length_of, part_of
-from relaxdp.service.bodies import decode, decoder_of, read_body
+from relaxdp.service.limits import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 
 _ORDER, _REFUND = decoder_of(wire.OrderRequest), decoder_of(wire.RefundRequest)

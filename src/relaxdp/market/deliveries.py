@@ -4,20 +4,169 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pa_parquet
 from sqlalchemy import Connection
 
-from relaxdp.errors import DeliveryError, ListingStateError, MarketError, PriceError, UnknownListingError
+from relaxdp.draw.columns import column_slice
+from relaxdp.draw.stream import CHUNK
+from relaxdp.encodings.numeric import NumericEncoding
+from relaxdp.encodings.protocol import Encoding
+from relaxdp.errors import DeliveryError, ListingStateError, MarketError, PriceError, RelaxdpError, UnknownListingError
 from relaxdp.law.epsilon import Epsilon, epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.market import listings
 from relaxdp.market.accounts import Account
-from relaxdp.market.goods import Goods, check_fits, read_level
+from relaxdp.market.goods import MOST_BYTES, Goods, check_fits, encoding_of, read_columns, read_level, too_large
 from relaxdp.market.levels import check_delivery, check_digits, check_priced, extended, grown
 from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.market.store import keep_file, read_file
+from relaxdp.table.description import ColumnDescription, FileDescription
+from relaxdp.table.formats import Format, Input
+from relaxdp.table.order import IdOrder, NotAscendingError
+from relaxdp.table.request import id_type_of
+
+MOST_LETTERS = 1000
+MOST_VALUES = 10_000
+_SMALL_BATCH = 1 << 14
+
+
+def read_delivery(path: Path, column: str | None = None) -> Goods:
+    """Read what a seller delivers: a released Parquet file. Of other columns than ids and reports nothing is kept."""
+    try:
+        table = Input(path)
+        file = table.description()
+    except RelaxdpError:
+        raise DeliveryError("the delivery is damaged, or no Parquet file.") from None
+    if table.format is not Format.PARQUET or file is None:
+        raise DeliveryError(
+            "the delivery does not say what it holds: a release is delivered as the Parquet file that "
+            "`relaxdp release` writes."
+        )
+    name = _column(file, column)
+    described = file.columns[name]
+    _check_names(file.id_column, described)
+    encoding = encoding_of(described)
+    described = _understood(described, encoding)
+    if encoding.level(described.epsilon).threshold != described.threshold:
+        raise DeliveryError("the delivery says an epsilon and a threshold that are not one level.")
+    ids, reports = _read_delivered(path, table, file.id_column, name)
+    _check_ids(ids, described)
+    return Goods(file.id_column, described, encoding, ids, _checked(encoding, reports))
+
+
+def _check_names(id_column: str, described: ColumnDescription) -> None:
+    """Refuse names that are no text, or that both columns would have: they name what is written and bound."""
+    names = (id_column, described.path.release, described.path.attribute, described.key_fingerprint)
+    if not all(isinstance(name, str) and _is_text(name) for name in names):
+        raise DeliveryError("the delivery names its release, attribute, key or ids by something odd.")
+    if described.path.attribute == id_column:
+        raise DeliveryError("the delivery's attribute has the name of its ids.")
+
+
+def _understood(described: ColumnDescription, encoding: Encoding) -> ColumnDescription:
+    """Return a description in our own words: what it says beside what was understood would be published as it is."""
+    numeric = isinstance(encoding, NumericEncoding)
+    function = described.function if numeric else None
+    if described.encoding != encoding.name or len(encoding.labels) > MOST_VALUES:
+        raise DeliveryError(
+            "the delivery cannot be sold here: its encoding is not known, or has more than {most:,} values.",
+            most=MOST_VALUES,
+        )
+    if function is not None and not (isinstance(function, str) and _is_text(function)):
+        raise DeliveryError("the delivery names its function by something odd.")
+    return replace(
+        described,
+        values=None if numeric else tuple(encoding.labels),
+        range=(float(encoding.labels[0]), float(encoding.labels[1])) if numeric else None,
+        function=function,
+        options=encoding.options,
+        retention=None,
+    )
+
+
+def _is_text(name: str) -> bool:
+    """Tell whether a name is text that can be written everywhere: half a letter, or a null character, cannot."""
+    try:
+        return "\0" not in name and len(name.encode()) <= MOST_LETTERS
+    except UnicodeEncodeError:
+        return False
+
+
+def _column(file: FileDescription, wanted: str | None) -> str:
+    names = list(file.columns)
+    if wanted is None and len(names) != 1:
+        raise DeliveryError("the delivery has several released columns: say which one is for sale.")
+    if wanted is not None and wanted not in names:
+        raise DeliveryError("the delivery has no released column of that name.")
+    return names[0] if wanted is None else wanted
+
+
+def _read_delivered(path: Path, table: Input, id_column: str, column: str) -> tuple[Any, Any]:
+    """Return both columns of a file that a stranger made: a small one may unfold to more than there is memory.
+
+    So long texts are refused while they are still entries of a dictionary, and what the file says of its own size is
+    looked at first.
+    """
+    wanted = [id_column, column]
+    try:
+        with pa_parquet.ParquetFile(path, pre_buffer=False, read_dictionary=wanted) as file:
+            if _unpacked(file.metadata, wanted) > MOST_BYTES:
+                raise too_large()
+            for batch in file.iter_batches(_SMALL_BATCH, columns=wanted):
+                if any(_longest(each) > MOST_LETTERS for each in batch.columns):
+                    raise too_large()
+    except (pa.ArrowException, OSError, ValueError, LookupError) as problem:
+        if isinstance(problem, RelaxdpError):
+            raise
+        raise DeliveryError("the delivery is damaged, or no Parquet file.") from None
+    return read_columns(table, id_column, column)
+
+
+def _unpacked(metadata: Any, wanted: list[str]) -> int:
+    """Return how many bytes some columns have when they are unpacked, as the file says."""
+    groups = (metadata.row_group(place) for place in range(metadata.num_row_groups))
+    chunks = (group.column(place) for group in groups for place in range(group.num_columns))
+    return sum(max(chunk.total_uncompressed_size, 0) for chunk in chunks if chunk.path_in_schema in wanted)
+
+
+def _longest(column: Any) -> int:
+    """Return the length of the longest text or bytes of a column, without unfolding its dictionary."""
+    values = column.dictionary if pa.types.is_dictionary(column.type) else getattr(column, "storage", column)
+    kind = values.type
+    if not len(values) or not (pa.types.is_binary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return 0
+    return pc.max(pc.binary_length(values)).as_py() or 0
+
+
+def _check_ids(ids: Any, described: ColumnDescription) -> None:
+    try:
+        IdOrder().check(ids)
+        kind = id_type_of(ids.type)
+    except NotAscendingError:
+        raise DeliveryError("the rows are not in the order of their ids, or an id occurs twice.") from None
+    except RelaxdpError as problem:
+        raise DeliveryError(problem.template, **problem.fields) from None
+    if kind != described.id_type:
+        raise DeliveryError("the ids are of another type than the delivery says.")
+
+
+def _checked(encoding: Encoding, reports: Any) -> Any:
+    """Return reports in the encoding's own type, or refuse what is no report."""
+    parts = []
+    try:
+        for start in range(0, len(reports), CHUNK):
+            parts.append(encoding.column(*encoding.read(column_slice(reports, start, start + CHUNK))))
+    except (RelaxdpError, pa.ArrowException, ValueError, TypeError):
+        raise DeliveryError("the delivery holds something that is no report of its encoding.") from None
+    return pa.concat_arrays(parts)
 
 
 def own(connection: Connection, listing_id: str, seller: Account) -> Listing:

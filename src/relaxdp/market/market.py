@@ -26,7 +26,7 @@ from relaxdp.errors import (
 from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.market import accounts, deliveries, listings, pools, purchases, sales
 from relaxdp.market.accounts import OPERATOR, Account, Role
-from relaxdp.market.delivery_file import read_delivery
+from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import level_file
 from relaxdp.market.journal import Journal
 from relaxdp.market.levels import of_pool, stated
@@ -38,9 +38,9 @@ from relaxdp.market.sales import Deal, check
 from relaxdp.market.schema import SETUP
 from relaxdp.market.store import hold, time_text
 from relaxdp.rappor.encoding import BloomEncoding
-from relaxdp.service.asked_encodings import encoding_of as campaign_encoding
 from relaxdp.service.database import Database
 from relaxdp.service.wire import EncodingRequest, WireLevel
+from relaxdp.service.wire import encoding_of as campaign_encoding
 from relaxdp.table.description import ColumnDescription
 
 _ATTEMPTS = 4

@@ -13,10 +13,9 @@ from relaxdp.market import accounts, views, wire
 from relaxdp.market.accounts import Account
 from relaxdp.market.context import Room, answer
 from relaxdp.market.prices import prices_of
-from relaxdp.service.asked_encodings import resolved
-from relaxdp.service.bodies import decode, decoder_of, read_body
+from relaxdp.service.limits import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
-from relaxdp.service.wire import EncodingRequest
+from relaxdp.service.wire import EncodingRequest, resolved
 
 _ACCOUNT, _CREDIT, _POOL = decoder_of(wire.AccountRequest), decoder_of(wire.CreditRequest), decoder_of(wire.PoolRequest)
 

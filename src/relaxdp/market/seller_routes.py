@@ -16,7 +16,7 @@ from relaxdp.market.accounts import Account
 from relaxdp.market.context import PARQUET, Room, answer
 from relaxdp.market.listings import Listing
 from relaxdp.market.prices import prices_of
-from relaxdp.service.bodies import decode, decoder_of, read_body
+from relaxdp.service.limits import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation, Query, read_queries
 from relaxdp.service.transfer import receive_file
 

@@ -12,19 +12,15 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from relaxdp.service.buckets import Buckets
-from relaxdp.service.clients import networks_of
 from relaxdp.service.component import Component
+from relaxdp.service.limits import Buckets, networks_of
 from relaxdp.service.middleware import Shell
 from relaxdp.service.operations import application
-from relaxdp.service.orphans import end_with_parent
-from relaxdp.service.own_routes import OwnRoutes
-from relaxdp.service.pages import Pages
+from relaxdp.service.pages import OwnRoutes, Pages
 from relaxdp.service.request_log import RequestLog
 from relaxdp.service.settings import Settings
 from relaxdp.service.shared_metrics import SharedMetrics
-from relaxdp.service.tuning import tune
-from relaxdp.service.worker import Worker
+from relaxdp.service.worker import Worker, end_with_parent, tune
 
 
 def build_application(settings: Settings, compose: Callable[[Worker], Sequence[Component]]) -> ASGIApp:

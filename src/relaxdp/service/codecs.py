@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.encodings.bits import count_bits
-from relaxdp.encodings.histogram import histogram
+from relaxdp.encodings.bits import count_bits, histogram
 from relaxdp.encodings.local_hash import LocalHashEncoding
 from relaxdp.encodings.packed import PackedEncoding
 from relaxdp.encodings.protocol import Encoding

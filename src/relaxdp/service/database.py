@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,63 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
 from relaxdp.errors import RelaxdpError, ServiceError, StorageUnavailableError, StorageVersionError
+from relaxdp.ledger import store as ledger
 from relaxdp.service.address import PostgresAddress, SqliteAddress, address_of
-from relaxdp.service.migrate import VERSIONS, hold_creation, migrate, version_of
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement in the words of both databases."""
+
+    sqlite: str
+    postgres: str
+
+    @classmethod
+    def shared(cls, text: str) -> Statement:
+        """Return a statement that both understand, but for the mark of a parameter.
+
+        >>> Statement.shared("SELECT ?").postgres
+        'SELECT %s'
+        """
+        return cls(text, text.replace("?", "%s"))
+
+    def run(self, connection: Connection, parameters: Sequence[Any]) -> Any:
+        """Run it within the transaction of a connection, and return the driver's cursor."""
+        driver: Any = connection.connection.driver_connection
+        return driver.execute(self.sqlite if connection.dialect.name == "sqlite" else self.postgres, parameters)
+
+    def run_many(self, connection: Connection, rows: Sequence[Sequence[Any]]) -> None:
+        """Run it once for each row."""
+        driver: Any = connection.connection.driver_connection
+        if connection.dialect.name == "sqlite":
+            driver.executemany(self.sqlite, rows)
+            return
+        with driver.cursor() as cursor:
+            cursor.executemany(self.postgres, rows)
+
+
+VERSION_TABLE = "service_version"
+VERSIONS = ("0001_collector", "0002_market")
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+_CREATION = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxsrv')})"
+
+
+def hold_creation(connection: Connection) -> None:
+    """Let processes that start at once create the schema one after the other; SQLite's writers wait anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(_CREATION)
+
+
+def version_of(connection: Connection) -> str | None:
+    """Return which version a database has; None where there is no service in it."""
+    return ledger.version_of(connection, table=VERSION_TABLE)
+
+
+def migrate(connection: Connection) -> None:
+    """Bring a database to the last version, within the transaction of the caller, who also holds it."""
+    ledger.migrate(connection, folder=MIGRATIONS, table=VERSION_TABLE, last=VERSIONS[-1])
+
 
 # `secure_delete` overwrites what is deleted: a report that was withdrawn is not left in a free page.
 _PRAGMAS = (

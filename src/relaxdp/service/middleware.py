@@ -9,8 +9,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from relaxdp.errors import TooManyRequestsError
-from relaxdp.service.buckets import Buckets
-from relaxdp.service.clients import Networks, client_of
+from relaxdp.service.limits import Buckets, Networks, client_of
 from relaxdp.service.metrics import Labels, Metrics
 from relaxdp.service.mistakes import log_mistake
 from relaxdp.service.problems import problem_response

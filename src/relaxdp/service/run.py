@@ -2,19 +2,145 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import secrets
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from relaxdp.errors import ServiceError
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from relaxdp.errors import MalformedRequestError, RelaxdpError, RequestTimeoutError, ServiceError, TooManyRequestsError
+from relaxdp.service.problems import problem_response
 from relaxdp.service.settings import Settings
+from relaxdp.service.transfer import WAITING, Waiting
 from relaxdp.table.interrupts import leave
+
+_ACKNOWLEDGED = slice(120, 128)
+"""Where Linux has the bytes that were acknowledged in its `struct tcp_info`."""
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """Uvicorn's protocol, whose patience has an end before and within a request as well.
+
+    Uvicorn closes a connection that waits for its next request; one that never sends the whole of one it keeps. A
+    timer for each request would cost more than reading it does, so a connection notes since when it waits, and all of
+    them are looked through now and then. A request must be here as a whole in time, but for files (`uploads.py`), of
+    which some more must be. An answer may be read as slowly as one likes, as long as some of it is.
+    """
+
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None, *, idle_seconds: float, most_connections: int,
+    ) -> None:  # fmt: skip
+        super().__init__(config, server_state, app_state, _loop)
+        self.idle_seconds, self.most_connections = idle_seconds, most_connections
+        self.waiting = Waiting(self.now, idle_seconds)
+        self._unread_since: float | None = None
+        self._unread = (0, 0)
+
+    def now(self) -> float:
+        """Return the time by which patience ends; tests have a clock of their own."""
+        return self.loop.time()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start to wait, or refuse one connection too many."""
+        super().connection_made(transport)
+        if len(self.connections) > self.most_connections:
+            self._refuse(TooManyRequestsError("the service has too many connections."))
+            return
+        self.waiting.since = self.now()
+        if not getattr(self.server_state, "is_watched", False):
+            self.server_state.is_watched = True  # type: ignore[attr-defined]
+            self.loop.call_later(self.idle_seconds / 8, self._look_through)
+
+    def on_message_begin(self) -> None:
+        """Wait for the rest of a request that began."""
+        self.waiting.since = self.now()
+        super().on_message_begin()
+        self.scope[WAITING] = self.waiting  # type: ignore[literal-required]
+
+    def on_message_complete(self) -> None:
+        """Stop waiting: the whole request is here."""
+        self.waiting.since = None
+        super().on_message_complete()
+
+    def resume_writing(self) -> None:
+        """Note that the client reads: what waits from now on waits anew."""
+        self._unread_since = None
+        super().resume_writing()
+
+    def _look_through(self) -> None:
+        """Close all connections that wait too long, and come back later while there are any."""
+        now = self.now()
+        for each in list(self.connections):
+            if isinstance(each, PatientProtocol):
+                each._look(now, now - self.idle_seconds)
+        self.server_state.is_watched = bool(self.connections)  # type: ignore[attr-defined]
+        if self.connections:
+            self.loop.call_later(self.idle_seconds / 8, self._look_through)
+
+    def _look(self, now: float, latest: float) -> None:
+        if self.waiting.since is not None and self.waiting.since < latest:
+            self._too_slow()
+        elif self.flow.write_paused or self.transport.get_write_buffer_size():
+            self._look_at_unread(now, latest)
+        else:
+            self._unread_since = None  # nothing waits for the client: a stream that is merely quiet lives
+
+    def _look_at_unread(self, now: float, latest: float) -> None:
+        """End a connection whose client has read nothing of what waits for it, also when it is closing already.
+
+        It is not told: it would not read it. And what waits must be dropped, for a transport that is closed keeps it
+        until it is read.
+        """
+        unread = (self.transport.get_write_buffer_size(), _acknowledged(self.transport))
+        if self._unread_since is None or unread != self._unread:
+            self._unread_since, self._unread = now, unread
+        elif self._unread_since < latest:
+            self.transport.abort()
+
+    def _too_slow(self) -> None:
+        self.waiting.since = None
+        self._refuse(RequestTimeoutError("no request arrived within {seconds:g} seconds.", seconds=self.idle_seconds))
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP in the shape of every error."""
+        self._refuse(MalformedRequestError("this is no HTTP request."))
+
+    def _refuse(self, problem: RelaxdpError) -> None:
+        """Answer without a request, and close."""
+        if self.transport.is_closing():
+            return
+        answer = problem_response(problem)
+        lines = [name + b": " + value + b"\r\n" for name, value in answer.raw_headers if name != b"connection"]
+        head = [STATUS_LINE[answer.status_code], *lines, b"connection: close\r\n\r\n"]
+        self.transport.write(b"".join(head) + bytes(answer.body))
+        self.transport.close()
+
+
+def _acknowledged(transport: asyncio.Transport) -> int:
+    """Return how many bytes the other side has acknowledged, 0 where the system does not tell.
+
+    Behind TLS, most of what waits is in a buffer that we do not see, so its size alone does not show who reads.
+    """
+    plain = transport.get_extra_info("socket")
+    if plain is None or not hasattr(socket, "TCP_INFO"):
+        return 0
+    try:
+        told = plain.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ACKNOWLEDGED.stop)
+    except OSError:  # no TCP, or gone by now
+        return 0
+    return int.from_bytes(told[_ACKNOWLEDGED], sys.byteorder)
+
 
 Build = Callable[[Settings], Any]
 BACKLOG = 2048
@@ -43,7 +169,7 @@ def serve(build: Build, settings: Settings, listening: socket.socket) -> None:
     import uvicorn  # noqa: PLC0415
     from uvicorn.supervisors import Multiprocess  # noqa: PLC0415
 
-    from relaxdp.service.connections import PatientProtocol  # noqa: PLC0415
+    from relaxdp.service.run import PatientProtocol  # noqa: PLC0415
 
     _raise_open_files()
     _end_in_peace()

@@ -23,8 +23,8 @@ from relaxdp.errors import (
     TableFileError,
     TooManyRequestsError,
 )
-from relaxdp.service.bodies import MOST_DRAINED, announced, broken_off, too_large
 from relaxdp.service.database import unacknowledged
+from relaxdp.service.limits import MOST_DRAINED, announced, broken_off, too_large
 from relaxdp.table.temporary import temporary_folder
 
 

@@ -331,7 +331,7 @@ class _Where:
         if self.target is None:
             yield self._frame(asked, threads)
         elif self.is_spark:
-            from relaxdp.table.spark_place import SparkPlace  # noqa: PLC0415
+            from relaxdp.table.spark_session import SparkPlace  # noqa: PLC0415
 
             place = SparkPlace(os.fspath(self.source), self.target, **self.spark)
             with place.logged():

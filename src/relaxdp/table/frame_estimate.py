@@ -21,9 +21,8 @@ from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import BATCH_ROWS, Format, Input
 from relaxdp.table.frame_description import description_of, said_by, vouched
 from relaxdp.table.frame_kinds import Frame
-from relaxdp.table.released_files import ReleasedFile
+from relaxdp.table.released_files import ReleasedFile, check_rows
 from relaxdp.table.request import id_type_of
-from relaxdp.table.row_check import check_rows
 
 
 class FrameInput(Input):

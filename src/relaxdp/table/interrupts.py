@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
 
 _INTERRUPTS = [(RuntimeError, "Query interrupted"), (OSError, "INTERRUPT Error: Interrupted!")]
 
@@ -28,21 +27,35 @@ def interruptible() -> Iterator[None]:
         raise
 
 
-def leave(number: int, status: int, lost: Callable[[], None] = lambda: None) -> NoReturn:
-    """End the process from the handler of a signal.
+_pending: list[threading.Timer] = []
 
-    Python drops an exception that a handler raises while a collector's callback or a `__del__` runs. Then `lost` is
-    called, and the signal sent once more, a moment later.
+
+def leave(number: int, status: int) -> None:
+    """End the process from the handler of a signal, unless it is on its way out already.
+
+    What a handler raises may be dropped: by Python while a collector's callback or a `__del__` runs, by a library in C
+    in one of its own callbacks. So the signal is sent once more every second, until `stay` or the end.
     """
-    before = sys.unraisablehook
+    stay()
+    again = threading.Timer(1.0, os.kill, (os.getpid(), number))
+    again.daemon = True
+    _pending.append(again)
+    again.start()
+    if not is_leaving():
+        sys.exit(status)
 
-    def send_again(dropped: Any) -> None:
-        if not isinstance(dropped.exc_value, SystemExit):
-            before(dropped)
-            return
-        sys.unraisablehook = before
-        lost()
-        threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
 
-    sys.unraisablehook = send_again
-    sys.exit(status)
+def stay() -> None:
+    """Send no signal any more: whoever was to end has heard it."""
+    while _pending:
+        _pending.pop().cancel()
+
+
+def is_leaving() -> bool:
+    """Tell whether an exception that ends the program is being handled: its tidying up is not to be interrupted."""
+    problem = sys.exc_info()[1]
+    while problem is not None:
+        if isinstance(problem, SystemExit | KeyboardInterrupt | GeneratorExit):
+            return True
+        problem = problem.__context__
+    return False

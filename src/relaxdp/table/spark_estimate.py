@@ -20,8 +20,7 @@ from relaxdp.estimation.counts import Counts, Method
 from relaxdp.table.columns import ColumnNames
 from relaxdp.table.description import METADATA_KEY, FileDescription, described_columns
 from relaxdp.table.packed_counting import count_reports, split
-from relaxdp.table.released_files import Axis, axis_of
-from relaxdp.table.row_check import rows_changed
+from relaxdp.table.released_files import Axis, axis_of, rows_changed
 from relaxdp.table.spark import quoted
 from relaxdp.table.spark_session import spark_sentences
 

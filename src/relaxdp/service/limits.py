@@ -1,14 +1,118 @@
-"""Bodies of requests: not larger than a limit, not slower than a limit, and of the type that the route says."""
+"""Limits of what a client may ask: how often, how much at once, and who a client is."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
 
-from relaxdp.errors import BodyTooLargeError, MalformedRequestError, RequestTimeoutError, WrongMediaTypeError
+from relaxdp.errors import (
+    BodyTooLargeError,
+    MalformedRequestError,
+    RequestTimeoutError,
+    ServiceError,
+    WrongMediaTypeError,
+)
+
+MOST_CLIENTS = 100_000
+
+
+class Buckets:
+    """So many requests a second for each client, and a burst on top. The clock is an argument, so tests own it.
+
+    >>> buckets = Buckets(rate=1, burst=2)
+    >>> [buckets.take("a", now=0.0) for _ in range(3)], buckets.take("b", now=0.0), buckets.take("a", now=1.0)
+    ([True, True, False], True, True)
+    """
+
+    def __init__(self, *, rate: float, burst: float) -> None:
+        """Take a rate of 0 for no limit at all."""
+        self._rate, self._burst = rate, max(burst, 1.0)
+        self._known: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit."""
+        return self._rate > 0
+
+    def take(self, client: str, now: float) -> bool:
+        """Take one token, or say that there is none."""
+        if self._rate <= 0:
+            return True
+        tokens, last = self._known.get(client, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - last) * self._rate)
+        allowed = tokens >= 1
+        self._known[client] = (tokens - 1 if allowed else tokens, now)
+        self._known.move_to_end(client)
+        # A forgotten client starts with a full bucket; with so many of them it would have been full again anyway.
+        while len(self._known) > MOST_CLIENTS:
+            self._known.popitem(last=False)
+        return allowed
+
+
+Networks = tuple[IPv4Network | IPv6Network, ...]
+
+
+def networks_of(texts: Iterable[str]) -> Networks:
+    """Return addresses and networks as written: 127.0.0.1, 10.0.0.0/8, ::1."""
+    try:
+        return tuple(ip_network(text.strip(), strict=False) for text in texts)
+    except ValueError:
+        raise ServiceError(
+            "a trusted proxy is written as an address or a network, like 127.0.0.1 or 10.0.0.0/8."
+        ) from None
+
+
+def client_of(scope: Any, trusted: Networks) -> str:
+    """Return the client's address: of X-Forwarded-For the last one that no trusted proxy has.
+
+    Whatever stands to the left of it was written by the client itself and is not believed.
+    """
+    client = scope.get("client")
+    address = client[0] if client else ""
+    if not trusted or (address and not _is_trusted(address, trusted)):
+        return bucket_name(address)
+    for name, value in reversed(scope["headers"]):
+        if name == b"x-forwarded-for":
+            for each in reversed(value.decode("latin-1").split(",")):
+                address = each.strip()
+                if not _is_trusted(address, trusted):
+                    return bucket_name(address)
+    return bucket_name(address)
+
+
+@lru_cache(maxsize=65536)
+def bucket_name(address: str) -> str:
+    """Return whose limit an address counts against: with IPv6 a customer has a whole /64.
+
+    >>> bucket_name("192.0.2.7"), bucket_name("2001:db8::1:2:3:4")
+    ('192.0.2.7', '2001:db8::/64')
+    """
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return "unknown"
+    if isinstance(found, IPv6Address):
+        if found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+        return str(ip_network((found, 64), strict=False))
+    return str(found)
+
+
+@lru_cache(maxsize=65536)
+def _is_trusted(address: str, trusted: Networks) -> bool:
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    return any(found in network for network in trusted)
+
 
 Wanted = TypeVar("Wanted")
 

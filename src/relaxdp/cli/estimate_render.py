@@ -1,9 +1,13 @@
-"""Estimates in words and bars, at any width of a terminal."""
+"""Estimates in words and bars at any width of a terminal, and as a picture."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import secrets
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.bar import Bar
@@ -12,11 +16,136 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from relaxdp.cli.estimate_parts import Asked, Block, clean, label_of, name_of
+from relaxdp.cli.options import MOST_ROWS
 from relaxdp.draw.stream import PathId
-from relaxdp.estimation.result import IMPLAUSIBLE
+from relaxdp.errors import CountsError, MissingPartError, TableFileError
+from relaxdp.estimation.plot import draw_rows, intervals_named
+from relaxdp.estimation.result import BEYOND, IMPLAUSIBLE, About, Chosen, Floats, Result
 from relaxdp.table.counting import PairTally, Tally
 from relaxdp.table.released_files import Axis
+
+
+class MethodChoice(StrEnum):
+    """How levels are weighted."""
+
+    AVERAGE = "average"
+    PRECISION = "precision"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of the counts."""
+
+    confidence: float
+    simultaneous: bool
+    about: About
+    method: MethodChoice
+    consistent: bool
+    by: str | None
+    cross: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of the answer: a group, or everything. Rows are labels with four numbers each."""
+
+    group: str | None
+    objects: int
+    levels: list[tuple[str, str | None, int]]
+    labels: list[tuple[Any, Any]]
+    estimate: Floats
+    std_error: Floats
+    low: Floats
+    high: Floats
+    beyond: list[str | None]
+    """Which rows lie "below" or "above" what can be told at this level."""
+    least: float
+    most: float
+    is_implausible: bool
+    is_simultaneous: bool
+    rows_in_all: int
+    """How many rows there are in all, of which these may be the largest."""
+
+    def says_nothing(self) -> bool:
+        """Tell whether noise outweighs the answer: an interval over nearly everything."""
+        width = (self.high - self.low) / (self.most - self.least)
+        return not self.is_implausible and bool(np.any(width > 0.9))
+
+
+def blocks_of(tally: Tally | PairTally, asked: Asked, *, most: int | None = MOST_ROWS) -> list[Block]:
+    """Return the answer to what is asked, with at most so many rows each: the largest ones."""
+    if isinstance(tally, PairTally):
+        labels = [(row, column) for row in tally.rows.labels for column in tally.columns.labels]
+        pairs = [(one, two, table.objects) for (one, two), table in tally.tables.items()]
+        return [_part(None, tally.objects, pairs, labels, tally.estimate(asked.method.value), asked, most)]
+    parts = []
+    for group, counts in tally.groups:
+        result = counts.estimate(asked.method.value)
+        levels = [(epsilon, None, objects) for epsilon, objects in counts.levels.items()]
+        parts.append(
+            _part(group, counts.objects, levels, [(label, None) for label in result.labels], result, asked, most)
+        )
+    return parts
+
+
+def _part(
+    group: str | None,
+    objects: int,
+    levels: Iterable[tuple[str, str | None, int]],
+    labels: list[tuple[Any, Any]],
+    result: Result,
+    asked: Asked,
+    most: int | None,
+) -> Block:
+    value = np.atleast_1d(result.value)
+    estimate = result.consistent() if asked.consistent else value
+    shown = result if most is None else result.largest(most)
+    places = shown.places if isinstance(shown, Chosen) else np.arange(len(labels))
+    intervals: dict[str, Any] = {"simultaneous": asked.simultaneous, "about": asked.about}
+    low, high = shown.interval(asked.confidence, **intervals)
+    return Block(
+        group=group,
+        objects=objects,
+        levels=list(levels),
+        labels=[labels[place] for place in places],
+        estimate=estimate[places],
+        std_error=np.atleast_1d(shown.standard_error(asked.about)),
+        low=np.atleast_1d(low),
+        high=np.atleast_1d(high),
+        beyond=[BEYOND.get(side) for side in shown.beyond(asked.confidence, **intervals).tolist()],
+        least=result.least,
+        most=result.most,
+        is_implausible=result.is_implausible(),
+        is_simultaneous=asked.simultaneous or shown.is_chosen,
+        rows_in_all=len(labels),
+    )
+
+
+# Words that the table and the picture share.
+
+
+def name_of(axis: Axis, asked: Asked) -> str:
+    """Return what is estimated, in words."""
+    name = repr(clean(axis.name))
+    if asked.cross is not None:
+        return f"{name} and {clean(asked.cross)!r}"
+    function = axis.description.function
+    if axis.description.values is None:
+        return f"mean of {name}" if function in (None, "identity") else f"mean of {clean(str(function))} of {name}"
+    return name
+
+
+def label_of(label: Any) -> str:
+    """Return a value or a group as it is shown."""
+    if label is None:
+        return "(missing)"
+    return label.hex() if isinstance(label, bytes) else clean(str(label))
+
+
+def clean(text: str) -> str:
+    """Return text that a terminal only shows: a file may come from anybody."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
 
 BAR_WIDTH = 24
 # Below these widths a bar is of no use, and a label cannot be read; above the last one a label gives way to a bar.
@@ -149,3 +278,44 @@ def _scale(part: Block) -> float:
 
 def _number(number: float) -> str:
     return f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}"
+
+
+MOST_PICTURES = 20
+ENDINGS = (".png", ".svg", ".pdf")
+
+
+def draw(path: Path, parts: list[Block], name: str, asked: Asked) -> None:
+    """Write the picture beside its place, then rename it: nothing half-written."""
+    if len(parts) > MOST_PICTURES:
+        raise CountsError(
+            "a plot shows at most {most} groups, and there are {parts}.", most=MOST_PICTURES, parts=len(parts)
+        )
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ImportError:
+        raise MissingPartError("plots need matplotlib: pip install 'relaxdp[plot]'.") from None
+    heights = [0.8 + 0.32 * len(part.labels) for part in parts]
+    figure = Figure(figsize=(7, 0.4 + sum(heights)), layout="constrained")
+    axes = figure.subplots(len(parts), 1, squeeze=False, sharex=True, gridspec_kw={"height_ratios": heights})[:, 0]
+    hollow = False
+    for part, each in zip(parts, axes, strict=True):
+        labels = [" & ".join(label_of(label) for label in row if label is not None) for row in part.labels]
+        labels = [label.replace("$", r"\$") for label in labels]
+        hollow |= draw_rows(each, labels, part.estimate, part.low, part.high)
+        if part.rows_in_all == 1:
+            each.set_xlim(part.least, part.most)
+        if asked.by is not None:
+            each.set_title(f"{clean(asked.by)}: {label_of(part.group)}".replace("$", r"\$"), loc="left", fontsize=10)
+    together = any(part.is_simultaneous for part in parts)
+    intervals = intervals_named(asked.confidence, simultaneous=together, about=asked.about, hollow=hollow)
+    axes[-1].set_xlabel(f"{name}, with {intervals}".replace("$", r"\$"))
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        figure.savefig(aside, format=path.suffix[1:].lower(), dpi=150)
+        aside.replace(path)
+    except OSError as problem:
+        raise TableFileError(
+            "{path!r} cannot be written: {why}.", why=problem.strerror or "the disk may be full", path=str(path)
+        ) from None
+    finally:
+        aside.unlink(missing_ok=True)
