@@ -98,7 +98,7 @@ def release(
     nothing, a larger epsilon costs the difference (a smaller one is refused, unless `again`), and another key, other
     values, a changed table or an overdrawn budget are refused. `force` opens a new path in spite of it, `growing` lets
     rows of a file join and leave, `new_ledger` says why a key that has spent elsewhere begins another ledger. With
-    `dry_run` no row is read, and what it would cost is returned.
+    `dry_run` what it would cost is returned, from the ledger alone.
 
     `engine="spark"` reads and writes folders of Parquet files; Spark's data frames need no word. There the workers read
     the key themselves, from the file that `key` was loaded from or from `worker_key`.
@@ -251,9 +251,13 @@ class _Asked:
             place = ledger_beside(self.key) if isinstance(ledger, _Place) else ledger
             book = place if isinstance(place, Ledger) else stack.enter_context(Ledger.open(place))
             tags = None
-            if growing:  # a database has no folder beside it; the key has
-                is_file = "://" not in book.address
-                tags = tags_folder(Path(book.address) if is_file else ledger_of(self.key.source or "key"))
+            if growing:
+                beside = Path(book.address) if "://" not in book.address else None
+                if beside is None and self.key.source is not None:  # a database has no folder beside it; the key has
+                    beside = ledger_of(self.key.source)
+                if beside is None:
+                    raise OptionError("tags of the rows need a place: this key comes from no file.", option="growing")
+                tags = tags_folder(beside)
             subject = Subject.population(population)
             known = book.account(subject)
             opened = {name: known.last_epoch(self.release, name) for name in self.columns}
