@@ -469,10 +469,10 @@ def test_public_values_of_lists_and_structs(place: Path, column: list[Any]) -> N
     ],
 )
 def test_what_duckdb_raises_when_somebody_stops_it(problem: Exception) -> None:
-    with pytest.raises(KeyboardInterrupt), interruptible():
+    with pytest.raises(KeyboardInterrupt), interruptible(None):
         raise problem
     for other in (RuntimeError("Query failed"), duckdb.Error("Query interrupted"), ValueError("Query interrupted")):
-        with pytest.raises(type(other), match="Query"), interruptible():
+        with pytest.raises(type(other), match="Query"), interruptible(None):
             raise other
 
 

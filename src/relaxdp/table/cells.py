@@ -294,7 +294,7 @@ def database(paths: Sequence[Path], memory_limit: str) -> Iterator[Any]:
             "autoload_known_extensions": False,
             "python_enable_replacements": False,
         }
-        with duckdb.connect(":memory:", config=settings) as connection, interruptible():
+        with duckdb.connect(":memory:", config=settings) as connection, interruptible(connection):
             try:
                 connection.execute("SET enable_progress_bar = false")  # it would draw into what a program reads
                 yield connection

@@ -114,8 +114,8 @@ def _together(old: Path | None, fresh: Path, threads: int) -> Generator[list[Any
 
     with (
         temporary_folder() as spill,
-        interruptible(),
         contextlib.closing(duckdb.connect()) as database,
+        interruptible(database),
     ):
         try:
             database.execute("SET enable_progress_bar = false")

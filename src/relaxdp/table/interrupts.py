@@ -6,7 +6,8 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 _INTERRUPTS = [(RuntimeError, "Query interrupted"), (OSError, "INTERRUPT Error: Interrupted!")]
 
@@ -16,39 +17,53 @@ def is_interrupt(problem: Exception) -> bool:
     return type(problem).__name__ == "InterruptException" or (type(problem), str(problem)) in _INTERRUPTS
 
 
+_working: list[Any] = []
+
+
 @contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible(connection: Any) -> Iterator[None]:
     """Let whoever stops a query of DuckDB stop the program, as anywhere else."""
+    _working.append(connection)
     try:
         yield
     except Exception as problem:
         if is_interrupt(problem):
             raise KeyboardInterrupt from None
         raise
+    finally:
+        _working.remove(connection)
 
 
-_pending: list[threading.Timer] = []
+_pending: list[threading.Event] = []
 
 
 def leave(number: int, status: int) -> None:
     """End the process from the handler of a signal, unless it is on its way out already.
 
     What a handler raises may be dropped: by Python while a collector's callback or a `__del__` runs, by a library in C
-    in one of its own callbacks. So the signal is sent once more every second, until `stay` or the end.
+    in one of its own callbacks; and DuckDB forgets an interrupt that comes as a query begins. So all of it is said once
+    more every second, until `stay` or the end.
     """
     stay()
-    again = threading.Timer(1.0, os.kill, (os.getpid(), number))
-    again.daemon = True
-    _pending.append(again)
-    again.start()
+    heard = threading.Event()
+    _pending.append(heard)
+    threading.Thread(target=_remind, args=(number, heard), daemon=True).start()
     if not is_leaving():
         sys.exit(status)
+
+
+def _remind(number: int, heard: threading.Event) -> None:
+    while not heard.wait(1.0):
+        for connection in list(_working):
+            with suppress(Exception):  # it may be closed by now
+                connection.interrupt()
+        os.kill(os.getpid(), number)
 
 
 def stay() -> None:
     """Send no signal any more: whoever was to end has heard it."""
     while _pending:
-        _pending.pop().cancel()
+        _pending.pop().set()
 
 
 def is_leaving() -> bool:

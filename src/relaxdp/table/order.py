@@ -76,8 +76,7 @@ def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads
     import duckdb  # noqa: PLC0415 (only where a sort is needed)
 
     wanted, failed = list(dict.fromkeys(columns)), False
-    with temporary_folder() as spill, interruptible():
-        connection = duckdb.connect()
+    with temporary_folder() as spill, duckdb.connect() as connection, interruptible(connection):
         try:
             connection.execute("SET enable_progress_bar = false")  # it would draw into what a program reads
             connection.execute("SET memory_limit = ?", [_MEMORY])
@@ -92,8 +91,6 @@ def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads
             raise
         except duckdb.Error:
             failed = True  # raised outside: DuckDB's message may quote a row, and would come along
-        finally:
-            connection.close()
     if failed:
         raise TableFileError(
             "{table!r} could not be sorted: it is damaged, or the disk is full.", table=str(table.path)
