@@ -90,8 +90,8 @@ def _plain(value: Any) -> Any:
         return f"{value:f}"
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    if hasattr(value, "item"):  # NumPy's
-        return value.item()
+    if hasattr(value, "item") and not isinstance(value, str):  # NumPy's numbers
+        return _plain(value.item())
     return without_keys(str(value))
 
 

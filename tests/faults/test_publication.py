@@ -199,8 +199,9 @@ def test_an_answer_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "charge_all", lost)
-        with pytest.raises(LedgerUncertainError):
+        with pytest.raises(LedgerUncertainError) as caught:
             releases.release(kind, tmp_path, name, "2", budget="5")
+    assert caught.value.consequence == "Nothing was released, and running it again charges nothing twice."
     assert not (tmp_path / name).exists()
     again = releases.release(kind, tmp_path, name, "2", budget="5")
     assert [charge.cost for charge in again.charges] == [0 if stands else 2]

@@ -46,3 +46,21 @@ def test_a_stop_is_not_lost_where_exceptions_are_dropped(module: str, name: str,
         [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == status, done.stderr
+
+
+def test_a_server_that_was_asked_to_stop_is_not_asked_again() -> None:
+    """Its own handler takes a second time for impatience, and cuts its connections off."""
+    program = """
+import os, signal
+from relaxdp.cli.streams import stops_in_order
+heard = []
+with stops_in_order():
+    signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+    for _ in range(3):
+        os.kill(os.getpid(), signal.SIGTERM)
+print(len(heard))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr

@@ -11,6 +11,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.main import get_command
 
@@ -97,6 +98,18 @@ def test_every_way_out_has_words() -> None:
     assert named <= set(ON_COMMAND_LINE) | set(IN_PYTHON)
 
 
+@pytest.mark.parametrize("words", [ON_COMMAND_LINE, IN_PYTHON], ids=["command", "Python"])
+def test_a_way_out_has_the_fields_that_its_words_name(words: dict[str, str]) -> None:
+    for file in files():
+        for call, _ in raised(file):
+            given = {each.arg for each in call.keywords}
+            remedies = [each.value for each in call.keywords if each.arg == "remedy"]
+            texts = [node.value for each in remedies for node in ast.walk(each) if isinstance(node, ast.Constant)]
+            for name in " ".join(map(str, texts)).split():
+                named = {field for _, field, _, _ in Formatter().parse(words.get(name, "")) if field is not None}
+                assert named <= given or None in given, f"{file.name}:{call.lineno}: {name}"
+
+
 def test_a_way_out_can_be_gone() -> None:
     """Every option, command, function and argument that one names is there."""
 
@@ -158,7 +171,7 @@ def test_an_error_survives_a_process_and_a_copy() -> None:
     assert str(again) == "there is no key file 'a{b}'. Nothing was written."
 
 
-@pytest.mark.parametrize("way", [{"epsilon": "ab" * 32}, {"epsilon": ["ab" * 32]}])
+@pytest.mark.parametrize("way", [{"epsilon": "ab" * 32}, {"epsilon": ["ab" * 32]}, {"epsilon": np.str_("ab" * 32)}])
 def test_neither_sentence_nor_field_shows_a_key(way: dict[str, Any]) -> None:
     problem = EpsilonError("not {epsilon}.", **way)
     assert "abab" not in str(problem) + repr(problem) + repr(problem.fields)

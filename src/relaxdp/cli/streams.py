@@ -119,9 +119,11 @@ def stops_in_order() -> Iterator[None]:
     The exit status is 128 and the number of the signal. Whoever wants one of them ignored (nohup) is not overruled.
     """
     asked: list[signal.Signals] = []
+    is_served = False
 
     def stop(number: int, frame: FrameType | None) -> None:
-        if asked and is_leaving():  # systems send several of them, and none may interrupt the tidying up
+        nonlocal is_served
+        if asked and (is_served or is_leaving()):  # systems send several, and none may interrupt the tidying up
             return
         asked.append(signal.Signals(number))
         logging.disable()  # libraries show where they were interrupted
@@ -129,6 +131,7 @@ def stops_in_order() -> Iterator[None]:
         if callable(interrupt) and interrupt is not signal.default_int_handler:
             with suppress(KeyboardInterrupt):
                 interrupt(signal.SIGINT, frame)  # the server's ends its connections and goes on until they have ended
+                is_served = True  # a second one would be taken for impatience, and cut them off
                 return
             # Spark's has cancelled its tasks.
         # Not a KeyboardInterrupt, after which Python may end itself by that signal, whatever the exit status is to be.

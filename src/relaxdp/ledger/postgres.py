@@ -270,11 +270,12 @@ class PostgresStore:
 
     def _sentence(self, problem: BaseException, connecting: bool, committing: bool) -> LedgerError:
         if committing and is_lost(problem):
-            return self._error(
-                LedgerUncertainError,
-                "was lost while it wrote, so that what was to be charged may be charged; "
-                "running it again charges nothing twice",
+            lost = self._error(
+                LedgerUncertainError, "was lost while it wrote, so that what was to be charged may be charged"
             )
+            # No boundary may say that nothing happened.
+            lost.consequence = "Running it again charges nothing twice."
+            return lost
         kind, what = sentence(problem, connecting=connecting)
         return self._error(kind, what.format(timeout=self._timeout))
 

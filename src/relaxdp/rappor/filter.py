@@ -25,7 +25,6 @@ MOST_BITS = 1 << 16
 MOST_COHORTS = 1 << 16
 ALL_COHORTS = (1 << 32) - 1
 """Stands where a cohort's number would, for what belongs to no single cohort: the draw of the cohort, the ledger."""
-WORDS_OF_A_BOOLEAN = ("false", "true")
 _MOST_BYTE_BITS = 256
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
-import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -34,7 +35,7 @@ def interruptible(connection: Any) -> Iterator[None]:
         _working.remove(connection)
 
 
-_pending: list[threading.Event] = []
+_reminder: list[object] = []
 
 
 def leave(number: int, status: int) -> None:
@@ -44,26 +45,27 @@ def leave(number: int, status: int) -> None:
     in one of its own callbacks; and DuckDB forgets an interrupt that comes as a query begins. So all of it is said once
     more every second, until `stay` or the end.
     """
-    stay()
-    heard = threading.Event()
-    _pending.append(heard)
-    threading.Thread(target=_remind, args=(number, heard), daemon=True).start()
+    mine = object()
+    _reminder[:] = [mine]
+    # Below `threading`, whose locks the interrupted code may hold: a handler that waited for one would wait for ever.
+    _thread.start_new_thread(_remind, (number, mine))
     if not is_leaving():
         sys.exit(status)
 
 
-def _remind(number: int, heard: threading.Event) -> None:
-    while not heard.wait(1.0):
+def _remind(number: int, mine: object) -> None:
+    time.sleep(1.0)
+    while _reminder == [mine]:
         for connection in list(_working):
             with suppress(Exception):  # it may be closed by now
                 connection.interrupt()
         os.kill(os.getpid(), number)
+        time.sleep(1.0)
 
 
 def stay() -> None:
     """Send no signal any more: whoever was to end has heard it."""
-    while _pending:
-        _pending.pop().set()
+    _reminder.clear()
 
 
 def is_leaving() -> bool:

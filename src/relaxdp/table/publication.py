@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from relaxdp.errors import RelaxdpError, refusing
+from relaxdp.errors import LedgerUncertainError, RelaxdpError, refusing
 from relaxdp.ledger.account import Account, PathState
 from relaxdp.ledger.entries import Entry, PathFacts, Sampler
 from relaxdp.ledger.ledger import Charge
@@ -135,7 +135,11 @@ def publish(drawing: Drawing, payer: Payer | None, known: Account | None = None)
     with drawing.held(payer):
         plan = _plan(drawing, columns, payer, known)
         staged = drawing.stage(plan)
-        charges = payer.charge(_entries(drawing, plan.columns, payer, staged.seen, staged.digest))
+        try:
+            charges = payer.charge(_entries(drawing, plan.columns, payer, staged.seen, staged.digest))
+        except LedgerUncertainError as problem:
+            problem.consequence = "Nothing was released, and running it again charges nothing twice."
+            raise
         try:
             return Outcome(staged.rows, charges, drawing.publish(plan, staged))
         except RelaxdpError as problem:

@@ -52,7 +52,9 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     if (signal.aborted) return true;
     const told = await api.ask("GET", `${path}/history?simultaneous=${estimate.simultaneous}`).catch((problem) => {
       if (problem instanceof Problem && problem.code === "campaign_reduced") return null;
-      throw problem;
+      if (!(problem instanceof Problem) || problem.status !== 401) throw problem;
+      if (!signal.aborted) fail(problem); // a token that ended is not tried again
+      return null;
     });
     if (!signal.aborted) history.update(campaign, told, estimate);
     if (!signal.aborted && told !== null) levels.update(campaign, told);
