@@ -56,11 +56,19 @@ def leave(number: int, status: int) -> None:
 def _remind(number: int, mine: object) -> None:
     time.sleep(1.0)
     while _reminder == [mine]:
-        for connection in list(_working):
-            with suppress(Exception):  # it may be closed by now
-                connection.interrupt()
+        _interrupt_queries()
         os.kill(os.getpid(), number)
         time.sleep(1.0)
+
+
+def _interrupt_queries() -> None:
+    """Interrupt what works. In a function of its own: the sleeping thread's names live until the process ends.
+
+    DuckDB writes pages about a connection that is still there.
+    """
+    for connection in list(_working):
+        with suppress(Exception):  # it may be closed by now
+            connection.interrupt()
 
 
 def stay() -> None:
