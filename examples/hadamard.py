@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 import relaxdp as rx
 from relaxdp.draw.stream import Words
 from relaxdp.encodings.declared import DeclaredEncoding
-from relaxdp.encodings.packed import Packed, PackedEncoding
-from relaxdp.encodings.protocol import Codes, Joint, Permanent, Truths, register
+from relaxdp.encodings.packed import PackedEncoding
+from relaxdp.encodings.protocol import Codes, Joint, Packed, Permanent, Truths
+from relaxdp.encodings.registry import register
 from relaxdp.errors import CountsError
 from relaxdp.law.level import release_threshold
 from relaxdp.law.support import Support

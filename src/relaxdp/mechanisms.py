@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,17 +20,16 @@ from relaxdp.draw.stream import PathId
 from relaxdp.encodings.bridges import FreshPermanent
 from relaxdp.encodings.containers import like, like_packed
 from relaxdp.encodings.declared import CategoricalEncoding, DeclaredEncoding
-from relaxdp.encodings.local_hash import LocalHashEncoding, best_buckets
+from relaxdp.encodings.local_hash import LocalHashEncoding
 from relaxdp.encodings.numeric import Function, NumericEncoding
 from relaxdp.encodings.path import ReportPath
-from relaxdp.encodings.protocol import Encoding, code_dtype, encoding_named
+from relaxdp.encodings.protocol import Encoding, code_dtype
+from relaxdp.encodings.registry import made
 from relaxdp.encodings.release import release_codes, release_reports
 from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
 from relaxdp.errors import ChainFileError, EncodingError, LevelError, refusing
 from relaxdp.estimation.advice import best_encoding
 from relaxdp.estimation.counts import Counts
-from relaxdp.estimation.mean import Mean
-from relaxdp.estimation.result import Result
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.level import ONE, Level, retention
@@ -91,10 +89,6 @@ class Mechanism:
         counts = Counts(self)
         counts.add(reports, epsilon=epsilon)
         return counts.estimate()
-
-    def answer(self, shares: Result) -> Result:
-        """Return what the shares of the symbols' values answer: here, the shares themselves."""
-        return shares
 
 
 class Declared(Mechanism):
@@ -170,68 +164,59 @@ class LocalHash(Declared):
         self, values: Sequence[Hashable], *, buckets: int | None = None, epsilon: Epsilon | None = None
     ) -> None:
         """Declare the values, and the number of buckets or the last epsilon that it is to be the best for."""
-        if (buckets is None) == (epsilon is None):
+        if buckets is not None and epsilon is not None:
             raise EncodingError("local hashing needs a number of buckets, or the last epsilon that is planned.")
-        super().__init__(LocalHashEncoding(values, best_buckets(epsilon) if buckets is None else buckets))  # type: ignore[arg-type]
+        options = LocalHashEncoding.planned_options({} if buckets is None else {"buckets": buckets}, epsilon)
+        super().__init__(LocalHashEncoding(values, **options))
 
     def _shown(self) -> str:
         return f", buckets={self.encoding.alphabet}"
 
 
 def mechanism(
-    values: Sequence[Hashable], *, encoding: str = "auto", epsilon: Epsilon | None = None, **options: Any
+    values: Sequence[Hashable] | None = None,
+    *,
+    range: tuple[float, float] | None = None,
+    encoding: str = "auto",
+    epsilon: Epsilon | None = None,
+    **options: Any,
 ) -> Mechanism:
-    """Return the mechanism of declared values with this encoding; "auto" takes the best one for `epsilon`.
+    """Return the mechanism of declared values, or of a range of numbers, with this encoding.
 
-    `epsilon` is the last one that is planned: an encoding is fixed for the life of a path. `options` are the encoding's
-    own, like `buckets`. An encoding from outside is found by the name it was registered under.
+    "auto" takes the best one for `epsilon`, the last one that is planned: an encoding is fixed for the life of a path.
+    `options` are the encoding's own, like `buckets`. An encoding of another package is found by its name.
 
-    >>> mechanism(["a", "b", "c"], epsilon=1), mechanism(range(1000), epsilon=1)
+    >>> mechanism(["a", "b", "c"], epsilon=1), mechanism(np.arange(1000), epsilon=1)
     (Categorical(['a', 'b', 'c']), <LocalHash of 1000, buckets=4>)
-    >>> mechanism(["a", "b"], encoding="unary-symmetric")
-    Unary(['a', 'b'], optimised=False)
+    >>> mechanism(["a", "b"], encoding="unary-symmetric"), mechanism(range=(0, 120))
+    (Unary(['a', 'b'], optimised=False), Numeric(0, 120))
     """
-    if encoding == "auto":
+    if encoding == "auto" and values is None:
+        encoding = "numeric"
+    elif encoding == "auto" and values is not None:
         if epsilon is None:
             raise EncodingError("the best encoding depends on epsilon: pass epsilon=, the last one that is planned.")
         encoding = best_encoding(len(values), epsilon).best
-    if encoding == "local-hash":
-        return LocalHash(values, epsilon=None if "buckets" in options else epsilon, **options)
-    built_in: dict[str, Any] = {
-        "categorical": Categorical,
-        "unary-symmetric": partial(Unary, optimised=False),
-        "unary-optimised": Unary,
-    }
-    if encoding not in built_in:
-        plugged_in: Any = encoding_named(encoding)
-        if plugged_in is NumericEncoding:
-            raise EncodingError("numbers in a range are no declared values: they need a range.", encoding=encoding)
-        return Mechanism(plugged_in(values, **options))
-    if options:
-        raise EncodingError(
-            "the encoding {encoding!r} takes no {options}.", options=", ".join(sorted(options)), encoding=encoding
-        )
-    made: Mechanism = built_in[encoding](values)
-    return made
+    return mechanism_of(made(encoding, values=values, range=range, options=options, epsilon=epsilon))
 
 
 def mechanism_of(encoding: Encoding) -> Mechanism:
-    """Return the mechanism whose encoding this is.
+    """Return the mechanism whose encoding this is, by the name that this house has for it.
 
     >>> mechanism_of(NumericEncoding(0, 120))
     Numeric(0, 120)
     """
-    kinds: dict[type[Encoding], type[Mechanism]] = {
-        CategoricalEncoding: Categorical,
-        OptimisedUnaryEncoding: Unary,
-        SymmetricUnaryEncoding: Unary,
-        LocalHashEncoding: LocalHash,
-        NumericEncoding: Numeric,
+    known: dict[str, type[Mechanism]] = {
+        "categorical": Categorical,
+        "unary-optimised": Unary,
+        "unary-symmetric": Unary,
+        "local-hash": LocalHash,
+        "numeric": Numeric,
     }
-    kind = next((mechanism for each, mechanism in kinds.items() if isinstance(encoding, each)), Mechanism)
-    made = kind.__new__(kind)
-    made.encoding = encoding
-    return made
+    kind = known.get(encoding.name, Mechanism)
+    found = kind.__new__(kind)
+    found.encoding = encoding
+    return found
 
 
 class Numeric(Mechanism):
@@ -252,10 +237,6 @@ class Numeric(Mechanism):
     ) -> None:
         """Declare the range of f(x), which is public. A function has a name, which is part of every path."""
         super().__init__(NumericEncoding(low, high, function, function_name))
-
-    def answer(self, shares: Result) -> Mean:
-        """Return the mean that the share of upper ends stands for."""
-        return Mean(shares, self.encoding.low, self.encoding.high)
 
     def __repr__(self) -> str:
         name = self.encoding.function_name

@@ -18,7 +18,7 @@ import relaxdp as rx
 from relaxdp.draw.bridge import keyed_bridge
 from relaxdp.draw.entropy import SystemEntropy
 from relaxdp.draw.stream import PathId
-from relaxdp.encodings import protocol as registry
+from relaxdp.encodings import registry
 from relaxdp.encodings.bridges import FreshPermanent, fresh_column, keyed_column, truth_column
 from relaxdp.encodings.release import release_codes, release_reports
 from relaxdp.errors import ChainFileError, CountsError, LengthError, LevelError, ObjectIdError, RelaxdpError

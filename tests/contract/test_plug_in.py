@@ -15,8 +15,8 @@ from tests.contract import test_encodings as suite
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.encodings import protocol as registry
-from relaxdp.encodings.protocol import encoding_named
+from relaxdp.encodings import registry
+from relaxdp.encodings.registry import encoding_named
 from relaxdp.errors import EncodingError
 from relaxdp.law.level import retention
 from relaxdp.mechanisms import Mechanism

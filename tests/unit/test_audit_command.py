@@ -18,7 +18,7 @@ from relaxdp.audit.laws import Relaxed
 from relaxdp.audit.linear import LinearScore
 from relaxdp.audit.views import Column, Digits, candidate_views
 from relaxdp.cli.main import app
-from relaxdp.encodings import protocol as registry
+from relaxdp.encodings import registry
 from relaxdp.errors import AuditError, OptionError
 from relaxdp.rappor.filter import BloomShape
 

@@ -23,7 +23,7 @@ from relaxdp.draw.canonical import canonical, length_prefixed
 from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.stream import PathId, PathName, block, path_key, tail, words
 from relaxdp.encodings.bits import unpack_bits
-from relaxdp.encodings.protocol import encoding_named
+from relaxdp.encodings.registry import encoding_named
 from relaxdp.errors import EncodingError, EpsilonError, LengthError, LevelError, RapporError
 from relaxdp.estimation.schedules import Linear, NoisySampling
 from relaxdp.hazmat.seeded import SeededEntropy
@@ -234,7 +234,7 @@ def test_algorithm_one_keeps_the_last_report() -> None:
 
 
 def test_declared_values_are_not_its_business() -> None:
-    with refused(EncodingError, says="Bloom filters are of words that nobody declares"):
+    with refused(EncodingError, encoding="bloom", domain="words that nobody declares"):
         mechanism(["a", "b"], encoding="bloom")
 
 

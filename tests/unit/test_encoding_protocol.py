@@ -14,9 +14,10 @@ from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.draw.stream import PathId, Words
-from relaxdp.encodings import protocol as registry
+from relaxdp.encodings import registry
 from relaxdp.encodings.path import ReportPath
-from relaxdp.encodings.protocol import Codes, Encoding, Permanent, Truths, encoding_named, register
+from relaxdp.encodings.protocol import Codes, Encoding, Permanent, Truths
+from relaxdp.encodings.registry import encoding_named, register
 from relaxdp.encodings.release import release_codes
 from relaxdp.errors import EncodingError
 from relaxdp.law.level import release_threshold

@@ -48,7 +48,7 @@ def test_only_what_was_understood_is_published(trader: Here, tmp_path: Path) -> 
     path = release_file(tmp_path, "1", mechanism=rx.Numeric(0, 10), truths=[3.5] * 40)
 
     def lie(said: Any) -> None:
-        column_of(said).update(options={"x": nested(400)}, surprise="y" * 10_000)
+        column_of(said).update(surprise="y" * 10_000)
 
     shown = json.dumps(trader.deliver("clinic", "one", altered(path, "lying", description=lie)))
     assert "surprise" not in shown
@@ -59,6 +59,7 @@ def test_only_what_was_understood_is_published(trader: Here, tmp_path: Path) -> 
     "change",
     [
         {"options": None, "range": [0, 10**400]},
+        {"options": {"x": nested(400)}},
         {"encoding": "x" * 5_000_000},
         {"encoding": {"name": "categorical"}},
         {"values": [{"number": "0x1p99999"}, "b"]},
@@ -66,7 +67,7 @@ def test_only_what_was_understood_is_published(trader: Here, tmp_path: Path) -> 
         {"retention": "1e400000000"},
         {"release": nested(900)},
     ],
-    ids=["range", "long name", "no name", "number", "values", "retention", "nested"],
+    ids=["range", "options", "long name", "no name", "number", "values", "retention", "nested"],
 )
 def test_odd_descriptions_are_refused(trader: Here, tmp_path: Path, change: dict[str, Any]) -> None:
     path = release_file(tmp_path, "1")

@@ -120,7 +120,8 @@ def test_a_limit_is_a_level_of_the_pool(market: FakeMarket, tmp_path: Path) -> N
 def test_answers_that_are_none(market: FakeMarket, tmp_path: Path) -> None:
     found = mistake(market.url, *prepared(tmp_path, "measles"), "--epsilon", "1")
     assert (
-        found.message == "the answer is not one of the 3 values of this pool. Nothing was kept, and nothing was sent."
+        found.message
+        == "the answer is not one of the 3 values that can be chosen. Nothing was kept, and nothing was sent."
     )
     market.answers["GET /listings/snacks"] = {**POOL, "encoding": {"name": "numeric", "range": [0, 10]}}
     for answer in ("eleven", "11", "nan", ""):

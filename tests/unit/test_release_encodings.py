@@ -117,7 +117,7 @@ def test_auto_takes_what_is_best_for_the_last_level() -> None:
 
 def test_bad_input() -> None:
     assert "nonsense" in release("out.parquet", "--encoding", "nonsense")
-    assert "they need a range" in release("out.parquet", "--encoding", "numeric")
+    assert "takes numbers in a range" in release("out.parquet", "--encoding", "numeric")
     release("out.parquet", "--encoding", "unary-optimised")
     table = pa_parquet.read_table("out.parquet")
     # Forty bits fill five bytes: any five bytes are a report, four are none, and neither is text.

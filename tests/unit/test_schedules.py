@@ -143,7 +143,7 @@ def test_mistakes_are_refused_when_made(make: Callable[[], Schedule], sentence: 
 def test_other_mistakes() -> None:
     with refused(EpsilonError, says="greater than 0"):
         Linear(0, 1, 3)
-    with refused(PlanError, says="a half-width lies between 0 and 0.5"):
+    with refused(PlanError, says="a half-width lies between 0 and"):
         UntilPrecise(Explicit([1]), half_width=0, objects=10, values=2)
     with refused(PlanError, says="the number of objects must be"):
         UntilPrecise(Explicit([1]), half_width=0.1, objects=0, values=2)

@@ -80,15 +80,8 @@ class PooledSource(EncodedSource):
         return neighbours(level, out)
 
     def _delivery(self, truths: Truths, seller: Key, level: Level) -> Goods:
-        described = ColumnDescription(
-            path=PATH,
-            encoding=self.encoding.name,
-            epsilon=level.epsilon,
-            threshold=level.threshold,
-            id_type="integer",
-            key_fingerprint=seller.fingerprint,
-            values=self._values,
-            options=self.encoding.options,
+        described = ColumnDescription.of(
+            self.encoding, level, path=PATH, id_type="integer", key_fingerprint=seller.fingerprint
         )
         reports = self.encoding.column(*released(self.encoding, truths, seller, level.epsilon))
         return Goods("object", described, self.encoding, pa.array(np.arange(len(truths))), reports)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from relaxdp.cli.options import encoding_and_options
 from relaxdp.errors import OptionError, TableFileError
 from relaxdp.table.request import values_from_file
 
@@ -62,16 +63,17 @@ def _encoding(asked: Asked) -> dict[str, Any]:
     kinds = [asked.values, asked.values_file, asked.range, asked.words]
     if sum(kind is not None for kind in kinds) != 1:
         raise OptionError("say what can be answered: one of --values, --values-file, --range and --words.")
-    if asked.values is not None:
-        return {"name": asked.encoding, "values": asked.values.split(",")}
-    if asked.values_file is not None:
-        return {"name": asked.encoding, "values": values_from_file(asked.values_file)}
-    if asked.encoding != "auto":
-        raise OptionError("numbers and words have an encoding of their own: --encoding does not go with them.")
+    name, options = encoding_and_options(asked.encoding)
     if asked.words is not None:
+        if name != "auto":
+            raise OptionError("words have an encoding of their own: --encoding does not go with them.")
         return {"name": "bloom", "options": _WORDS, "candidates": values_from_file(asked.words)}
-    assert asked.range is not None  # noqa: S101 (one of the four is there)
-    return {"name": "numeric", "range": list(asked.range)}
+    chosen = {"name": name, "options": options}
+    if asked.range is not None:
+        return {**chosen, "range": list(asked.range)}
+    if asked.values_file is not None:
+        return {**chosen, "values": values_from_file(asked.values_file)}
+    return {**chosen, "values": str(asked.values).split(",")}
 
 
 def _from_file(file: Path) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def name_of(axis: Axis, asked: Asked) -> str:
     if asked.cross is not None:
         return f"{name} and {clean(asked.cross)!r}"
     function = axis.description.function
-    if axis.description.values is None:
+    if axis.mechanism.encoding.measure is not None:
         return f"mean of {name}" if function in (None, "identity") else f"mean of {clean(str(function))} of {name}"
     return name
 
@@ -194,7 +194,7 @@ def _heading(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked: As
         levels = "at epsilon " + ", ".join(f"{texts[level]} ({objects:,})" for level, objects in every.items())
     subject = "these objects" if asked.about == "objects" else "the population that they are a sample of"
     rows = "all values at once" if any(part.is_simultaneous for part in parts) else "each value"
-    if axis.description.values is None:
+    if axis.mechanism.encoding.measure is not None:
         rows = "the mean"
     return (
         f"{tally.objects:,} objects {levels}: {name_of(axis, asked)} of release {_release(axis.description.path)}; "

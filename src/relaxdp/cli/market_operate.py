@@ -23,7 +23,7 @@ from relaxdp.cli.market_options import (
     say,
 )
 from relaxdp.cli.market_tables import accounts_table, credits_text, heading, levels_text, statement_table, text
-from relaxdp.cli.options import CaFile, JsonOption
+from relaxdp.cli.options import CaFile, JsonOption, encoding_and_options
 from relaxdp.draw.private_file import PrivateFileError, write_private
 from relaxdp.errors import OptionError, ServerAnswerError, TokenError, refusing
 from relaxdp.table.request import values_from_file
@@ -108,6 +108,9 @@ def pool(
     number_range: Annotated[
         tuple[float, float] | None, typer.Option("--range", help="Answers are numbers from LOW to HIGH.")
     ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="How answers become reports  [default: categorical, or numeric]")
+    ] = None,
     prices: PricesOption = None,
     formula: FormulaOption = None,
     levels: LevelsOption = None,
@@ -117,9 +120,9 @@ def pool(
     as_json: JsonOption = False,
 ) -> None:
     """Make a pool, which single sellers join with one report each; the price is for each object (operator)."""
-    encoding = _encoding(values, values_file, number_range)
+    answers = _encoding(values, values_file, number_range, encoding)
     asked, chosen = needed_prices(prices, formula), levels_of(levels)
-    made = open_market(server, token_file, ca_file).create_pool(title, encoding, asked, levels=chosen, name=name)
+    made = open_market(server, token_file, ca_file).create_pool(title, answers, asked, levels=chosen, name=name)
     say(made, as_json, lambda: [heading(made), levels_text(made), _invited(made)])
 
 
@@ -167,13 +170,16 @@ def _taken(made: dict[str, Any]) -> str:
 
 
 @refusing("Nothing was sent.")
-def _encoding(values: str | None, file: Path | None, ends: tuple[float, float] | None) -> dict[str, Any]:
+def _encoding(
+    values: str | None, file: Path | None, ends: tuple[float, float] | None, written: str | None
+) -> dict[str, Any]:
     if sum(each is not None for each in (values, file, ends)) != 1:
         raise OptionError("say what can be answered: one of --values, --values-file and --range.")
+    name, options = encoding_and_options(written or ("categorical" if ends is None else "numeric"))
     if ends is not None:
-        return {"name": "numeric", "options": {}, "range": list(ends)}
+        return {"name": name, "options": options, "range": list(ends)}
     declared = values_from_file(file) if file is not None else str(values).split(",")
-    return {"name": "categorical", "options": {}, "values": declared}
+    return {"name": name, "options": options, "values": declared}
 
 
 def _account(found: dict[str, Any]) -> str:

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from relaxdp.errors import OptionError
+
 
 class GroupedCommand(TyperCommand):
     """A command whose help shows options that belong together under a heading of their own."""
@@ -28,6 +30,23 @@ class GroupedCommand(TyperCommand):
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 CaFile = Annotated[Path | None, typer.Option("--ca-file", help="Certificates to trust, for a private authority.")]
+
+
+def encoding_and_options(written: str) -> tuple[str, dict[str, int]]:
+    """Return the name and the options of an encoding that is written like local-hash:buckets=16.
+
+    >>> encoding_and_options("wave:bins=16,window=4")
+    ('wave', {'bins': 16, 'window': 4})
+    """
+    name, _, rest = written.partition(":")
+    options = {}
+    for each in filter(None, rest.split(",")):
+        option, _, number = each.partition("=")
+        if not number.strip().isdecimal() or not number.isascii():
+            raise OptionError("an encoding's options are whole numbers, written like local-hash:buckets=16.")
+        options[option.strip()] = int(number)
+    return name, options
+
 
 MOST_ROWS = 50
 """How many estimates a table shows: the largest ones of more."""

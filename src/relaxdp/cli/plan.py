@@ -10,13 +10,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from relaxdp.cli.options import JsonOption
+from relaxdp.cli.options import JsonOption, encoding_and_options
 from relaxdp.cli.render import show_json
 from relaxdp.errors import PlanError
-from relaxdp.estimation.planning import Asked, Plan, Step, epsilon_for
+from relaxdp.estimation.planning import Asked, Plan, Planned, Step, epsilon_for
 from relaxdp.estimation.planning import plan as plan_release
 from relaxdp.estimation.schedules import Explicit, Geometric, Linear, NoisySampling, Schedule
 from relaxdp.law.epsilon import epsilon_text
+from relaxdp.mechanisms import mechanism
 
 _STEPS = "A schedule of levels"
 
@@ -46,7 +47,14 @@ _NEEDED = {
 
 
 def plan(
-    values: Annotated[int, typer.Option(help="How many values an answer can have.", show_default=False)],
+    values: Annotated[int | None, typer.Option(help="How many values an answer can have.")] = None,
+    number_range: Annotated[
+        tuple[float, float] | None, typer.Option("--range", help="Answers are numbers from LOW to HIGH, for means.")
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="How answers become reports, like local-hash:buckets=16  [default: categorical, or numeric]"),
+    ] = None,
     half_width: Annotated[float | None, typer.Option(help="The wanted half-width of an interval, like 0.01.")] = None,
     objects: Annotated[int | None, typer.Option(help="How many objects report.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="The epsilon that is allowed.")] = None,
@@ -99,18 +107,33 @@ def plan(
     if schedule is None and given:
         raise PlanError("--{given} belongs to a schedule: name one with --schedule.", given=next(iter(given)))
     chosen = None if schedule is None else _schedule(schedule, given)
-    wanted: Any = {"values": values, "half_width": half_width, "objects": objects, "epsilon": epsilon}
+    of = _planned(values, number_range, encoding, epsilon)
+    wanted: Any = {"values": of, "half_width": half_width, "objects": objects, "epsilon": epsilon}
     made = plan_release(**wanted, schedule=chosen, **asked)
     if as_json:
-        show_json(
-            {**_answer(made), "wanted_half_width": half_width, "objects": made.objects, "values": values, **asked}
-        )
+        what: dict[str, Any] = {"values": values} if number_range is None else {"range": number_range}
+        what = what if encoding is None else {**what, "encoding": encoding}
+        show_json({**_answer(made), "wanted_half_width": half_width, "objects": made.objects, **what, **asked})
         return
     console = Console()
-    console.print(_heading(made.objects, values, asked))
+    console.print(_heading(made.objects, values, number_range, encoding, asked))
     console.print(_third(made) if made.epsilon is not None else _step_table(list(made.steps), half_width))
     if schedule is not None and half_width is not None:
-        console.print(_advice(made.stop, half_width, made.objects, values, asked))
+        console.print(_advice(made.stop, half_width, made.objects, of, asked))
+
+
+def _planned(
+    values: int | None, number_range: tuple[float, float] | None, encoding: str | None, epsilon: str | None
+) -> Planned:
+    """Return what is planned: the plain number of values, or a mechanism of so many of them or of the range."""
+    if (values is None) == (number_range is None):
+        raise PlanError("say what can be answered: --values, how many there are, or --range.")
+    if values is not None and encoding is None:
+        return values
+    name, options = encoding_and_options(encoding or "numeric")
+    declared = {"range": number_range} if values is None else {"values": range(values)}
+    asked: Any = {**declared, **options}
+    return mechanism(encoding=name, epsilon=epsilon, **asked)
 
 
 def _answer(made: Plan) -> dict[str, Any]:
@@ -162,7 +185,7 @@ def _step_table(planned: list[Step], target: float | None) -> Table:
     return table
 
 
-def _advice(stop: Step | None, target: float, objects: int, values: int, asked: Asked) -> str:
+def _advice(stop: Step | None, target: float, objects: int, values: Planned, asked: Asked) -> str:
     if stop is not None:
         return f"Stop at epsilon {epsilon_text(stop.epsilon)}: the half-width is {stop.half_width:.4g}."
     try:
@@ -172,11 +195,17 @@ def _advice(stop: Step | None, target: float, objects: int, values: int, asked: 
     return f"No level of this schedule is precise enough: it takes epsilon {epsilon_text(needed)}."
 
 
-def _heading(objects: int, values: int, asked: Asked) -> str:
+def _heading(
+    objects: int, values: int | None, ends: tuple[float, float] | None, encoding: str | None, asked: Asked
+) -> str:
     share = "whatever the shares are" if asked["share"] is None else f"a share of {asked['share']:g}"
+    answers = f"{values} values"
     subject = "these objects" if asked["about"] == "objects" else "the population"
     together = "all values at once" if asked["simultaneous"] else "each value"
+    if ends is not None:
+        answers, share, together = f"numbers from {ends[0]:g} to {ends[1]:g}", "whatever they are", "the mean"
+    answers += "" if encoding is None else f" as {encoding}"
     return (
-        f"{objects:,} objects, {values} values, {share}; "
+        f"{objects:,} objects, {answers}, {share}; "
         f"{100 * asked['confidence_level']:g} % intervals of {together}, about {subject}."
     )

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from relaxdp.cli.options import encoding_and_options
 from relaxdp.cli.render import progress_bar, show_released
 from relaxdp.errors import ValuesError
 from relaxdp.table.calls import BESIDE_KEY, relax_reports
@@ -113,8 +114,8 @@ def release(
     encoding: Annotated[
         str | None,
         typer.Option(
-            help="auto, categorical, unary-symmetric, unary-optimised, local-hash  "
-            "[default: as before, or categorical]",
+            help="auto, categorical, unary-symmetric, unary-optimised, local-hash, or one that is installed; "
+            "with options like local-hash:buckets=16  [default: as before, or categorical]",
             rich_help_panel=_WHAT,
         ),
     ] = None,
@@ -155,7 +156,10 @@ def release(
     Only ids and released columns are written, in the order of the ids. The same level again gives the identical reports
     and costs nothing; a larger one costs the difference.
     """
-    said: Any = {"range": number_range, "bins": bins, "map": value_map, "nulls": nulls, "encoding": encoding}
+    chosen, options = (None, {}) if encoding is None else encoding_and_options(encoding)
+    said: Any = {
+        "range": number_range, "bins": bins, "map": value_map, "nulls": nulls, "encoding": chosen, "options": options,
+    }  # fmt: skip
     with progress_bar("releasing", "rows" if engine is EngineChoice.LOCAL else "tasks") as progress:
         done = release_table(
             source,

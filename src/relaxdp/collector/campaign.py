@@ -8,10 +8,10 @@ from relaxdp.collector.definition import seconds
 from relaxdp.collector.wire import CampaignRequest, PublicEncoding
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import CampaignError
-from relaxdp.mechanisms import Mechanism, Numeric, mechanism
+from relaxdp.mechanisms import Mechanism, mechanism_of
 from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.encoding import BloomEncoding
-from relaxdp.service.codecs import codec_of
+from relaxdp.rappor.filter import BloomShape
+from relaxdp.service.codecs import Codec
 from relaxdp.service.precision import DEFAULT, Precision
 from relaxdp.service.wire import WireLevel, encoding_of
 
@@ -27,7 +27,7 @@ class Campaign:
         self.number, self.definition = number, definition
         self.id = str(definition.id)
         self.encoding: Encoding = encoding_of(definition.encoding)
-        self.codec = codec_of(self.encoding)
+        self.codec = Codec(self.encoding)
         self.levels = [WireLevel(**self.encoding.level(each.epsilon).to_json()) for each in definition.levels]
         self.places = {(level.epsilon, level.threshold): place for place, level in enumerate(self.levels)}
         self.opens, self.closes = seconds(definition.opens), seconds(definition.closes)
@@ -41,24 +41,16 @@ class Campaign:
         if definition.target is not None and not 0 < definition.target.half_width < self.precision.widest:
             raise CampaignError("the target's half-width lies between 0 and {widest:g}.", widest=self.precision.widest)
 
-    @property
-    def is_bloom(self) -> bool:
-        """Whether words are looked for."""
-        return isinstance(self.encoding, BloomEncoding)
-
     @cached_property
     def mechanism(self) -> Mechanism:
         """What estimates the answer, unless words are looked for."""
-        asked = self.definition.encoding
-        if asked.range is not None:
-            return Numeric(*asked.range)
-        return mechanism(asked.values or [], encoding=asked.name, **asked.options)
+        return mechanism_of(self.encoding)
 
     @cached_property
-    def candidates(self) -> CandidateMap:
+    def words(self) -> CandidateMap | None:
         """The bits of the candidates, where words are looked for."""
-        assert isinstance(self.encoding, BloomEncoding)  # noqa: S101
-        return CandidateMap.of_words(self.definition.encoding.candidates or [], self.encoding.shape)
+        shape = BloomShape(**self.definition.encoding.options) if self.encoding.domain == "words" else None
+        return None if shape is None else CandidateMap.of_words(self.definition.encoding.candidates or [], shape)
 
     @cached_property
     def public_encoding(self) -> PublicEncoding:

@@ -18,10 +18,10 @@ from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.wire import Estimate, EstimateOptions, LevelEstimate, Row, Unlisted
 from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.result import BEYOND, Chosen, Places, Result
+from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import RapporCounts
 from relaxdp.rappor.decode import Decoded
 from relaxdp.rappor.decode import decode as decode_counts
-from relaxdp.rappor.encoding import BloomEncoding
 from relaxdp.service.codecs import Counted
 
 Levels = list[Counted]
@@ -107,8 +107,8 @@ def level_rows(
 
 
 def _result(campaign: Campaign, levels: Levels, options: EstimateOptions) -> Result | None:
-    if isinstance(campaign.encoding, BloomEncoding):
-        return _words(campaign, campaign.encoding, levels, options)
+    if campaign.words is not None:
+        return _words(campaign, campaign.words, levels, options)
     kept = Counts(campaign.mechanism)
     for level, parts in zip(campaign.levels, levels, strict=True):
         for numbers in parts.values():
@@ -117,8 +117,8 @@ def _result(campaign: Campaign, levels: Levels, options: EstimateOptions) -> Res
     return kept.estimate(options.method) if kept.objects else None
 
 
-def _words(campaign: Campaign, encoding: BloomEncoding, levels: Levels, options: EstimateOptions) -> Result | None:
-    shape = encoding.shape
+def _words(campaign: Campaign, words: CandidateMap, levels: Levels, options: EstimateOptions) -> Result | None:
+    shape = words.shape
     kept = RapporCounts(shape)
     for level, parts in zip(campaign.levels, levels, strict=True):
         devices = np.zeros(shape.cohorts, dtype=np.int64)
@@ -127,7 +127,7 @@ def _words(campaign: Campaign, encoding: BloomEncoding, levels: Levels, options:
             devices[cohort], bits[cohort] = numbers[0], numbers[1:]
         if devices.any():
             kept.add_level(devices, bits, epsilon=level.epsilon)
-    return decode_counts(kept, campaign.candidates, method=options.method) if kept.devices else None
+    return decode_counts(kept, words, method=options.method) if kept.devices else None
 
 
 def _rows(found: Result, options: EstimateOptions, chosen: Places | None) -> list[Row]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,7 +12,6 @@ from sqlalchemy import Connection
 from relaxdp.collector import reports
 from relaxdp.collector.campaign import ATTRIBUTE, Campaign
 from relaxdp.draw.stream import PathId
-from relaxdp.rappor.encoding import BloomEncoding
 from relaxdp.rappor.reports import CLIENT, COHORT, REPORT, ReportsDescription
 from relaxdp.service.transfer import nameless
 from relaxdp.table.description import METADATA_KEY, ColumnDescription, FileDescription, parquet_metadata
@@ -43,21 +41,12 @@ def export(connection: Connection, campaign: Campaign, place: int) -> IO[bytes]:
 
 
 def _schema(campaign: Campaign, place: int) -> tuple[Any, FileDescription]:
-    asked, level = campaign.definition.encoding, campaign.levels[place]
-    column = ColumnDescription(
-        path=PathId(campaign.id, ATTRIBUTE),
-        encoding=asked.name,
-        epsilon=Decimal(level.epsilon),
-        threshold=int(level.threshold),
-        id_type="text",
-        key_fingerprint="",  # every device has a key of its own
-        values=None if asked.values is None else tuple(asked.values),
-        range=asked.range,
-        function=None if asked.range is None else "identity",
-        options=asked.options,
-    )
-    if isinstance(campaign.encoding, BloomEncoding):
-        described: FileDescription = ReportsDescription.make(column, campaign.encoding.shape)
+    level = campaign.encoding.level(campaign.levels[place].epsilon)
+    column = ColumnDescription.of(
+        campaign.encoding, level, path=PathId(campaign.id, ATTRIBUTE), id_type="text"
+    )  # without a key: every device has one of its own
+    if campaign.words is not None:
+        described: FileDescription = ReportsDescription.make(column, campaign.words.shape)
         fields = [(CLIENT, pa.string()), (COHORT, pa.uint32()), (REPORT, campaign.encoding.report_type)]
     else:
         described = FileDescription(DEVICE, {ATTRIBUTE: column})

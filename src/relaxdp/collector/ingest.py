@@ -80,7 +80,7 @@ def _outcome(
 ) -> str:
     """Return what becomes of a report, and note what it changes."""
     own = known.get(item.device, {})
-    answer = CLOSED if state.reduced else _repeated(item, own, campaign.codec.fixed)
+    answer = CLOSED if state.reduced else _repeated(item, own, campaign.codec)
     if answer is None and state.state != "open":
         answer = CLOSED
     elif answer is None and item.level > (-1 if state.open_level is None else state.open_level):
@@ -100,7 +100,7 @@ def _outcome(
     return NEW
 
 
-def _repeated(item: Item, own: dict[int, bytes], fixed: int) -> str | None:
+def _repeated(item: Item, own: dict[int, bytes], codec: Codec) -> str | None:
     """Return the answer where it follows from what the device has sent before."""
     if WITHDRAWN in own:
         return GONE
@@ -108,7 +108,7 @@ def _repeated(item: Item, own: dict[int, bytes], fixed: int) -> str | None:
     if stored is not None:
         return SAME if stored == item.report else DIFFERS
     # A seed or a cohort that changes from level to level would put the device on another path.
-    return DIFFERS if own and next(iter(own.values()))[:fixed] != item.report[:fixed] else None
+    return DIFFERS if own and codec.fixed(next(iter(own.values()))) != codec.fixed(item.report) else None
 
 
 def _uninvited(item: Item, invited: set[bytes], changes: _Changes) -> str | None:

@@ -10,14 +10,11 @@ from typing import Any
 from unicodedata import is_normalized
 
 from relaxdp.device.address import CampaignAddress
-from relaxdp.encodings.numeric import NumericEncoding
 from relaxdp.encodings.protocol import Encoding
+from relaxdp.encodings.registry import encoding_named, made
 from relaxdp.errors import EpsilonError, LevelError, LevelMismatchError, OfferError, RelaxdpError, refusing
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.level import ONE, Level
-from relaxdp.mechanisms import mechanism
-from relaxdp.rappor.encoding import BloomEncoding
-from relaxdp.rappor.filter import BloomShape
 from relaxdp.table.description import untyped
 
 ATTRIBUTE = "answer"
@@ -79,33 +76,29 @@ class Offer:
     @property
     def values(self) -> tuple[Any, ...] | None:
         """The values to choose an answer from; None where the answer is a number or free text."""
-        return tuple(getattr(self.encoding, "values", ())) or None
+        return self.encoding.declared.get("values")
 
 
 def encoding_of(content: Any) -> Encoding:
     """Return the encoding that a description names; for a Bloom filter, that of all cohorts together."""
     if isinstance(content, dict) and isinstance(content.get("name"), str):
-        made = _made(content["name"], content)
-        if made is not None:
-            return made
+        found = _made(content["name"], content)
+        if found is not None:
+            return found
     raise OfferError("the campaign's encoding or its values cannot be used by this version.")
 
 
 def _made(name: str, content: dict[str, Any]) -> Encoding | None:
-    options = content.get("options") or {}
     try:
-        if name == "bloom":
-            return BloomEncoding(BloomShape(**options))
-        if name == "numeric":
-            low, high = (_number(end) for end in content["range"])
-            return NumericEncoding(low, high)
-        if name == "auto":
-            return None
-        values = [untyped(value) for value in content["values"]]
-        # Two spellings of one letter look alike to the person and are different values.
-        if any(isinstance(value, str) and not is_normalized("NFC", value) for value in values):
-            return None
-        return mechanism(values, encoding=name, **options).encoding
+        declared: dict[str, Any] = {}
+        if encoding_named(name).domain == "values":
+            declared["values"] = values = [untyped(value) for value in content["values"]]
+            # Two spellings of one letter look alike to the person and are different values.
+            if any(isinstance(value, str) and not is_normalized("NFC", value) for value in values):
+                return None
+        elif encoding_named(name).domain == "range":
+            declared["range"] = tuple(_number(end) for end in content["range"])
+        return made(name, **declared, options=content.get("options") or {})
     except (RelaxdpError, TypeError, ValueError, KeyError, AttributeError, OverflowError):
         return None
 

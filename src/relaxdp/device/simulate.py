@@ -29,7 +29,6 @@ from relaxdp.device.participation import ask_offer
 from relaxdp.device.report import written_report
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId
-from relaxdp.encodings.declared import DeclaredEncoding
 from relaxdp.encodings.release import release_reports
 from relaxdp.errors import ScheduleError, SimulationError, UnreachableError, refusing
 from relaxdp.estimation.schedules import Explicit, UntilPrecise
@@ -147,10 +146,10 @@ class Fleet:
     @refusing("Nothing was sent.")
     def reports(self, offer: Offer, level: Level) -> list[dict[str, Any]]:
         """Return the report of every device at a level, as it travels."""
-        encoding = offer.encoding
-        if not isinstance(encoding, DeclaredEncoding) or encoding.level(level.epsilon) != level:
+        encoding, values = offer.encoding, offer.values
+        if values is None or encoding.level(level.epsilon) != level:
             raise SimulationError("the server's campaign is not the one that was created.")
-        labels = np.array(encoding.values, dtype=object)
+        labels = np.array(values, dtype=object)
         column = release_reports(
             encoding,
             labels[self.truths],

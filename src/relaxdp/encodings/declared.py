@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +19,10 @@ from relaxdp.draw.canonical import canonical, is_missing, kind_of
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, column_slice, is_objects
 from relaxdp.draw.stream import Words
 from relaxdp.encodings.bits import histogram
-from relaxdp.encodings.protocol import Codes, Encoding, Joint, Permanent, Truths, code_dtype, register
+from relaxdp.encodings.protocol import Codes, Encoding, Joint, Permanent, Truths, code_dtype, whole_bytes
+from relaxdp.encodings.registry import register
 from relaxdp.errors import CountsError, UndeclaredValueError, ValuesError, without_keys
-from relaxdp.law.level import release_threshold
+from relaxdp.law.level import release_threshold, retention
 from relaxdp.law.support import Support
 
 _MOST_SHOWN = 8
@@ -63,6 +65,11 @@ class DeclaredEncoding(Encoding):
     def labels(self) -> Sequence[Hashable]:
         """The declared values."""
         return self.values
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """The values."""
+        return {"values": self.values}
 
     @property
     def params(self) -> bytes:
@@ -129,6 +136,22 @@ class DeclaredEncoding(Encoding):
                 raise self._undeclared(first_row + row, missing=is_missing(item))
             indices[row] = index
         return indices
+
+    def answer_in(self, text: str) -> Any:
+        """Return the one value that is written like this; two spellings of a letter are one."""
+        wanted = normalize("NFC", text.strip())
+        same = [value for value in self.values if str(value).strip() == wanted]
+        if len(same) != 1:
+            raise self._no_answer()
+        return same[0]
+
+    def _answer(self, given: Any) -> Any:
+        return self.values[int(self.truths([given]).index[0])]
+
+    def _no_answer(self) -> UndeclaredValueError:
+        return UndeclaredValueError(
+            "the answer is not one of the {values:,} values that can be chosen.", values=len(self.values)
+        )
 
     def _undeclared(self, row: int, *, missing: bool = False) -> UndeclaredValueError:
         if missing:
@@ -218,11 +241,18 @@ class CategoricalEncoding(DeclaredEncoding):
     name = "categorical"
     symbols = 1
     joint: Joint = "exclusive"
+    goes_on_from_reports = True
 
     def __init__(self, values: Sequence[Hashable]) -> None:
         """Declare the values, in an order that is part of the path. They are public."""
         super().__init__(values)
         self.alphabet = len(self.values)
+
+    @classmethod
+    def planned_support(cls, values: int, epsilon: Decimal) -> tuple[Support, int]:
+        """Return how a randomized response over so many values would do."""
+        keep = retention(release_threshold(epsilon, values))
+        return Support.of_one_symbol(keep, values), whole_bytes(values)
 
     def threshold(self, epsilon: Decimal) -> int:
         """Return the threshold of the one symbol."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -16,11 +16,22 @@ from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.stream import Words
 from relaxdp.encodings import mersenne
 from relaxdp.encodings.declared import DeclaredEncoding
-from relaxdp.encodings.packed import Packed, PackedEncoding
-from relaxdp.encodings.protocol import Codes, Joint, Permanent, Truths, code_dtype, register
-from relaxdp.errors import CountsError, ValuesError
+from relaxdp.encodings.packed import PackedEncoding
+from relaxdp.encodings.protocol import (
+    Codes,
+    Joint,
+    Option,
+    Packed,
+    Parameters,
+    Permanent,
+    Truths,
+    code_dtype,
+    whole_bytes,
+)  # fmt: skip
+from relaxdp.encodings.registry import register
+from relaxdp.errors import CountsError, EncodingError, ValuesError
 from relaxdp.law.epsilon import Epsilon, as_epsilon
-from relaxdp.law.level import release_threshold
+from relaxdp.law.level import release_threshold, retention
 from relaxdp.law.support import Support
 
 MOST_BUCKETS = 1 << 16
@@ -52,6 +63,8 @@ class LocalHashEncoding(DeclaredEncoding, PackedEncoding):
     symbols = 1
     seeded = True
     joint: Joint = "independent"
+    takes = (Option("buckets", "Into how many buckets values are hashed.", 2, MOST_BUCKETS),)
+    parameters = Parameters("the list of values, their order or the number of buckets", "same_values")
 
     def __init__(self, values: Sequence[Hashable], buckets: int) -> None:
         """Declare the values, in an order that is part of the path, and how many buckets there are."""
@@ -63,8 +76,29 @@ class LocalHashEncoding(DeclaredEncoding, PackedEncoding):
         if len(self.values) >= mersenne.PRIME:
             raise ValuesError("local hashing takes fewer than 2**31 - 1 values.", values=len(self.values))
         self.alphabet = buckets
-        self._bucket_bytes = ((buckets - 1).bit_length() + 7) // 8
+        self._bucket_bytes = whole_bytes(buckets)
         self.report_width = _SEED_BYTES + self._bucket_bytes
+
+    @classmethod
+    def planned_options(cls, options: Mapping[str, Any], epsilon: Epsilon | None) -> dict[str, Any]:
+        """Return the best number of buckets for the last epsilon, where none was given."""
+        if "buckets" in options:
+            return dict(options)
+        if epsilon is None:
+            raise EncodingError("local hashing needs a number of buckets, or the last epsilon that is planned.")
+        return {**options, "buckets": best_buckets(epsilon)}
+
+    @classmethod
+    def options_in(cls, params: bytes) -> dict[str, Any]:
+        """Return the number of buckets, which goes first."""
+        return {"buckets": int.from_bytes(params[:8], "little")}
+
+    @classmethod
+    def planned_support(cls, values: int, epsilon: Decimal) -> tuple[Support, int]:
+        """Return how the best number of buckets would do."""
+        buckets = best_buckets(epsilon)
+        keep = retention(release_threshold(epsilon, buckets))
+        return _support(keep, buckets), _SEED_BYTES + whole_bytes(buckets)
 
     @property
     def params(self) -> bytes:
@@ -115,8 +149,20 @@ class LocalHashEncoding(DeclaredEncoding, PackedEncoding):
 
     def support(self, keep: Fraction) -> Support:
         """Return the chances over all seeds: 1/g for another value, and the kept truth's own."""
-        return Support(noise=Fraction(1, self.alphabet), gain=keep * (1 - Fraction(1, self.alphabet)))
+        return _support(keep, self.alphabet)
+
+    def is_report(self, packed: bytes) -> bool:
+        """Tell whether the bucket is one."""
+        return int.from_bytes(packed[_SEED_BYTES:], "little") < self.alphabet
+
+    def kept_part(self, packed: bytes) -> bytes:
+        """Return the seed."""
+        return packed[:_SEED_BYTES]
 
     @cached_property
     def _points(self) -> Words:
         return mersenne.points(np.arange(len(self.values), dtype=np.uint64))
+
+
+def _support(keep: Fraction, buckets: int) -> Support:
+    return Support(noise=Fraction(1, buckets), gain=keep * (1 - Fraction(1, buckets)))

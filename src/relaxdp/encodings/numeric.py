@@ -1,4 +1,4 @@
-"""Numeric: a number in a range becomes one bit, its lower or upper end, rounded at random once and for good."""
+"""Numbers in a range: what all such encodings share, and the one that rounds to an end, once and for good."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from relaxdp.draw.canonical import NUMBER, length_prefixed, utf8
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, is_objects
 from relaxdp.draw.stream import Words
 from relaxdp.encodings.bits import histogram
-from relaxdp.encodings.protocol import Codes, Encoding, Joint, Permanent, Truths, register
-from relaxdp.errors import CountsError, RangeError
+from relaxdp.encodings.protocol import Codes, Domain, Encoding, Joint, Measure, Parameters, Permanent, Truths
+from relaxdp.encodings.registry import register
+from relaxdp.errors import CountsError, RangeError, UndeclaredValueError
 from relaxdp.law.level import ONE, release_threshold
 from relaxdp.law.support import Support
 
@@ -31,18 +32,11 @@ _LEAST_WIDTH = 1e-290
 _MOST_EXACT = 2**53
 
 
-@register
-class NumericEncoding(Encoding):
-    """A number x with low <= f(x) <= high; the mean of f over the objects is what can be estimated.
+class RangeEncoding(Encoding):
+    """An encoding of numbers x with low <= f(x) <= high. The range is public."""
 
-    f(x) is rounded to `high` with probability (f(x) - low) / (high - low), else to `low`. The rounding is kept: it is
-    a keyed function of object and number on the path, and stored by Algorithm 1.
-    """
-
-    name = "numeric"
-    alphabet = 2
-    symbols = 1
-    joint: Joint = "exclusive"
+    domain: Domain = "range"
+    parameters = Parameters("the range of the numbers", "same_range")
 
     def __init__(
         self, low: float, high: float, function: Function | None = None, function_name: str = "identity"
@@ -57,18 +51,32 @@ class NumericEncoding(Encoding):
         self._function, self.function_name = function, function_name
 
     @property
+    def declared(self) -> dict[str, Any]:
+        """The range, and the name of the function where numbers do not stand for themselves."""
+        function = None if self.function_name == "identity" else self.function_name
+        return {"range": (self.low, self.high), "function": function}
+
+    @property
     def params(self) -> bytes:
         """The range and the function's name."""
         return struct.pack("<dd", self.low, self.high) + length_prefixed(utf8(self.function_name))
 
-    @property
-    def labels(self) -> Sequence[float]:
-        """The two ends."""
-        return (self.low, self.high)
+    def answer_in(self, text: str) -> float:
+        """Return the number that a person typed."""
+        try:
+            number = float(text.strip())
+        except ValueError:
+            raise self._no_answer() from None
+        return float(self.answer(number))
 
-    def threshold(self, epsilon: Decimal) -> int:
-        """Return the threshold of the one bit."""
-        return release_threshold(epsilon, 2)
+    def _answer(self, given: Any) -> float:
+        self.truths([given])
+        return float(given) + 0.0
+
+    def _no_answer(self) -> UndeclaredValueError:
+        return UndeclaredValueError(
+            "the answer is not a number from {low:g} to {high:g}.", low=self.low, high=self.high
+        )
 
     def truths(self, column: Any, first_row: int = 0) -> Truths:
         """Return the numbers' canonical bytes; f is applied when they are rounded."""
@@ -79,11 +87,60 @@ class NumericEncoding(Encoding):
         suffix[0, :, 1] = numbers.view(np.uint64)
         return Truths(np.zeros(len(numbers), dtype=np.uint64), suffix)
 
+    def numbers(self, truths: Truths) -> Floats:
+        """Return f of the numbers that truths are made of."""
+        assert truths.suffix is not None  # noqa: S101 (made by `truths` above)
+        return self._apply(np.ascontiguousarray(truths.suffix[0, :, 1]).view(np.float64), 0)
+
+    def _apply(self, numbers: Floats, first_row: int) -> Floats:
+        results = numbers if self._function is None else np.asarray(self._function(numbers), dtype=np.float64)
+        if results.shape != numbers.shape:
+            raise RangeError("the function must return one number for each number.")
+        outside = ~((results >= self.low) & (results <= self.high))  # so that NaN is outside
+        if outside.any():
+            place = int(np.argmax(outside))
+            row = first_row + place + 1
+            if np.isnan(numbers[place]):
+                raise RangeError("the number is missing.", remedy="missing_number", row=row, missing=True)
+            raise RangeError(
+                "the number is not within the range {low:g} .. {high:g}.",
+                low=self.low,
+                high=self.high,
+                row=row,
+            )
+        return results
+
+
+@register
+class NumericEncoding(RangeEncoding):
+    """A number that is rounded to an end of its range; the mean over the objects is what can be estimated.
+
+    f(x) is rounded to `high` with probability (f(x) - low) / (high - low), else to `low`. The rounding is kept: it is
+    a keyed function of object and number on the path, and stored by Algorithm 1.
+    """
+
+    name = "numeric"
+    alphabet = 2
+    symbols = 1
+    joint: Joint = "exclusive"
+
+    @property
+    def labels(self) -> Sequence[float]:
+        """The two ends."""
+        return (self.low, self.high)
+
+    @property
+    def measure(self) -> Measure:
+        """The mean counts each end for what it is."""
+        return Measure((self.low, self.high), self.low, self.high)
+
+    def threshold(self, epsilon: Decimal) -> int:
+        """Return the threshold of the one bit."""
+        return release_threshold(epsilon, 2)
+
     def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
         """Return the kept rounding: 1 for the upper end."""
-        assert truths.suffix is not None  # noqa: S101 (made by `truths` above)
-        results = self._apply(np.ascontiguousarray(truths.suffix[0, :, 1]).view(np.float64), 0)
-        return round_up(permanent.words("round"), results, self.low, self.high).astype(np.uint64)
+        return round_up(permanent.words("round"), self.numbers(truths), self.low, self.high).astype(np.uint64)
 
     def reports(self, codes: Codes, seeds: Words | None = None) -> list[float]:
         """Return the ends that the bits stand for."""
@@ -119,24 +176,6 @@ class NumericEncoding(Encoding):
     def support(self, keep: Fraction) -> Support:
         """Return the chances that a report is a given end."""
         return Support.of_one_symbol(keep, 2)
-
-    def _apply(self, numbers: Floats, first_row: int) -> Floats:
-        results = numbers if self._function is None else np.asarray(self._function(numbers), dtype=np.float64)
-        if results.shape != numbers.shape:
-            raise RangeError("the function must return one number for each number.")
-        outside = ~((results >= self.low) & (results <= self.high))  # so that NaN is outside
-        if outside.any():
-            place = int(np.argmax(outside))
-            row = first_row + place + 1
-            if np.isnan(numbers[place]):
-                raise RangeError("the number is missing.", remedy="missing_number", row=row, missing=True)
-            raise RangeError(
-                "the number is not within the range {low:g} .. {high:g}.",
-                low=self.low,
-                high=self.high,
-                row=row,
-            )
-        return results
 
 
 def round_up(words: Words, numbers: Floats, low: float, high: float) -> NDArray[np.bool_]:

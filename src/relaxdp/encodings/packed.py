@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 from relaxdp.draw.columns import as_column, column_slice
 from relaxdp.draw.stream import Words
 from relaxdp.encodings.bits import check_padding, count_bits, pack_bits, unpack_bits
-from relaxdp.encodings.protocol import BATCH, Codes, Encoding
+from relaxdp.encodings.protocol import BATCH, Codes, Encoding, Packed
 from relaxdp.errors import CountsError
-
-Packed = NDArray[np.uint8]
 
 
 class PackedEncoding(Encoding):
@@ -35,10 +33,6 @@ class PackedEncoding(Encoding):
     @abstractmethod
     def unpack(self, packed: Packed) -> tuple[Codes, Words | None]:
         """Return codes and seeds, or refuse bytes that no report can have."""
-
-    def count_packed(self, packed: Packed) -> NDArray[np.int64]:
-        """Return how many reports support each value. Not more than a batch of them is unpacked at a time."""
-        return self.count(*self.unpack(packed))
 
     def reports(self, codes: Codes, seeds: Words | None = None) -> list[bytes]:
         """Return each report as `bytes`."""
@@ -84,6 +78,10 @@ class BitEncoding(PackedEncoding):
         """Return the bits of each report."""
         check_padding(packed, self.symbols)
         return unpack_bits(packed, self.symbols), None
+
+    def is_report(self, packed: bytes) -> bool:
+        """Tell whether what is left of the last byte is zero."""
+        return not packed[-1] >> (8 - -self.symbols % 8)
 
     def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         """Return the bits themselves."""

@@ -1,4 +1,4 @@
-"""The protocol of an encoding and the registry. Whatever follows it gets the path, Algorithm 1, tables and the service.
+"""The protocol of an encoding. Whatever follows it gets the path, Algorithm 1, tables, campaigns and the market.
 
 A mechanism differs from another only in how a value becomes symbols and in how epsilon becomes the retention of a
 symbol. So that is all an encoding says; drawing, relaxing, blurring and accounting are written once, elsewhere.
@@ -7,25 +7,35 @@ symbol. So that is all an encoding says; drawing, relaxing, blurring and account
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from relaxdp.draw.canonical import kind_of
 from relaxdp.draw.columns import as_column, column_slice
+from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId, PathName, Purpose, Words
-from relaxdp.errors import EncodingError, LevelMismatchError, OtherEncodingError
+from relaxdp.errors import (
+    CountsError,
+    LevelMismatchError,
+    OtherEncodingError,
+    RelaxdpError,
+    UndeclaredValueError,
+)
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.level import Level, Scale
 from relaxdp.law.support import Support
 
 Codes = NDArray[np.unsignedinteger]
+Packed = NDArray[np.uint8]
 Joint = Literal["exclusive", "independent", "unknown"]
+Domain = Literal["values", "range", "words"]
 
 PUBLIC: tuple[Purpose, ...] = ("seed", "cohort")
 """Kept randomness that everybody may see: a function of the object alone."""
@@ -64,6 +74,34 @@ class Permanent(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What each label counts for, where the answer is a mean: it is the sum of the weights times the labels' shares."""
+
+    weights: tuple[float, ...]
+    least: float
+    """The least and the most that the mean can be."""
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A whole number that an encoding takes beside its values or its range, as a form shows it."""
+
+    name: str
+    meaning: str
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What `params` stands for, to people: what is not the same where they differ, and the way out of that."""
+
+    what: str
+    remedy: str
+
+
 class Encoding(ABC):
     """How a value becomes symbols, how epsilon becomes retention, and what a report tells of each value.
 
@@ -88,6 +126,51 @@ class Encoding(ABC):
     another. It decides covariances and simultaneous intervals of two values; "unknown" is always safe.
     """
 
+    domain: Domain = "values"
+    """What is declared of the truths: a list of values, a range of numbers, or nothing, because any word may come."""
+    takes: tuple[Option, ...] = ()
+    """The options of the constructor."""
+    parameters = Parameters("the list of values (or their order)", "same_values")
+    goes_on_from_reports: bool = False
+    """Whether Algorithm 1 needs nothing but truth and last report: no coin, rounding or seed that was kept."""
+    stepped: bool = False
+    """Whether the reports were drawn by Algorithm 1: they count alike, and are bridged under another name."""
+    cohorts: int = 0
+    """Into how many cohorts devices fall, each with an encoding of its own; 0 where all have the same one."""
+    cohort: int | None = None
+    """Which of them this is of."""
+
+    @classmethod
+    def make(cls, declared: Any, options: Mapping[str, Any]) -> Self:
+        """Return the encoding of what is declared: the values, or the two ends of the range."""
+        made: Any = cls
+        return made(*declared, **options) if cls.domain == "range" else made(declared, **options)  # type: ignore[no-any-return]
+
+    @classmethod
+    def planned_options(cls, options: Mapping[str, Any], epsilon: Epsilon | None) -> dict[str, Any]:
+        """Return the options with those that the last planned epsilon decides, where they were not given."""
+        return dict(options)
+
+    @classmethod
+    def options_in(cls, params: bytes) -> dict[str, Any]:
+        """Return the options that stand in `params`: a ledger keeps these, and a path goes on with the same ones."""
+        return {}
+
+    @classmethod
+    def planned_support(cls, values: int, epsilon: Decimal) -> tuple[Support, int] | None:
+        """Return how an encoding of so many values would do, and the bytes of a report; None if it is not advised."""
+        return None
+
+    @property
+    def measure(self) -> Measure | None:
+        """What is answered is a mean; None where it is the shares of the labels."""
+        return None
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """What is declared, by the name of its domain: with it and `options` a file says how to read itself."""
+        return {}
+
     @property
     @abstractmethod
     def params(self) -> bytes:
@@ -95,7 +178,7 @@ class Encoding(ABC):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the constructor takes beside the values, as plain JSON: with it a file says how to read itself."""
+        """What the constructor takes beside what is declared, as plain JSON."""
         return {}
 
     @abstractmethod
@@ -201,8 +284,72 @@ class Encoding(ABC):
         """Return with which probability a report supports a value, at retention `keep` of every symbol."""
 
     def path_name(self, path: PathId) -> PathName:
-        """Return what binds this encoding to a path."""
-        return PathName(path, self.name, self.alphabet, self.params)
+        """Return what binds this encoding to a path. Nobody draws on the keyed path in the name of Algorithm 1.
+
+        What is written behind the name is frozen, because bridges are bound to it; nobody reads it back.
+        """
+        return PathName(path, f"{self.name}, algorithm 1" if self.stepped else self.name, self.alphabet, self.params)
+
+    @property
+    def packed_width(self) -> int:
+        """How many bytes a report has where it is kept."""
+        return self.report_width or _code_bytes(self.alphabet)
+
+    def pack(self, codes: Codes, seeds: Words | None = None) -> Packed:
+        """Return reports as bytes of shape (objects, packed_width)."""
+        width = self.packed_width
+        return np.ascontiguousarray(codes[:, 0], f"<u{width}").view(np.uint8).reshape(-1, width)
+
+    def unpack(self, packed: Packed) -> tuple[Codes, Words | None]:
+        """Return codes and seeds, or refuse bytes that no report can have."""
+        codes = np.ascontiguousarray(packed).view(f"<u{self.packed_width}")
+        if len(packed) and int(codes.max()) >= self.alphabet:
+            raise CountsError("a report is none of the {alphabet:,} that there are.", alphabet=self.alphabet)
+        return codes.astype(code_dtype(self.alphabet), copy=False), None
+
+    def count_packed(self, packed: Packed) -> NDArray[np.int64]:
+        """Return how many reports support each value. Not more than a batch of them is unpacked at a time."""
+        return self.count(*self.unpack(packed))
+
+    def is_report(self, packed: bytes) -> bool:
+        """Tell whether bytes of the right width are a report. Asked once for every report that arrives."""
+        try:
+            self.unpack(np.frombuffer(packed, np.uint8)[None])
+        except RelaxdpError:
+            return False
+        return True
+
+    def kept_part(self, packed: bytes) -> bytes:
+        """Return what stays the same in all reports of an object: its seed."""
+        if not self.seeded:
+            return b""
+        seeds = self.unpack(np.frombuffer(packed, np.uint8)[None])[1]
+        return b"" if seeds is None else seeds.tobytes()
+
+    def for_object(self, object_id: str, *, key: Key, path: PathId) -> Encoding:
+        """Return the encoding of one object: that of its cohort, where there are any."""
+        return self
+
+    def answer(self, given: Any) -> Any:
+        """Return an answer in the one form in which it is kept, or refuse what is none, without showing it."""
+        try:
+            return self._answer(given)
+        except (RelaxdpError, TypeError, ValueError, OverflowError, UnicodeError):
+            pass
+        raise self._no_answer()
+
+    def answer_in(self, text: str) -> Any:
+        """Return the answer that a person typed."""
+        return self.answer(text)
+
+    def _answer(self, given: Any) -> Any:
+        self.truths([given])
+        if kind_of(given) is None:
+            raise TypeError
+        return given
+
+    def _no_answer(self) -> UndeclaredValueError:
+        return UndeclaredValueError("the answer is none that can be given here.")
 
     def _no_seeds(self, objects: int) -> Words | None:
         return np.zeros(objects, np.uint64) if self.seeded else None
@@ -213,23 +360,11 @@ def code_dtype(alphabet: int) -> np.dtype[np.unsignedinteger]:
     return np.min_scalar_type(alphabet - 1)
 
 
-Member = TypeVar("Member", bound=type[Encoding])
-_members: dict[str, type[Encoding]] = {}
+def whole_bytes(alphabet: int) -> int:
+    """Return how many whole bytes a code needs where it travels."""
+    return ((alphabet - 1).bit_length() + 7) // 8
 
 
-def register(member: Member) -> Member:
-    """Make an encoding known by its name; a class decorator. A name is taken once and for good."""
-    if _members.setdefault(member.name, member) is not member:
-        raise EncodingError("there is an encoding named {name!r} already.", name=member.name)
-    return member
-
-
-def encoding_named(name: str) -> type[Encoding]:
-    """Return the encoding with this name."""
-    try:
-        return _members[name]
-    except KeyError:
-        known = ", ".join(sorted(_members))
-        raise EncodingError(
-            "there is no encoding named {name!r}; known are: {known}.", known=known, name=name
-        ) from None
+def _code_bytes(alphabet: int) -> int:
+    """Return how many bytes hold every code, as databases keep it: one, two or four."""
+    return 1 if alphabet <= 1 << 8 else 2 if alphabet <= 1 << 16 else 4

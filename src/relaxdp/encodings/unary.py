@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -11,8 +12,9 @@ import numpy as np
 from relaxdp.draw.stream import Words
 from relaxdp.encodings.declared import DeclaredEncoding
 from relaxdp.encodings.packed import BitEncoding
-from relaxdp.encodings.protocol import Codes, Joint, Permanent, Truths, register
-from relaxdp.law.level import release_threshold, shared_threshold
+from relaxdp.encodings.protocol import Codes, Joint, Permanent, Truths
+from relaxdp.encodings.registry import register
+from relaxdp.law.level import release_threshold, retention, shared_threshold
 from relaxdp.law.support import Support
 
 
@@ -38,6 +40,15 @@ class UnaryEncoding(DeclaredEncoding, BitEncoding):
         bits[np.arange(len(truths)), truths.index.astype(np.intp)] = self._own_bits(truths, permanent)
         return bits
 
+    @staticmethod
+    @abstractmethod
+    def bit_support(keep: Fraction) -> Support:
+        """Return the chances of a bit."""
+
+    def support(self, keep: Fraction) -> Support:
+        """Return the chances of a bit, which is how a report supports a value."""
+        return self.bit_support(keep)
+
     def _own_bits(self, truths: Truths, permanent: Permanent) -> Words:
         """Return what the bit of each object's own truth is before noise."""
         return np.ones(len(truths), dtype=np.uint64)
@@ -49,11 +60,17 @@ class SymmetricUnaryEncoding(UnaryEncoding):
 
     name = "unary-symmetric"
 
+    @classmethod
+    def planned_support(cls, values: int, epsilon: Decimal) -> tuple[Support, int]:
+        """Return how so many bits would do."""
+        return cls.bit_support(retention(shared_threshold(epsilon, 2, parts=2))), -(-values // 8)
+
     def threshold(self, epsilon: Decimal) -> int:
         """Return the threshold of each bit at half of epsilon."""
         return shared_threshold(epsilon, 2, parts=2)
 
-    def support(self, keep: Fraction) -> Support:
+    @staticmethod
+    def bit_support(keep: Fraction) -> Support:
         """Return the chances of a bit."""
         return Support.of_one_symbol(keep, 2)
 
@@ -71,11 +88,17 @@ class OptimisedUnaryEncoding(UnaryEncoding):
 
     name = "unary-optimised"
 
+    @classmethod
+    def planned_support(cls, values: int, epsilon: Decimal) -> tuple[Support, int]:
+        """Return how so many bits would do."""
+        return cls.bit_support(retention(release_threshold(epsilon, 2))), -(-values // 8)
+
     def threshold(self, epsilon: Decimal) -> int:
         """Return the threshold of each bit at epsilon."""
         return release_threshold(epsilon, 2)
 
-    def support(self, keep: Fraction) -> Support:
+    @staticmethod
+    def bit_support(keep: Fraction) -> Support:
         """Return the chances of a bit: 1/2 for the truth's, (1 - keep) / 2 for the others'."""
         return Support(noise=(1 - keep) / 2, gain=keep / 2)
 

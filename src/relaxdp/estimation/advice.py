@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import sqrt
 
-from relaxdp.encodings.local_hash import best_buckets
-from relaxdp.estimation.planning import categorical_support, share_variance
+from relaxdp.encodings.registry import advised
+from relaxdp.estimation.planning import share_variance
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.level import check_values, release_threshold, retention, shared_threshold
-from relaxdp.law.support import Support
+from relaxdp.law.level import check_values
 
 _ALIKE = 1.02
 """Errors within two percent are alike: then the smaller report is the better one."""
@@ -69,26 +67,13 @@ def best_encoding(m: int, epsilon: Epsilon) -> Advice:
     """
     check_values(m)
     exact = as_epsilon(epsilon)
-    buckets = best_buckets(exact)
-    bits = retention(release_threshold(exact, 2))
-    hashed = retention(release_threshold(exact, buckets))
-    noise = Fraction(1, buckets)
-    packed = -(-m // 8)
-    choices = [
-        _choice("categorical", categorical_support(exact, m), _whole_bytes(m)),
-        _choice("unary-optimised", Support(noise=(1 - bits) / 2, gain=bits / 2), packed),
-        _choice("local-hash", Support(noise=noise, gain=hashed * (1 - noise)), 8 + _whole_bytes(buckets)),
-        _choice("unary-symmetric", Support.of_one_symbol(retention(shared_threshold(exact, 2, parts=2)), 2), packed),
-    ]
+    choices = []
+    for member in advised():
+        planned = member.planned_support(m, exact)
+        if planned is not None:
+            support, size = planned
+            choices.append(Choice(member.name, sqrt(share_variance(support, 0.0)), size))
     choices.sort(key=lambda each: each.std_error)
     alike = [each for each in choices if each.std_error <= _ALIKE * choices[0].std_error]
     best = min(alike, key=lambda each: each.bytes_per_report)
     return Advice(m, epsilon_text(exact), [best, *(each for each in choices if each is not best)])
-
-
-def _choice(name: str, support: Support, size: int) -> Choice:
-    return Choice(name, sqrt(share_variance(support, 0.0)), size)
-
-
-def _whole_bytes(values: int) -> int:
-    return ((values - 1).bit_length() + 7) // 8

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import CountsError, refusing
-from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.frequency import Frequency, check_counts
+from relaxdp.estimation.mean import answer
 from relaxdp.estimation.result import Result
 from relaxdp.estimation.simplex import likelihood_shares
 from relaxdp.law.epsilon import Epsilon, as_epsilon
@@ -47,7 +47,6 @@ class Counts:
 
     def __init__(self, mechanism: Any) -> None:
         """Start with nothing; `mechanism` says which values there are."""
-        self._mechanism = mechanism
         self._encoding: Encoding = mechanism.encoding
         self._levels: dict[Level, _Tally] = {}
 
@@ -103,8 +102,6 @@ class Counts:
         The likeliest shares under that same assumption: `likelihood`.
         """
         parts = self._parts()
-        if len(parts) == 1:
-            return self._answer(parts[0])
         if method == "average":
             weights = [float(part.objects) for part in parts]
         elif method == "precision":
@@ -115,7 +112,7 @@ class Counts:
             ]
         else:
             raise CountsError("the method is 'average' or 'precision', not {method!r}.", method=method)
-        return self._answer(Combined(parts, [weight / sum(weights) for weight in weights]))
+        return answer(self._encoding.measure, parts, [weight / sum(weights) for weight in weights])
 
     def likelihood(self) -> NDArray[np.float64]:
         """Return the likeliest shares: not negative, summing to 1, at all levels together.
@@ -131,10 +128,6 @@ class Counts:
         if not parts:
             raise CountsError("there are no reports to estimate from.")
         return parts
-
-    def _answer(self, shares: Result) -> Result:
-        result: Result = self._mechanism.answer(shares)
-        return result
 
     def _ascending(self) -> list[_Tally]:
         return [tally for _, tally in sorted(self._levels.items(), key=lambda item: item[0])]

@@ -1,4 +1,4 @@
-"""The mean of a number, and its variance from two means, with intervals that include the kept rounding."""
+"""Means: sums of labels' shares with weights, and a variance from two of them. Intervals include what is kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
+from relaxdp.encodings.protocol import Measure
+from relaxdp.estimation.combined import Combined
+from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.result import About, Result, check_about
 
 Floats = NDArray[np.float64]
@@ -50,6 +54,52 @@ class Mean(Result):
 
     def _number(self, shares: Floats) -> Floats:
         return np.asarray(self.least + (self.most - self.least) * shares[1])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedMean(Result):
+    """An estimated mean from reports of one level that are one of many labels, each of which counts for its weight.
+
+    The error is that of the reports' own spread, so it covers whatever is random between a truth and its report.
+    """
+
+    shares: Frequency
+    weights: tuple[float, ...]
+    least: float
+    most: float
+
+    @property
+    def labels(self) -> Sequence[Any]:  # type: ignore[override]
+        """One row."""
+        return ("mean",)
+
+    @property
+    def value(self) -> Floats:
+        """The unbiased estimate: the weights times the unbiased shares."""
+        return np.asarray(self.shares.value @ np.array(self.weights))
+
+    def standard_error(self, about: About = "objects") -> Floats:
+        """Return the standard error; an upper bound about these objects."""
+        check_about(about)
+        shares = self.shares.counts / self.shares.objects
+        spread = shares @ np.square(self.weights) - (shares @ np.array(self.weights)) ** 2
+        return np.asarray(np.sqrt(spread / max(1, self.shares.objects - 1)) / float(self.shares.support.gain))
+
+    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        """Return the ends before they are cut at the range, by Student's law."""
+        if self.shares.objects < 2:
+            return np.asarray(-np.inf), np.asarray(np.inf)
+        reach = -stdtrit(self.shares.objects - 1, tail) * self.standard_error(about)
+        return np.asarray(self.value - reach), np.asarray(self.value + reach)
+
+
+def answer(measure: Measure | None, parts: Sequence[Frequency], weights: Sequence[float]) -> Result:
+    """Return what the shares at some levels say together: they themselves, or the mean that they stand for."""
+    if measure is not None and len(measure.weights) > 2:
+        means = [WeightedMean(part, measure.weights, measure.least, measure.most) for part in parts]
+        return means[0] if len(means) == 1 else Combined(means, weights, least=measure.least, most=measure.most)
+    shares = parts[0] if len(parts) == 1 else Combined(parts, weights)
+    return shares if measure is None else Mean(shares, *measure.weights)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

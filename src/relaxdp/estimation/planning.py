@@ -10,10 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from math import ceil, exp, isfinite, log, sqrt
-from typing import Literal, TypedDict, Unpack
+from typing import Any, Literal, Protocol, TypedDict, Unpack
 
+import numpy as np
 from scipy.special import ndtri
 
+from relaxdp.encodings.protocol import Encoding, Measure
 from relaxdp.errors import PlanError, refusing
 from relaxdp.estimation.frequency import report_variance
 from relaxdp.estimation.result import About, check_about, questions_of, tail_of
@@ -28,6 +30,16 @@ DIGITS = 4
 """How many significant digits a planned epsilon has."""
 MOST_OBJECTS = 10**15
 """More than there are, and still exact in floats."""
+
+
+class _Encoded(Protocol):
+    """A mechanism."""
+
+    encoding: Any
+
+
+Planned = int | _Encoded
+"""How many values a categorical answer can have, or the mechanism that will release it."""
 
 
 class Asked(TypedDict, total=False):
@@ -50,7 +62,7 @@ class Step:
     """Whether that is at most the wanted half-width; None where none was named."""
 
 
-def half_width(*, objects: int, values: int, epsilon: Epsilon, **asked: Unpack[Asked]) -> float:
+def half_width(*, objects: int, values: Planned, epsilon: Epsilon, **asked: Unpack[Asked]) -> float:
     """Return the half-width that `Frequency.interval` will have, before it is cut at 0 and 1; at most 0.5.
 
     That is a quantile times the standard error, plus half a report because counts are whole numbers. With `share` None
@@ -65,18 +77,18 @@ def half_width(*, objects: int, values: int, epsilon: Epsilon, **asked: Unpack[A
     0.00903
     """
     _check_objects(objects)
-    return min(WIDEST, _Plan(values, **asked).half_width(objects, as_epsilon(epsilon)))
+    return _half_width(values, objects, as_epsilon(epsilon), asked)
 
 
-def epsilon_for(half_width: float, *, objects: int, values: int, **asked: Unpack[Asked]) -> Decimal:
+def epsilon_for(half_width: float, *, objects: int, values: Planned, **asked: Unpack[Asked]) -> Decimal:
     """Return the smallest epsilon, rounded up to four significant digits, that gives this half-width.
 
     >>> epsilon_for(0.01, objects=100_000, values=5)
     Decimal('1.174')
     """
     _check_objects(objects)
-    _check_target(half_width)
     plan = _Plan(values, **asked)
+    plan.check_target(half_width)
     least, most = plan.possible_epsilons
     floor = plan.half_width(objects, Decimal(most))
     if floor > half_width:
@@ -98,14 +110,14 @@ def epsilon_for(half_width: float, *, objects: int, values: int, **asked: Unpack
     return as_epsilon(epsilon)
 
 
-def objects_for(half_width: float, *, epsilon: Epsilon, values: int, **asked: Unpack[Asked]) -> int:
+def objects_for(half_width: float, *, epsilon: Epsilon, values: Planned, **asked: Unpack[Asked]) -> int:
     """Return the smallest number of objects that gives this half-width.
 
     >>> objects_for(0.01, epsilon=1, values=5)
     141860
     """
-    _check_target(half_width)
     plan, exact = _Plan(values, **asked), as_epsilon(epsilon)
+    plan.check_target(half_width)
     # spread / sqrt(n) + step / n = half_width, solved for 1 / sqrt(n) in the form without cancellation.
     spread, step = plan.spread_and_step(exact)
     inverse_root = 2 * half_width / (spread + sqrt(spread**2 + 4 * step * half_width))
@@ -126,7 +138,7 @@ def steps(
     schedule: Iterable[Epsilon],
     *,
     objects: int,
-    values: int,
+    values: Planned,
     half_width: float | None = None,
     **asked: Unpack[Asked],
 ) -> list[Step]:
@@ -136,11 +148,11 @@ def steps(
     [False, False, True, True]
     """
     _check_objects(objects)
-    if half_width is not None:
-        _check_target(half_width)
     plan, found = _Plan(values, **asked), []
+    if half_width is not None:
+        plan.check_target(half_width)
     for level in map(as_epsilon, schedule):
-        width = min(WIDEST, plan.half_width(objects, level))
+        width = min(plan.widest, plan.half_width(objects, level))
         found.append(Step(level, width, None if half_width is None else width <= half_width))
     return found
 
@@ -166,7 +178,7 @@ class Plan:
 @refusing("", IN_PYTHON)
 def plan(
     *,
-    values: int,
+    values: Planned,
     half_width: float | None = None,
     objects: int | None = None,
     epsilon: Epsilon | None = None,
@@ -175,7 +187,8 @@ def plan(
 ) -> Plan:
     """Return the third of half-width, objects and epsilon from the other two; of a schedule, every step.
 
-    Plans never look at an answer. Without a `share` they hold for every share.
+    `values` is how many values a categorical answer can have, or the mechanism of any other one. Plans never look at an
+    answer. Without a `share` they hold for every share.
 
     >>> plan(values=2, half_width=0.01, objects=100_000).epsilon
     Decimal('0.6113')
@@ -198,7 +211,51 @@ def plan(
     else:
         raise PlanError("two of half-width, objects and epsilon give the third.", remedy="two_of_three")
     _check_objects(objects)
-    return Plan(which, objects, level, min(WIDEST, _Plan(values, **asked).half_width(objects, level)))
+    return Plan(which, objects, level, _half_width(values, objects, level, asked))
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What one object at one level adds to an answer, at worst: its variance, and half a step of what is counted."""
+
+    variance: float
+    step: float
+    precision: float
+    """How little noise there is, whatever the answer is: what levels are weighted by."""
+
+
+def spread_of(support: Support, about: About, share: float | None = None, measure: Measure | None = None) -> Spread:
+    """Return the spread of a value that a `share` of objects have, by default at worst, or of a mean at worst.
+
+    A mean's interval covers what is random between truth and report, so it is always the one about the population.
+    """
+    noise, gain = float(support.noise), float(support.gain)
+    precision = gain**2 / (noise * (1 - noise))
+    if measure is not None:
+        return Spread(
+            _mean_variance(measure, noise, gain), 0.5 * abs(np.diff(measure.weights[:2])[0]) / gain, precision
+        )
+    if share is not None:
+        shares = [share]
+    elif about == "population":  # a report is as uncertain as can be where its chance is nearest to one half
+        shares = [min(1.0, max(0.0, (0.5 - noise) / gain))]
+    else:  # linear in the share, so it is largest at one of the ends
+        shares = [0.0, 1.0]
+    return Spread(max(share_variance(support, each, about) for each in shares), 0.5 / gain, precision)
+
+
+def _mean_variance(measure: Measure, noise: float, gain: float) -> float:
+    """Return the largest variance that one object's debiased report can have: with truths at both ends.
+
+    For a given mean the spread is largest where all truths are at the two labels that count least and most; over the
+    share of the upper ones it is a parabola.
+    """
+    weights = np.array(measure.weights)
+    low, high, shift = weights.min(), weights.max(), noise * weights.sum()
+    at_low, at_high = (low - shift) ** 2 / gain, (high - shift) ** 2 / gain
+    share = np.clip(((at_high - at_low) / (2 * (high - low)) - low) / (high - low), 0, 1)
+    second = share * at_high + (1 - share) * at_low + noise * np.sum(((weights - shift) / gain) ** 2)
+    return float(second - (low + share * (high - low)) ** 2)
 
 
 def categorical_support(epsilon: Epsilon, values: int) -> Support:
@@ -211,21 +268,45 @@ def share_variance(support: Support, share: float, about: About = "objects") -> 
     return float(report_variance(share, float(support.hit), float(support.noise), about)) / float(support.gain) ** 2
 
 
-@dataclass(frozen=True, slots=True)
 class _Plan:
-    values: int
-    share: float | None = None
-    confidence_level: float = 0.95
-    about: About = "objects"
-    simultaneous: bool = False
+    """An interval that is planned: of one of so many values, or of what a mechanism answers."""
 
-    def __post_init__(self) -> None:
-        if not 2 <= self.values <= MOST_VALUES:
-            raise PlanError("there must be from 2 to 2**32 values, not {values}.", values=self.values)
-        if self.share is not None and not 0 <= self.share <= 1:
-            raise PlanError("a share lies in 0 .. 1, not {share}.", share=self.share)
-        check_about(self.about)
-        tail_of(self.confidence_level, 1)
+    def __init__(
+        self,
+        of: Planned,
+        *,
+        share: float | None = None,
+        confidence_level: float = 0.95,
+        about: About = "objects",
+        simultaneous: bool = False,
+    ) -> None:
+        self._encoding: Encoding | None = None if isinstance(of, int) else of.encoding
+        self._values = of if isinstance(of, int) else len(of.encoding.labels)
+        if not 2 <= self._values <= MOST_VALUES:
+            raise PlanError("there must be from 2 to 2**32 values, not {values}.", values=self._values)
+        self._measure = None if self._encoding is None else self._encoding.measure
+        if share is not None and (self._measure is not None or not 0 <= share <= 1):
+            raise PlanError("a share lies in 0 .. 1, not {share}, and a mean has none.", share=share)
+        check_about(about)
+        exclusive = self._encoding is None or self._encoding.joint == "exclusive"
+        questions = questions_of(self._values, exclusive=exclusive) if simultaneous and self._measure is None else 1
+        self._quantile = -float(ndtri(tail_of(confidence_level, questions)))
+        self._share, self._about = share, about
+
+    @property
+    def widest(self) -> float:
+        """The half-width of knowing nothing."""
+        return WIDEST if self._measure is None else (self._measure.most - self._measure.least) / 2
+
+    def check_target(self, half_width: float) -> None:
+        """Refuse a half-width that no interval has."""
+        if not (isfinite(half_width) and 0 < half_width < self.widest):
+            raise PlanError(
+                "a half-width lies between 0 and {widest:g}, like {example:g}; not {half_width}.",
+                widest=self.widest,
+                example=self.widest / 50,
+                half_width=half_width,
+            )
 
     def half_width(self, objects: int, epsilon: Decimal) -> float:
         spread, step = self.spread_and_step(epsilon)
@@ -233,30 +314,26 @@ class _Plan:
 
     def spread_and_step(self, epsilon: Decimal) -> tuple[float, float]:
         """Return what is divided by the root of the number of objects, and what by the number itself."""
-        support = categorical_support(epsilon, self.values)
-        questions = questions_of(self.values, exclusive=True) if self.simultaneous else 1
-        tail = tail_of(self.confidence_level, questions)
-        share = self._worst_share(support) if self.share is None else self.share
-        spread = -float(ndtri(tail)) * sqrt(share_variance(support, share, self.about))
-        return spread, 0.5 / float(support.gain)
-
-    def _worst_share(self, support: Support) -> float:
-        if self.about == "population":  # a report is as uncertain as can be where its chance is nearest to one half
-            return min(1.0, max(0.0, (0.5 - float(support.noise)) / float(support.gain)))
-        # The variance is linear in the share, and at 1 larger than at 0 by (values - 2) (e^epsilon - 1) >= 0.
-        return 1.0
+        if self._encoding is None:
+            support = categorical_support(epsilon, self._values)
+        else:
+            support = self._encoding.support(self._encoding.level(epsilon).retention)
+        found = spread_of(support, self._about, self._share, self._measure)
+        return self._quantile * sqrt(found.variance), found.step
 
     @property
     def possible_epsilons(self) -> tuple[float, int]:
         """Two epsilons between which all others lie that differ in their threshold and are not pure noise."""
-        return self.values * 1e-19, 46 + self.values.bit_length()
+        if self._encoding is None:
+            return self._values * 1e-19, 46 + self._values.bit_length()
+        return self._encoding.alphabet * 1e-17, 2 * (46 + self._encoding.alphabet.bit_length())
+
+
+def _half_width(values: Planned, objects: int, epsilon: Decimal, asked: Asked) -> float:
+    plan = _Plan(values, **asked)
+    return min(plan.widest, plan.half_width(objects, epsilon))
 
 
 def _check_objects(objects: int) -> None:
     if not isinstance(objects, int) or not 1 <= objects <= MOST_OBJECTS:
         raise PlanError("the number of objects must be a whole number from 1 to 10^15, not {objects}.", objects=objects)
-
-
-def _check_target(half_width: float) -> None:
-    if not (isfinite(half_width) and 0 < half_width < WIDEST):
-        raise PlanError("a half-width lies between 0 and 0.5, like 0.01; not {half_width}.", half_width=half_width)

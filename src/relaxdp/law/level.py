@@ -15,10 +15,11 @@ ONE = 1 << 64
 MOST_VALUES = 1 << 32
 
 
-def threshold(epsilon: Epsilon, values: int) -> int:
+def threshold(epsilon: Epsilon, values: int | Fraction) -> int:
     """Return the largest threshold T, out of ONE, whose retention T / ONE does not exceed that of `epsilon`.
 
-    The exact retention is expm1(epsilon) / (expm1(epsilon) + values). Rounding it down means that the realised
+    The exact retention is expm1(epsilon) / (expm1(epsilon) + values). (Where a truth is spread over w of D places at
+    random, D / w stands in the place of the number of values: a fraction.) Rounding it down means that the realised
     guarantee is never larger than what was asked for. T is never ONE, which would be the bare truth, and 0 for
     an epsilon too small to be told from silence.
 
@@ -33,12 +34,12 @@ def threshold(epsilon: Epsilon, values: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _threshold(exact: Decimal, values: int) -> int:
+def _threshold(exact: Decimal, values: int | Fraction) -> int:
     # Two cut-offs keep the working precision small whatever was written. Below 10^-21 the retention is under 2^-64;
     # above ln(values) + 46 it is over 1 - 2^-64, because e^46 > 2^66. (Only comparisons: those ignore the context.)
     if exact < Decimal("1e-21"):
         return 0
-    if exact > 46 + values.bit_length():
+    if exact > 46 + ceil(values).bit_length():
         return ONE - 1
     precision = 40
     while True:
@@ -49,7 +50,7 @@ def _threshold(exact: Decimal, values: int) -> int:
         precision *= 2
 
 
-def release_threshold(epsilon: Epsilon, values: int) -> int:
+def release_threshold(epsilon: Epsilon, values: int | Fraction) -> int:
     """Return the threshold of a level that is to be released, which must tell at least something.
 
     >>> release_threshold(0.5, 2) == threshold(0.5, 2)
@@ -61,7 +62,7 @@ def release_threshold(epsilon: Epsilon, values: int) -> int:
         raise EpsilonError(
             "epsilon {epsilon} is too small to be realised with {values} values: the report would be pure noise.",
             epsilon=epsilon_text(exact),
-            values=values,
+            values=values if isinstance(values, int) else str(values),
         )
     return level
 
@@ -126,13 +127,15 @@ def log_up(ratio: Fraction, *, digits: int = 40) -> Decimal:
     return _context(digits, rounding=ROUND_CEILING).plus(logarithm)
 
 
-def check_values(values: int) -> None:
+def check_values(values: int | Fraction) -> None:
     """Refuse a number of values that is not an alphabet."""
+    if isinstance(values, Fraction) and 1 < values <= MOST_VALUES:
+        return
     if isinstance(values, bool) or not isinstance(values, int) or not 2 <= values <= MOST_VALUES:
         raise ValueError(f"the number of values must be a whole number from 2 to 2**32, not {values!r}")
 
 
-def _threshold_of_exponential(power: Decimal, values: int) -> int:
+def _threshold_of_exponential(power: Decimal, values: int | Fraction) -> int:
     noise: Fraction = ONE * values / (Fraction(power) - 1 + values)
     return ONE - ceil(noise)
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from unicodedata import is_normalized
 
 from relaxdp.draw.stream import PathId
+from relaxdp.encodings.registry import encoding_named
 from relaxdp.errors import BudgetError, PathNameError, RelaxdpError, SubjectError
 
 Kind = Literal["population", "object"]
@@ -95,9 +96,7 @@ class PathFacts:
     @property
     def options(self) -> dict[str, Any]:
         """The options of the encoding, which stand in its parameters."""
-        if self.encoding == "local-hash":
-            return {"buckets": int.from_bytes(bytes.fromhex(self.params)[:8], "little")}
-        return {}
+        return encoding_named(self.encoding).options_in(bytes.fromhex(self.params))
 
     def __post_init__(self) -> None:
         names = ["encoding", "params", "key_fingerprint", "id_type"]

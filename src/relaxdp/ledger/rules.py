@@ -8,6 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from relaxdp.draw.stream import PathId
+from relaxdp.encodings.registry import encoding_named
 from relaxdp.errors import (
     BudgetError,
     BudgetExceededError,
@@ -246,8 +247,9 @@ def differs(known: PathState | None, entry: Entry) -> PathChangedError | None:
     if facts.encoding != old.encoding:
         return _changed(ValuesChangedError, known, facts, "the encoding", old.encoding, facts.encoding)
     if facts.params != old.params:
-        what, remedy = _PARAMETERS.get(facts.encoding, _OF_VALUES)
-        return _changed(ValuesChangedError, known, facts, what, old.params[:16], facts.params[:16], remedy)
+        # Digests tell people nothing: the encoding says what this one stands for, and what to do about another.
+        of = encoding_named(facts.encoding).parameters
+        return _changed(ValuesChangedError, known, facts, of.what, old.params[:16], facts.params[:16], of.remedy)
     if facts.sampler is not old.sampler:
         what, remedy = "the sampler (it went on with Algorithm 1)", "from_reports"
         return _changed(SamplerChangedError, known, facts, what, old.sampler.value, facts.sampler.value, remedy)
@@ -265,15 +267,6 @@ def differs(known: PathState | None, entry: Entry) -> PathChangedError | None:
         what = "whether rows may join"
         return _changed(PathChangedError, known, facts, what, kinds[old.growing], kinds[facts.growing])
     return None
-
-
-# What the digest of an encoding's parameters stands for, and what to do about another one: digests tell people nothing.
-_OF_VALUES = ("the list of values (or their order)", "same_values")
-_PARAMETERS = {
-    "numeric": ("the range of the numbers", "same_range"),
-    "bloom": ("the shape of the reports", "same_shape"),
-    "local-hash": ("the list of values, their order or the number of buckets", "same_values"),
-}
 
 
 def _changed(

@@ -13,7 +13,6 @@ from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
 from relaxdp.device.offer import encoding_of
 from relaxdp.device.report import written_report
@@ -21,16 +20,12 @@ from relaxdp.draw.canonical import canonical, length_prefixed
 from relaxdp.draw.key import Key
 from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, write_private
 from relaxdp.draw.stream import PathId
-from relaxdp.encodings.declared import DeclaredEncoding
-from relaxdp.encodings.numeric import NumericEncoding
 from relaxdp.encodings.path import ReportPath
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import (
     AnswerChangedError,
     DeviceFileError,
     OfferError,
-    RelaxdpError,
-    UndeclaredValueError,
     ValuesChangedError,
     refusing,
 )
@@ -64,31 +59,19 @@ class Pool:
             encoding = encoding_of(listing.get("encoding"))
         except OfferError:
             encoding = None
-        if not isinstance(encoding, DeclaredEncoding | NumericEncoding):
+        if encoding is None or encoding.domain == "words":
             raise OfferError("the pool's encoding or its values cannot be used by this version.")
         return cls(asked, str(listing.get("title")), encoding, _levels(listing.get("levels")))
 
     @property
     def choices(self) -> tuple[str, ...]:
         """The values to choose from, as they are written; none where the answer is a number."""
-        return tuple(map(str, self.encoding.values)) if isinstance(self.encoding, DeclaredEncoding) else ()
+        return tuple(map(str, self.encoding.declared.get("values", ())))
 
     @refusing("Nothing was kept, and nothing was sent.")
     def answer(self, text: str) -> Any:
         """Return the answer that a text stands for. A refusal shows nothing of it."""
-        if isinstance(self.encoding, DeclaredEncoding):
-            wanted = normalize("NFC", text.strip())
-            same = [value for value in self.encoding.values if str(value).strip() == wanted]
-            if len(same) != 1:
-                raise UndeclaredValueError(
-                    "the answer is not one of the {values:,} values of this pool.", values=len(self.encoding.values)
-                )
-            return same[0]
-        number = _number(self.encoding, text)
-        if number is None:
-            low, high = self.encoding.labels[0], self.encoding.labels[-1]
-            raise UndeclaredValueError("the answer is not a number from {low:g} to {high:g}.", low=low, high=high)
-        return number
+        return self.encoding.answer_in(text)
 
     @refusing(_UNSENT)
     def report(self, answer: Any, *, key: Key, epsilon: Decimal) -> dict[str, Any]:
@@ -192,12 +175,3 @@ def _levels(content: Any) -> tuple[Decimal, ...]:
     if not 0 < len(levels) <= MOST_LEVELS or any(low >= high for low, high in pairwise(levels)):
         raise OfferError("the pool's levels cannot be read.")
     return levels
-
-
-def _number(encoding: Encoding, text: str) -> float | None:
-    try:
-        number = float(text.strip()) + 0.0
-        encoding.truths([number])
-    except (RelaxdpError, ValueError, OverflowError):
-        return None
-    return number

@@ -16,7 +16,6 @@ from sqlalchemy import Connection
 
 from relaxdp.draw.columns import column_slice
 from relaxdp.draw.stream import CHUNK
-from relaxdp.encodings.numeric import NumericEncoding
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeliveryError, ListingStateError, MarketError, PriceError, RelaxdpError, UnknownListingError
 from relaxdp.law.epsilon import Epsilon, epsilon_text
@@ -73,8 +72,7 @@ def _check_names(id_column: str, described: ColumnDescription) -> None:
 
 def _understood(described: ColumnDescription, encoding: Encoding) -> ColumnDescription:
     """Return a description in our own words: what it says beside what was understood would be published as it is."""
-    numeric = isinstance(encoding, NumericEncoding)
-    function = described.function if numeric else None
+    function = described.function if encoding.domain == "range" else None
     if described.encoding != encoding.name or len(encoding.labels) > MOST_VALUES:
         raise DeliveryError(
             "the delivery cannot be sold here: its encoding is not known, or has more than {most:,} values.",
@@ -82,14 +80,8 @@ def _understood(described: ColumnDescription, encoding: Encoding) -> ColumnDescr
         )
     if function is not None and not (isinstance(function, str) and _is_text(function)):
         raise DeliveryError("the delivery names its function by something odd.")
-    return replace(
-        described,
-        values=None if numeric else tuple(encoding.labels),
-        range=(float(encoding.labels[0]), float(encoding.labels[1])) if numeric else None,
-        function=function,
-        options=encoding.options,
-        retention=None,
-    )
+    understood = {"values": None, "range": None, **encoding.declared, "function": function}
+    return replace(described, **understood, options=encoding.options, retention=None)
 
 
 def _is_text(name: str) -> bool:

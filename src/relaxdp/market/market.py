@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -37,7 +36,6 @@ from relaxdp.market.receipts import Receipt, SignedReceipt, Signer, verify
 from relaxdp.market.sales import Deal, check
 from relaxdp.market.schema import SETUP
 from relaxdp.market.store import hold, time_text
-from relaxdp.rappor.encoding import BloomEncoding
 from relaxdp.service.database import Database
 from relaxdp.service.wire import EncodingRequest, WireLevel
 from relaxdp.service.wire import encoding_of as campaign_encoding
@@ -199,20 +197,11 @@ class Market:
     ) -> Listing:
         """Make a pool, in which single sellers offer one report each; prices are for each of them."""
         made = campaign_encoding(encoding)
-        if isinstance(made, BloomEncoding):
+        if made.domain == "words":
             raise MarketError("a pool is of declared values or of numbers.")
         grid = of_pool(levels, prices, made)
-        template = ColumnDescription(  # each sale puts its own level in the place of this one
-            path=PathId("", pools.ATTRIBUTE),
-            encoding=made.name,
-            epsilon=Decimal(1),
-            threshold=made.level(1).threshold,
-            id_type="text",
-            key_fingerprint="",  # every member has a key of their own
-            values=None if encoding.values is None else tuple(encoding.values),
-            range=encoding.range,
-            options=made.options,
-        )
+        # Each sale puts its own level in the place of this one; every member has a key of their own.
+        template = ColumnDescription.of(made, made.level(1), path=PathId("", pools.ATTRIBUTE), id_type="text")
         with self.writing() as connection:
             chosen = listings.create(
                 connection, listing_id, kind="pool", title=title, prices=prices, grid=grid, described=template

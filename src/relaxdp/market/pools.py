@@ -13,8 +13,6 @@ from sqlalchemy import Connection, Subquery, func, insert, select, update
 
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.key import Key
-from relaxdp.encodings.packed import PackedEncoding, packed_matrix
-from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeliveryError, ListingStateError, MarketError, NotAuthorisedError, ReportOutsideEncodingError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.level import Level
@@ -28,7 +26,7 @@ from relaxdp.market.receipts import Signer
 from relaxdp.market.sales import Deal, Offer, level_of, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
 from relaxdp.market.store import keep_file
-from relaxdp.service.codecs import Codec, codec_of
+from relaxdp.service.codecs import Codec
 from relaxdp.service.wire import WireLevel
 
 MEMBER = "member"
@@ -151,7 +149,7 @@ def join(
     limit = level_on(listing.grid, epsilon, encoding)
     if level.threshold != str(limit.threshold) or level.epsilon != epsilon_text(epsilon):
         raise DeliveryError("epsilon and threshold are not one level.")
-    codec = codec_of(encoding)
+    codec = Codec(encoding)
     kept = _kept(codec, report)
     known = members_of(connection, listing, seller.number)
     objects = listing.objects
@@ -176,7 +174,7 @@ def join(
 
 def _check_same_path(member: Member, level: Level, kept: bytes, codec: Codec) -> None:
     top = member.levels[member.limit]
-    if kept[: codec.fixed] != top.report[: codec.fixed]:
+    if codec.fixed(kept) != codec.fixed(top.report):
         raise DeliveryError("this report has another seed than the one before: it is not of one path.")
     if level != top.level or kept != top.report:
         check_delivery(level, (each.level for each in member.levels.values() if each.delivered))
@@ -240,7 +238,7 @@ def sell(
         )
     reports = _reports(connection, listing, offer, willing, key)
     ids = pa.array([member.pseudonym for member in willing], pa.string())
-    column = codec_of(listing.encoding).column([reports[member.account] for member in willing])
+    column = Codec(listing.encoding).column([reports[member.account] for member in willing])
     digest = keep_file(connection, level_file(_goods(listing, offer.level, ids, column)))
     purchase = record(connection, deal, buyer, digest, signer, now)
     purchases.keep_members(connection, purchase.number, [member.account for member in willing], offer.each)
@@ -272,7 +270,7 @@ def _reports(
 
 
 def _drawn(listing: Listing, offer: Offer, group: list[Member], between: Neighbours, key: Key) -> list[bytes]:
-    codec = codec_of(listing.encoding)
+    codec = Codec(listing.encoding)
     ids = pa.array([member.pseudonym for member in group], pa.string())
 
     def at(level: Level) -> Goods:
@@ -280,15 +278,7 @@ def _drawn(listing: Listing, offer: Offer, group: list[Member], between: Neighbo
 
     lower = None if between.lower is None else at(between.lower)
     goods = draw_level(key, listing.id, offer.level, lower=lower, upper=at(between.upper))
-    return kept_reports(listing.encoding, goods.reports)
-
-
-def kept_reports(encoding: Encoding, column: Any) -> list[bytes]:
-    """Return a column of reports as the bytes in which single ones are kept: the inverse of a codec's `column`."""
-    if isinstance(encoding, PackedEncoding):
-        return [row.tobytes() for row in packed_matrix(column, encoding.report_width)]
-    width = codec_of(encoding).width
-    return [int(code).to_bytes(width, "little") for code in encoding.codes(column).reshape(-1)]
+    return codec.kept(goods.reports)
 
 
 def _goods(listing: Listing, level: Level, ids: Any, column: Any) -> Goods:

@@ -9,8 +9,8 @@ from typing import NamedTuple, NoReturn
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId
 from relaxdp.encodings.bits import unpack_bits
-from relaxdp.encodings.packed import Packed
 from relaxdp.encodings.path import ReportPath
+from relaxdp.encodings.protocol import Packed
 from relaxdp.errors import LevelError
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.rappor.encoding import BloomEncoding, cohorts_of

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
+from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +16,24 @@ from numpy.typing import NDArray
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, column_slice, id_blocks, is_objects
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import CHUNK, PathId, Words
-from relaxdp.encodings.packed import BitEncoding, Packed
-from relaxdp.encodings.protocol import Codes, Joint, Permanent, Truths, register
+from relaxdp.encodings.packed import BitEncoding
+from relaxdp.encodings.protocol import (
+    Codes,
+    Domain,
+    Encoding,
+    Joint,
+    Option,
+    Packed,
+    Parameters,
+    Permanent,
+    Truths,
+)  # fmt: skip
+from relaxdp.encodings.registry import register
 from relaxdp.encodings.release import KeptWords, KeyedPermanent, Watch, release_codes
-from relaxdp.errors import EncodingError, LengthError, RapporError, refusing
+from relaxdp.errors import EncodingError, LengthError, RapporError, UndeclaredValueError, refusing
 from relaxdp.law.level import Level, Scale
 from relaxdp.law.support import Support
-from relaxdp.rappor.filter import ALL_COHORTS, BloomShape, bloom_threshold
+from relaxdp.rappor.filter import ALL_COHORTS, MOST_BITS, MOST_COHORTS, MOST_HASHES, BloomShape, bloom_threshold
 
 _HEADER_BYTES = 8
 
@@ -39,6 +52,14 @@ class BloomEncoding(BitEncoding):
     name = "bloom"
     alphabet = 2
     joint: Joint = "independent"
+    domain: Domain = "words"
+    takes = (
+        Option("bits", "How many bits a filter has.", 1, MOST_BITS),
+        Option("hashes", "How many bits a word sets.", 1, MOST_HASHES),
+        Option("cohorts", "Into how many cohorts devices fall, each with hashes of its own.", 1, MOST_COHORTS),
+    )
+    parameters = Parameters("the shape of the reports", "same_shape")
+    cohort: int
 
     def __init__(self, shape: BloomShape, cohort: int = ALL_COHORTS) -> None:
         """Say which bits, hashes and cohorts there are, and which cohort this is."""
@@ -48,9 +69,27 @@ class BloomEncoding(BitEncoding):
             )
         if cohort != ALL_COHORTS:
             shape.check_cohort(cohort)
-        self.shape, self.cohort = shape, cohort
+        self.shape, self.cohort, self.cohorts = shape, cohort, shape.cohorts
         self.symbols = shape.bits
         self.report_width = -(-shape.bits // 8)
+
+    @classmethod
+    def make(cls, declared: Any, options: Mapping[str, Any]) -> Self:
+        """Return the encoding of all cohorts together."""
+        return cls(BloomShape(**options))
+
+    def for_object(self, object_id: str, *, key: Key, path: PathId) -> Encoding:
+        """Return the encoding of an object's cohort."""
+        return BloomEncoding(self.shape, int(cohorts_of(self.shape, [object_id], key=key, path=path)[0]))
+
+    def _answer(self, given: Any) -> str:
+        text = normalize("NFC", given) if isinstance(given, str) else given
+        return str(as_words(self.shape, [text])[0].as_py())
+
+    def _no_answer(self) -> UndeclaredValueError:
+        if self.shape.is_boolean:
+            return UndeclaredValueError("the answer is not false or true.")
+        return UndeclaredValueError("the answer is not text.")
 
     @property
     def params(self) -> bytes:

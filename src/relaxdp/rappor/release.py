@@ -109,11 +109,10 @@ class RapporDrawing(FileDrawing):
     def describe(self, columns: Sequence[Planned]) -> ReportsDescription:
         """Return what the file of reports will say about itself."""
         (each,) = columns
-        column = ColumnDescription(
+        column = ColumnDescription.of(
+            each.encoding,
+            each.level,
             path=each.path,
-            encoding=each.encoding.name,
-            epsilon=each.level.epsilon,
-            threshold=each.level.threshold,
             id_type=self.id_type,
             key_fingerprint=self.request.key.fingerprint,
         )

@@ -7,31 +7,20 @@ often as any others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import sqrt
 
 from scipy.special import ndtri
 
-from relaxdp.encodings.numeric import NumericEncoding
 from relaxdp.encodings.protocol import Encoding
-from relaxdp.estimation.planning import share_variance
-from relaxdp.estimation.result import About, questions_of, tail_of
-from relaxdp.law.support import Support
-from relaxdp.rappor.encoding import BloomEncoding
+from relaxdp.estimation.planning import Spread, spread_of
+from relaxdp.estimation.result import questions_of, tail_of
+from relaxdp.law.level import Level
+from relaxdp.rappor.filter import BloomShape
 from relaxdp.rappor.plan import word_error
 from relaxdp.service.wire import Method, Target
 
 DEFAULT = Target(half_width=0.0)
 """What is shown where a campaign has no target: 95 % intervals of each value about these devices, all alike."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Spread:
-    """What one device at one level adds: its variance at worst, half a report, and how precise it is."""
-
-    variance: float
-    step: float
-    precision: float
 
 
 class Precision:
@@ -42,20 +31,19 @@ class Precision:
     """
 
     def __init__(self, encoding: Encoding, epsilons: Sequence[str], target: Target, candidates: int = 0) -> None:
+        labels, measure = candidates or len(encoding.labels), encoding.measure
         exclusive = encoding.joint == "exclusive"
-        labels = candidates or len(encoding.labels)
-        numeric = isinstance(encoding, NumericEncoding)
-        questions = questions_of(1 if numeric else labels, exclusive=exclusive) if target.simultaneous else 1
+        together = target.simultaneous and measure is None
+        questions = questions_of(labels, exclusive=exclusive) if together else 1
         self._quantile = -float(ndtri(tail_of(target.confidence_level, questions)))
         self._method: Method = target.method
-        self._width = encoding.high - encoding.low if isinstance(encoding, NumericEncoding) else 1.0
-        # The mean's interval covers the kept rounding, so it is always the one about the population.
-        about: About = "population" if numeric else target.about
-        if isinstance(encoding, BloomEncoding):
-            self._spreads = [_bloom_spread(encoding, epsilon, candidates) for epsilon in epsilons]
+        self._width = 1.0 if measure is None else measure.most - measure.least
+        levels = [encoding.level(each) for each in epsilons]
+        if encoding.domain == "words":
+            self._spreads = [_of_words(BloomShape(**encoding.options), level, candidates) for level in levels]
         else:
-            supports = [encoding.support(encoding.level(each).retention) for each in epsilons]
-            self._spreads = [_spread(support, about) for support in supports]
+            supports = [encoding.support(level.retention) for level in levels]
+            self._spreads = [spread_of(support, target.about, measure=measure) for support in supports]
 
     @property
     def widest(self) -> float:
@@ -72,19 +60,9 @@ class Precision:
         for weight, (number, spread) in zip(weights, parts, strict=True):
             own = self._quantile * sqrt(spread.variance / number) + spread.step / number
             squares += (weight / total * own) ** 2
-        return min(self.widest, self._width * sqrt(squares))
+        return min(self.widest, sqrt(squares))
 
 
-def _spread(support: Support, about: About) -> _Spread:
-    noise, gain = float(support.noise), float(support.gain)
-    if about == "population":  # a report is as uncertain as can be where its chance is nearest to one half
-        share = min(1.0, max(0.0, (0.5 - noise) / gain))
-        variance = share_variance(support, share, about)
-    else:  # linear in the share, so it is largest at one of the ends
-        variance = max(share_variance(support, share, about) for share in (0.0, 1.0))
-    return _Spread(variance, 0.5 / gain, gain**2 / (noise * (1 - noise)))
-
-
-def _bloom_spread(encoding: BloomEncoding, epsilon: str, candidates: int) -> _Spread:
-    variance = word_error(encoding.shape, epsilon=epsilon, devices=1, candidates=candidates) ** 2
-    return _Spread(variance, 0.0, 1 / variance)
+def _of_words(shape: BloomShape, level: Level, candidates: int) -> Spread:
+    variance = word_error(shape, epsilon=str(level), devices=1, candidates=candidates) ** 2
+    return Spread(variance, 0.0, 1 / variance)

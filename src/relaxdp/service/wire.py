@@ -9,9 +9,9 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from relaxdp.encodings.protocol import Encoding
+from relaxdp.encodings.registry import made
 from relaxdp.errors import CampaignError
-from relaxdp.mechanisms import Numeric, mechanism
-from relaxdp.rappor.encoding import BloomEncoding
+from relaxdp.estimation.advice import best_encoding
 from relaxdp.rappor.filter import BloomShape
 
 ID_PATTERN = "^[a-z0-9][a-z0-9-]{0,63}$"
@@ -54,7 +54,6 @@ class Target(Struct, frozen=True, forbid_unknown_fields=True):
     method: Method = "average"
 
 
-_OPTIONS = {"local-hash": {"buckets"}, "bloom": {"bits", "hashes", "cohorts"}}
 _MOST_BLOOM_COUNTS = 1 << 18
 _MOST_CANDIDATE_BITS = 1_000_000
 _MOST_WHOLE = 1 << 53
@@ -62,59 +61,34 @@ _MOST_WHOLE = 1 << 53
 
 def encoding_of(asked: EncodingRequest) -> Encoding:
     """Return the encoding of a completed definition."""
-    if asked.name == "bloom":
-        return BloomEncoding(BloomShape(**asked.options))
-    if asked.name == "numeric":
-        low, high = asked.range or (0.0, 0.0)
-        return Numeric(low, high).encoding
-    return mechanism(asked.values or [], encoding=asked.name, **asked.options).encoding
+    return made(asked.name, values=asked.values, range=asked.range, options=asked.options)
 
 
 def resolved(asked: EncodingRequest, last: str) -> EncodingRequest:
     """Return the encoding with every option named, or refuse it; `last` is the last epsilon that is planned."""
-    strange = set(asked.options) - _OPTIONS.get(asked.name, set())
-    built_in = {"auto", "categorical", "numeric", "unary-optimised", "unary-symmetric", *_OPTIONS}
-    if strange and asked.name in built_in:
-        raise CampaignError("the encoding {encoding!r} takes other options than those given.", encoding=asked.name)
-    if asked.name == "bloom":
-        return _resolved_bloom(asked)
-    if asked.candidates is not None:
-        raise CampaignError("candidates are for the encoding 'bloom'.")
-    if asked.name == "numeric":
-        if asked.range is None or asked.values is not None:
-            raise CampaignError("the encoding 'numeric' needs a range, and no values.")
-        return asked
-    if asked.values is None or asked.range is not None:
-        raise CampaignError("this encoding needs values, and no range.")
-    if any(isinstance(value, int) and abs(value) >= _MOST_WHOLE for value in asked.values):
+    if any(isinstance(value, int) and abs(value) >= _MOST_WHOLE for value in asked.values or ()):
         raise CampaignError("whole numbers as values must be below 2**53.")
-    try:
-        made = mechanism(asked.values, encoding=asked.name, epsilon=last, **asked.options).encoding
-    except TypeError:  # options that an encoding from outside does not have
-        raise CampaignError(
-            "the encoding {encoding!r} takes other options than those given.", encoding=asked.name
-        ) from None
-    return replace(asked, name=made.name, options=made.options)
+    name = asked.name
+    if name == "auto":
+        name = "numeric" if asked.values is None else best_encoding(len(asked.values), last).best
+    encoding = made(name, values=asked.values, range=asked.range, options=asked.options, epsilon=last)
+    if encoding.domain == "words":
+        _check_words(BloomShape(**encoding.options), asked.candidates)
+    elif asked.candidates is not None:
+        raise CampaignError("candidates are for encodings of words, like 'bloom'.")
+    return replace(asked, name=name, options=encoding.options)
 
 
-def _resolved_bloom(asked: EncodingRequest) -> EncodingRequest:
-    if asked.values is not None or asked.range is not None or not asked.candidates:
-        raise CampaignError("the encoding 'bloom' needs candidates, and neither values nor a range.")
-    if set(asked.options) != _OPTIONS["bloom"]:
-        raise CampaignError("the encoding 'bloom' needs the options bits, hashes and cohorts.")
-    shape = BloomShape(**asked.options)
+def _check_words(shape: BloomShape, candidates: Sequence[str] | None) -> None:
+    if not candidates:
+        raise CampaignError("words are looked for among candidates, and there are none.")
     if shape.is_boolean:
         raise CampaignError("one bit is a boolean: ask it as 'categorical' with two values.")
     if shape.bits * shape.cohorts > _MOST_BLOOM_COUNTS:
         raise CampaignError("bits times cohorts must be at most {most:,}.", most=_MOST_BLOOM_COUNTS)
-    if len(asked.candidates) * shape.cohorts * shape.hashes > _MOST_CANDIDATE_BITS:
+    if len(candidates) * shape.cohorts * shape.hashes > _MOST_CANDIDATE_BITS:
         raise CampaignError(
             "candidates times cohorts times hashes must be at most {most:,}.", most=_MOST_CANDIDATE_BITS
         )
-    _check_distinct(asked.candidates)
-    return asked
-
-
-def _check_distinct(words: Sequence[str]) -> None:
-    if len(set(words)) != len(words):
+    if len(set(candidates)) != len(candidates):
         raise CampaignError("a candidate is listed twice.")

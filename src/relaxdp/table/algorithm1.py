@@ -39,7 +39,6 @@ from relaxdp.ledger.account import Account
 from relaxdp.ledger.entries import Entry, Sampler
 from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.payer import Payer
-from relaxdp.mechanisms import Categorical
 from relaxdp.table.description import ColumnDescription
 from relaxdp.table.formats import Input, format_of, rows_of
 from relaxdp.table.order import counted_by_id
@@ -63,7 +62,7 @@ class OldReports:
     @classmethod
     def open(cls, request: TableRequest, path: Path, epsilon: Decimal | None, id_type: str) -> OldReports:
         """Open the file, or refuse it: it must hold the same values under the same name, at a lower level."""
-        if len(request.columns) != 1 or not isinstance(request.columns[0].mechanism, Categorical):
+        if len(request.columns) != 1 or not request.columns[0].mechanism.encoding.goes_on_from_reports:
             raise OptionError("Algorithm 1 goes on from one column of declared values at a time.")
         column, encoding = request.columns[0].column, request.columns[0].mechanism.encoding
         table = Input(path)

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import json
 import struct
+import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,13 +19,12 @@ from fractions import Fraction
 from typing import IO, Any
 
 from relaxdp.draw.canonical import kind_of
-from relaxdp.draw.stream import PathId, PathName
-from relaxdp.encodings.declared import CategoricalEncoding
-from relaxdp.encodings.numeric import NumericEncoding
-from relaxdp.encodings.protocol import Encoding, encoding_named
+from relaxdp.draw.stream import PathId
+from relaxdp.encodings.protocol import Encoding
+from relaxdp.encodings.registry import encoding_named, made
 from relaxdp.errors import DescriptionError, EncodingError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.law.level import ONE
+from relaxdp.law.level import ONE, Level
 from relaxdp.ledger.entries import Sampler
 from relaxdp.mechanisms import Mechanism, mechanism_of
 
@@ -54,32 +54,50 @@ class ColumnDescription:
     retention: Fraction | None = None
     """Where a level was sold in a market: the exact retention of a symbol. It is that of the threshold."""
 
+    @classmethod
+    def of(
+        cls,
+        encoding: Encoding,
+        level: Level,
+        *,
+        path: PathId,
+        id_type: str = "",
+        key_fingerprint: str = "",
+        sampler: Sampler = Sampler.PATH,
+    ) -> ColumnDescription:
+        """Return what is said of reports of this encoding at this level."""
+        return cls(
+            path=path,
+            encoding=encoding.name,
+            epsilon=level.epsilon,
+            threshold=level.threshold,
+            id_type=id_type,
+            key_fingerprint=key_fingerprint,
+            sampler=sampler,
+            options=encoding.options,
+            **encoding.declared,
+        )
+
     def mechanism(self) -> Mechanism:
         """Return the mechanism that counts and estimates this column."""
         return mechanism_of(self.made_encoding())
 
     def made_encoding(self) -> Encoding:
         """Return the encoding that reads this column. A function of numbers need not be known for that."""
-        if self.values is not None:
-            made = self._declared(self.values)
-            if made is not None:
-                return made
-        elif self.range is not None:
-            return NumericEncoding(*self.range)
-        if self.encoding == "bloom":
-            raise DescriptionError(
-                "these are RAPPOR reports: `relaxdp rappor decode` reads them.", encoding=self.encoding
-            )
-        raise DescriptionError("the encoding {encoding!r} is not known to this version.", encoding=self.encoding)
-
-    def _declared(self, values: tuple[Any, ...]) -> Encoding | None:
         try:
-            kind: Any = encoding_named(self.encoding)
-            if self.sampler is Sampler.ALGORITHM_1:
-                kind = _SteppedEncoding if kind is CategoricalEncoding else None
-            return None if kind in (None, NumericEncoding) else kind(values, **self.options)
-        except (EncodingError, TypeError):
-            return None
+            if encoding_named(self.encoding).domain == "words":
+                raise DescriptionError(
+                    "these are RAPPOR reports: `relaxdp rappor decode` reads them.", encoding=self.encoding
+                )
+            encoding = made(self.encoding, values=self.values, range=self.range, options=self.options)
+            if self.sampler is Sampler.PATH:
+                return encoding
+            if encoding.goes_on_from_reports:
+                encoding.stepped = True
+                return encoding
+        except EncodingError:
+            pass
+        raise DescriptionError("the encoding {encoding!r} is not known to this version.", encoding=self.encoding)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON: values of every kind are written so that they come back as what they were."""
@@ -121,7 +139,7 @@ class ColumnDescription:
                 values, ends = content.get("values"), content.get("range")
                 return cls(
                     path=PathId(content["release"], content["attribute"], content["epoch"]),
-                    encoding=content["encoding"],
+                    encoding=sys.intern(content["encoding"]),  # which takes nothing but text
                     epsilon=as_epsilon(content["epsilon"]),
                     threshold=int(content["threshold"]),
                     id_type=content["id_type"],
@@ -136,14 +154,6 @@ class ColumnDescription:
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError):
             pass
         raise problem or DescriptionError("the file's relaxdp description is damaged.")
-
-
-class _SteppedEncoding(CategoricalEncoding):
-    """Reports of Algorithm 1: they count like those of the keyed path, and nobody draws on that one in their name."""
-
-    def path_name(self, path: PathId) -> PathName:
-        """Return what is bound into bridges between such reports; the name in it is frozen, and nobody reads it."""
-        return PathName(path, f"{self.name}, algorithm 1", self.alphabet, self.params)
 
 
 @dataclass(frozen=True, slots=True)

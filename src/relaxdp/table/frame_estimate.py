@@ -14,7 +14,7 @@ from relaxdp.draw.stream import PathId
 from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, UnknownColumnError
 from relaxdp.estimation.counts import Method
 from relaxdp.law.epsilon import Epsilon
-from relaxdp.mechanisms import Mechanism, Numeric
+from relaxdp.mechanisms import Mechanism
 from relaxdp.table.columns import ColumnNames
 from relaxdp.table.counting import count_opened, count_opened_pairs
 from relaxdp.table.description import ColumnDescription, FileDescription
@@ -52,24 +52,8 @@ def told(
         raise DescriptionError(
             "mechanism= and epsilon= go together, with the column's name and one frame; otherwise say description=."
         )
-    return [FileDescription("", {column: _described(column, mechanism, epsilon)})]
-
-
-def _described(column: str, mechanism: Mechanism, epsilon: Epsilon) -> ColumnDescription:
-    encoding = mechanism.encoding
-    level = encoding.level(epsilon)
-    labels, numeric = tuple(encoding.labels), isinstance(mechanism, Numeric)
-    return ColumnDescription(
-        path=PathId("", column),
-        encoding=encoding.name,
-        epsilon=level.epsilon,
-        threshold=level.threshold,
-        id_type="",
-        key_fingerprint="",
-        values=None if numeric else labels,
-        range=(float(labels[0]), float(labels[1])) if numeric else None,
-        options=encoding.options,
-    )
+    level = mechanism.encoding.level(epsilon)
+    return [FileDescription("", {column: ColumnDescription.of(mechanism.encoding, level, path=PathId("", column))})]
 
 
 def estimate_frames(

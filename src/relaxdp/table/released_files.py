@@ -302,7 +302,7 @@ def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
 def check_pair(rows: Axis, columns: Axis) -> None:
     """Refuse two columns that cannot be the sides of a table."""
     for axis in (rows, columns):
-        if axis.description.values is None:
+        if axis.mechanism.encoding.measure is not None:
             raise CountsError(
                 "a two-way table is of columns with declared values; {column!r} holds numbers.", column=axis.name
             )

@@ -15,12 +15,12 @@ import pyarrow as pa
 from relaxdp.draw.key import Key, is_key_text
 from relaxdp.draw.stream import PathId
 from relaxdp.encodings.declared import REMEDIES, DeclaredEncoding, kind_in_words
-from relaxdp.encodings.numeric import NumericEncoding
 from relaxdp.encodings.protocol import Encoding
+from relaxdp.encodings.registry import encoding_named
 from relaxdp.errors import DeriveError, ObjectIdError, UnknownColumnError, ValuesError
 from relaxdp.law.level import Level
 from relaxdp.ledger.entries import PathFacts, Sampler
-from relaxdp.mechanisms import Mechanism, Numeric, mechanism
+from relaxdp.mechanisms import Mechanism, mechanism
 from relaxdp.table.columns import Bins, ColumnNames, Nulls, Numbers, Texts, ValueMap, declared_values, is_spelled
 from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.plain import plain_type
@@ -46,7 +46,7 @@ class ColumnRequest:
         Said before any row is looked at; where a map stands between, the declared values are what it gives.
         """
         encoding = self.mechanism.encoding
-        if not isinstance(encoding, DeclaredEncoding) or not is_spelled(kind) or not self._is_plain():
+        if encoding.domain != "values" or not is_spelled(kind) or not self._is_plain():
             return
         what, labels = kind_in_words(kind), encoding.labels
         if pa.types.is_boolean(plain_type(kind)):
@@ -137,7 +137,17 @@ class ReleaseRequest:
         """Return what the released file will say about itself."""
         return FileDescription(
             self.id_column,
-            {each.request.column: _described(each, id_type, self.key.fingerprint, sampler) for each in columns},
+            {
+                each.request.column: ColumnDescription.of(
+                    each.encoding,
+                    each.level,
+                    path=each.path,
+                    id_type=id_type,
+                    key_fingerprint=self.key.fingerprint,
+                    sampler=sampler,
+                )
+                for each in columns
+            },
         )
 
 
@@ -150,36 +160,11 @@ def check_columns(names: ColumnNames, id_column: str, released: Sequence[str], k
         raise UnknownColumnError("a column can be the id, released or kept, but only one of these, and once.")
 
 
-def _described(each: Planned, id_type: str, key_fingerprint: str, sampler: Sampler) -> ColumnDescription:
-    encoding, numeric = each.encoding, isinstance(each.request.mechanism, Numeric)
-    labels, options = encoding.labels, encoding.options
-    return ColumnDescription(
-        path=each.path,
-        encoding=encoding.name,
-        epsilon=each.level.epsilon,
-        threshold=each.level.threshold,
-        id_type=id_type,
-        key_fingerprint=key_fingerprint,
-        sampler=sampler,
-        values=None if numeric else tuple(labels),
-        range=(float(labels[0]), float(labels[1])) if numeric else None,
-        function=_function_name(encoding),
-        options=options,
-    )
-
-
 def _is_date(value: object) -> bool:
     try:
         return isinstance(value, str) and date.fromisoformat(value).isoformat() == value
     except ValueError:
         return False
-
-
-def _function_name(encoding: Encoding) -> str | None:
-    """Return the function whose mean is estimated, where numbers do not stand for themselves."""
-    if not isinstance(encoding, NumericEncoding) or encoding.function_name == "identity":
-        return None
-    return encoding.function_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,8 +196,6 @@ def id_type_of(kind: Any) -> str:
 
 
 _MOST_PUBLIC = 100_000
-# Encodings of numbers and of words that nobody declares.
-_NOT_OF_VALUES = ("numeric", "bloom")
 
 
 class Declarable(Protocol):
@@ -279,7 +262,7 @@ class Column:
         if self.range is not None:
             if self.nulls is not None:
                 raise DeriveError("numbers in a range have no value for what is missing.", remedy="missing_number")
-            return ColumnRequest(name, Numeric(*self.range), [Numbers()])
+            return ColumnRequest(name, self._mechanism(planned, opened, range=self.range), [Numbers()])
         derivations: list[Derivation] = [Texts()]
         values = self.labels
         if self.bins is not None:
@@ -292,13 +275,15 @@ class Column:
             values = self._with_nulls(found)
         if self.nulls is not None:
             derivations.append(Nulls(self.nulls))
-        return ColumnRequest(name, self._mechanism(values, planned, opened), derivations)
+        return ColumnRequest(name, self._mechanism(planned, opened, values=values), derivations)
 
-    def _mechanism(self, values: Sequence[Any], planned: Decimal, opened: PathFacts | None) -> Mechanism:
+    def _mechanism(self, planned: Decimal, opened: PathFacts | None, **declared: Any) -> Mechanism:
         goes_on = opened is not None and self.encoding in (None, "auto", opened.encoding)
-        if opened is not None and goes_on and opened.encoding not in _NOT_OF_VALUES:  # else the ledger will refuse it
-            return mechanism(values, encoding=opened.encoding, **opened.options)
-        return mechanism(values, encoding=self.encoding or "categorical", epsilon=planned, **self.options)
+        # Where the path was opened with something else, the ledger will refuse it.
+        if opened is not None and goes_on and encoding_named(opened.encoding).domain in declared:
+            return mechanism(**declared, encoding=opened.encoding, **opened.options)
+        chosen = self.encoding or ("categorical" if "values" in declared else "auto")
+        return mechanism(**declared, encoding=chosen, epsilon=planned, **self.options)
 
     def _with_nulls(self, values: Sequence[Any]) -> list[Any]:
         if self.nulls is None:
@@ -316,7 +301,7 @@ def requested(
     """Return the request for one column, of which a mechanism, a list of values or a `Column` is said."""
     if isinstance(said, Mechanism):
         # Numbers may be written as text, and true, false and dates are declared as text.
-        return ColumnRequest(name, said, [Numbers() if isinstance(said, Numeric) else Texts()])
+        return ColumnRequest(name, said, [Numbers() if said.encoding.domain == "range" else Texts()])
     if not isinstance(said, Column):
         said = Column(values=DeclaredEncoding.listed(said))
     return said.request(name, table, planned, opened)

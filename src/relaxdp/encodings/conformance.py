@@ -1,0 +1,265 @@
+"""Whether an encoding keeps its promise: all transcripts of a small instance, in fractions.
+
+An encoding says how a truth becomes symbols and which threshold an epsilon has; nothing else stands between a truth and
+its report. So a small instance can be enumerated: every word of what an object keeps, every report at three levels. The
+largest ratio between two truths is then known exactly, and compared with e^epsilon.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from relaxdp.draw.path import Draw, accept, report_at
+from relaxdp.draw.stream import Purpose, Words
+from relaxdp.encodings.protocol import PUBLIC, Encoding, code_dtype
+from relaxdp.encodings.registry import made
+from relaxdp.errors import EncodingError
+from relaxdp.law.bridge import NOISE, next_report_law
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.level import log_up
+
+Symbols = tuple[int, ...]
+Transcript = tuple[int, ...]
+Law = dict[Any, Fraction]
+
+EPSILONS = ("0.5", "1", "3")
+_ENDS = 3
+"""A kept word is enumerated in its first and its last so many bits: that is where encodings look."""
+_MOST_TRANSCRIPTS = 200_000
+_MOST_WORDS = 1 << 16
+_SMALL_WORD = 16
+_ALIKE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Conformance:
+    """What was found: all that was enumerated, and how much of epsilon is used."""
+
+    epsilon: Decimal
+    """The last level."""
+    realised: Decimal
+    """The logarithm of the largest ratio of any two truths' chances, rounded up: never above epsilon."""
+    transcripts: int
+
+
+def check(encoding: Encoding, truths: Sequence[Any], *, epsilons: Sequence[Epsilon] = EPSILONS) -> Conformance:
+    """Enumerate a small encoding of these truths at growing epsilons, and refuse one that tells more than it says.
+
+    What the objects keep (a coin, a rounding, an offset) is fed every pattern of a word's first and last bits, and must
+    not look at others: choose truths for which it does not, such as multiples of 1/8 of a range. A public seed is fed
+    some words, and the promise must hold for each. Beside the guarantee, what is counted on is checked: both samplers
+    agree, reports can be read back, supports (or the mean) are unbiased, and the declaration makes the same encoding.
+
+    >>> from relaxdp.encodings.declared import CategoricalEncoding
+    >>> found = check(CategoricalEncoding(["a", "b", "c"]), ["a", "b", "c"])
+    >>> found.transcripts, round(found.realised, 6)
+    (27, Decimal('3.000000'))
+    """
+    exact = [as_epsilon(each) for each in epsilons]
+    levels = [encoding.level(each) for each in exact]
+    size = encoding.alphabet ** (encoding.symbols * len(levels))
+    if size > _MOST_TRANSCRIPTS:
+        raise EncodingError("there are {size:,} transcripts, too many to look at: take a smaller encoding.", size=size)
+    if any(old >= new for old, new in itertools.pairwise(levels)):
+        raise EncodingError("a larger epsilon must have a larger threshold.")
+    _check_written(encoding)
+    keeps = [level.retention for level in levels]
+    _check_samplers(encoding.alphabet)
+    symbol_laws = [_symbol_law(encoding, truth) for truth in truths]
+    realised = Decimal(0)
+    for last in range(1, len(keeps) + 1):
+        laws = [_transcript_law(encoding, law, tuple(keeps[:last])) for law in symbol_laws]
+        ratio = _largest_ratio(laws)
+        realised = Decimal("Infinity") if ratio is None else log_up(ratio, digits=60)
+        if realised > exact[last - 1]:
+            raise EncodingError(
+                "the encoding {encoding!r} tells more than it says: at epsilon {epsilon} its reports tell {realised}.",
+                encoding=encoding.name,
+                epsilon=epsilon_text(exact[last - 1]),
+                realised="everything" if ratio is None else f"{realised:.6f}",
+            )
+        _check_unbiased(encoding, truths, symbol_laws, keeps[last - 1])
+    return Conformance(exact[-1], realised, size)
+
+
+def chain_law(values: int, levels: Sequence[Fraction], truth: int, step: Any = next_report_law) -> Law:
+    """Return the law of all reports of one symbol, by Algorithm 1, at retentions `levels`."""
+    laws: Law = {(): Fraction(1)}
+    old = NOISE
+    for new in levels:
+        following: defaultdict[Transcript, Fraction] = defaultdict(Fraction)
+        for reports, probability in laws.items():
+            last = reports[-1] if reports else 0
+            for report, chance in enumerate(step(values, old, new, truth=truth, last=last)):
+                following[*reports, report] += probability * chance
+        laws, old = {key: chance for key, chance in following.items() if chance}, new
+    return laws
+
+
+def path_law(values: int, thresholds: Sequence[int], truth: int, *, one: int, rule: Any = accept) -> Law:
+    """Return the law of all reports read from a path whose words run over [0, one): every word is fed to `rule`."""
+
+    @cache
+    def draws_below(bound: int) -> dict[tuple[int, int], Fraction]:
+        outcomes: defaultdict[tuple[int, int], int] = defaultdict(int)
+        for position_word, value_word in itertools.product(range(one), repeat=2):
+            drawn = rule(position_word, value_word, bound, values, one=one)
+            if drawn is not None:  # a rejected pair is drawn again, so it only rescales the others
+                outcomes[drawn] += 1
+        total = sum(outcomes.values())
+        return {drawn: Fraction(count, total) for drawn, count in outcomes.items()}
+
+    # Where a path stands is its last position and the reports so far. A new draw lengthens a path, so `report_at` with
+    # that one draw and the path's end, and with the report so far in the truth's place, gives the longer path's report.
+    standing: dict[int, defaultdict[Transcript, Fraction]] = {place: defaultdict(Fraction) for place in range(one + 1)}
+    standing[one][(truth,) * len(thresholds)] = Fraction(1)
+    for bound in range(one, 0, -1):
+        for reports, probability in standing[bound].items():
+            for (position, value), chance in draws_below(bound).items():
+                if position >= bound:
+                    raise EncodingError("a path goes down, and this one does not.")
+                draw = (Draw(0, position, value), Draw(1, 0, 0))
+                after = tuple(report_at(draw, T, truth=report) for T, report in zip(thresholds, reports, strict=True))
+                standing[position][after] += probability * chance
+    return dict(standing[0])
+
+
+def _check_samplers(alphabet: int) -> None:
+    """Refuse an alphabet for which path and Algorithm 1 differ, with words so small that all of them are fed."""
+    one = max(_SMALL_WORD, 1 << (alphabet - 1).bit_length())
+    thresholds = (one // 4, one // 2)
+    keeps = [Fraction(each, one) for each in thresholds]
+    if path_law(alphabet, thresholds, 0, one=one) != chain_law(alphabet, keeps, 0):
+        raise EncodingError("the keyed path and Algorithm 1 do not agree for {alphabet} symbols.", alphabet=alphabet)
+
+
+class _Fed:
+    """Kept words that are fed: one array for each purpose and symbol that is asked for."""
+
+    def __init__(self, objects: int, words: dict[tuple[Purpose, bytes], Words] | None = None) -> None:
+        self._objects, self._words = objects, words or {}
+        self.asked: list[tuple[Purpose, bytes]] = []
+
+    def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
+        """Return the words that are fed, zeros where nobody said which."""
+        first = np.asarray(symbol, dtype=np.uint64).reshape(-1)[:1].tobytes()
+        slot = (purpose, b"" if purpose in PUBLIC else first)
+        if slot not in self.asked:
+            self.asked.append(slot)
+        return self._words.get(slot, np.zeros(self._objects, np.uint64))
+
+
+def _patterns(middle: int) -> Words:
+    """Return words with every pattern in their first and last bits, and ones or zeros between them."""
+    ends = range(1 << _ENDS)
+    between = ((1 << (64 - 2 * _ENDS)) - 1) * middle << _ENDS
+    return np.array([high << (64 - _ENDS) | between | low for high in ends for low in ends], dtype=np.uint64)
+
+
+def _symbol_law(encoding: Encoding, truth: Any) -> Law:
+    """Return the law of (seed, symbols before noise) of a truth, over all that an object keeps."""
+    asked = _Fed(1)
+    encoding.symbol_truths(encoding.truths([truth]), asked)
+    encoding.seeds(asked)
+    slots = asked.asked
+    if (1 << 2 * _ENDS) ** len(slots) > _MOST_WORDS:
+        raise EncodingError("an object keeps {words} words, too many to look at.", words=len(slots))
+    found = [_symbols(encoding, truth, slots, middle) for middle in (0, 1)]
+    if found[0] != found[1] and all(purpose not in PUBLIC for purpose, _ in slots):
+        raise EncodingError(
+            "what an object keeps depends on more bits of a word than its first and last {bits}: choose other truths.",
+            bits=_ENDS,
+        )
+    law: defaultdict[Any, Fraction] = defaultdict(Fraction)
+    for each in found[0]:
+        law[each] += Fraction(1, len(found[0]))
+    return dict(law)
+
+
+def _symbols(encoding: Encoding, truth: Any, slots: list[tuple[Purpose, bytes]], middle: int) -> list[Any]:
+    grid = np.meshgrid(*([_patterns(middle)] * len(slots)), indexing="ij")
+    objects = grid[0].size if slots else 1
+    permanent = _Fed(objects, {slot: words.reshape(-1) for slot, words in zip(slots, grid, strict=True)})
+    symbols = encoding.symbol_truths(encoding.truths([truth] * objects), permanent)
+    if symbols.shape != (objects, encoding.symbols) or int(symbols.max()) >= encoding.alphabet:
+        raise EncodingError("a truth has other symbols than the encoding says.")
+    seeds = encoding.seeds(permanent)
+    public = [None] * objects if seeds is None else seeds.tolist()
+    return [(seed, tuple(row)) for seed, row in zip(public, symbols.tolist(), strict=True)]
+
+
+def _transcript_law(encoding: Encoding, symbols: Law, keeps: tuple[Fraction, ...]) -> Law:
+    """Return the law of (seed, all reports): symbols are blurred independently."""
+    chains = [chain_law(encoding.alphabet, keeps, symbol) for symbol in range(encoding.alphabet)]
+    law: defaultdict[Any, Fraction] = defaultdict(Fraction)
+    for (seed, truths), chance in symbols.items():
+        for parts in itertools.product(*(chains[symbol].items() for symbol in truths)):
+            reports = tuple(part for part, _ in parts)
+            law[seed, reports] += chance * prod((each for _, each in parts), start=Fraction(1))
+    return dict(law)
+
+
+def _largest_ratio(laws: Sequence[Law]) -> Fraction | None:
+    """Return the largest ratio of a transcript's chances under two truths; None where one of them is 0."""
+    largest = Fraction(1)
+    for transcript in {transcript for law in laws for transcript in law}:
+        chances = [law.get(transcript, Fraction(0)) for law in laws]
+        if not min(chances):
+            return None
+        largest = max(largest, max(chances) / min(chances))
+    return largest
+
+
+def _reports(encoding: Encoding) -> Iterator[Symbols]:
+    return itertools.product(range(encoding.alphabet), repeat=encoding.symbols)
+
+
+def _check_unbiased(encoding: Encoding, truths: Sequence[Any], laws: Sequence[Law], keep: Fraction) -> None:
+    """Refuse supports that are not as likely as is said, and means that are biased. With seeds it takes all of them."""
+    if encoding.seeded:
+        return
+    codes = np.array(list(_reports(encoding)), dtype=code_dtype(encoding.alphabet))
+    supports, said = encoding.supports(codes), encoding.support(keep)
+    for truth, law in zip(truths, laws, strict=True):
+        found = _transcript_law(encoding, law, (keep,))
+        chances = [found.get((None, tuple((code,) for code in row)), Fraction(0)) for row in codes.tolist()]
+        supported = [
+            sum((chance for chance, is_supported in zip(chances, column, strict=True) if is_supported), Fraction(0))
+            for column in supports.T.tolist()
+        ]
+        shares = [said.debias(chance) for chance in supported]
+        if encoding.measure is not None:
+            mean = float(sum(Fraction(w) * share for w, share in zip(encoding.measure.weights, shares, strict=True)))
+            width = encoding.measure.most - encoding.measure.least
+            if abs(mean - float(truth)) > _ALIKE * width:
+                raise EncodingError("the mean of this encoding is biased.")
+        elif encoding.domain == "values":
+            own = int(encoding.truths([truth]).index[0])
+            if shares != [Fraction(place == own) for place in range(len(shares))]:
+                raise EncodingError("a value is supported more or less often than `support` says.")
+
+
+def _check_written(encoding: Encoding) -> None:
+    """Refuse reports that cannot be read back, and a declaration that makes another encoding."""
+    codes = np.array(list(_reports(encoding)), dtype=code_dtype(encoding.alphabet))
+    seeds = np.zeros(len(codes), np.uint64) if encoding.seeded else None
+    for found, public in (encoding.read(encoding.column(codes, seeds)), encoding.unpack(encoding.pack(codes, seeds))):
+        same = public is seeds is None or (public is not None and seeds is not None and np.array_equal(public, seeds))
+        if not same or not np.array_equal(found, codes):
+            raise EncodingError("a report is not what it was after it was written and read.")
+    if encoding.domain == "words":
+        return
+    declared = {name: content for name, content in encoding.declared.items() if name in ("values", "range")}
+    options = encoding.options_in(encoding.params)
+    if made(encoding.name, **declared, options=options).params != encoding.params or options != encoding.options:
+        raise EncodingError("what the encoding declares makes another one.")

@@ -1,0 +1,180 @@
+"""An encoding of another package, installed as anybody would: it works in every room, none of which knows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from tests.conftest import require
+from tests.patience import PATIENCE
+from tests.servers.collectors import running
+from tests.servers.markets import here, level_of, release_file
+from typer.testing import CliRunner
+
+import relaxdp as rx
+from relaxdp.cli.main import app
+from relaxdp.device.device import Device
+from relaxdp.encodings import check, registry
+from relaxdp.mechanisms import Mechanism
+
+PACKAGE = Path(__file__).parent / "wave_package"
+WAVE = "wave:bins=9,window=4"
+ROWS, MEAN = 4_000, 6.25
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder into which pip has installed the package."""
+    copy, target = tmp_path_factory.mktemp("source") / "wave", tmp_path_factory.mktemp("installed")
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--target", str(target), str(copy)], check=True, timeout=PATIENCE)
+    return target
+
+
+@pytest.fixture(autouse=True)
+def at_hand(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process and those that it starts find the package, and forget it afterwards."""
+    monkeypatch.setattr(registry, "_members", dict(registry._members))
+    monkeypatch.setenv("PYTHONPATH", str(installed))
+    monkeypatch.syspath_prepend(str(installed))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    numbers = 10 * np.random.default_rng(1).beta(5, 3, ROWS)
+    numbers += MEAN - numbers.mean()
+    table = pa.table({"id": range(ROWS), "income": np.clip(numbers, 0, 10)})
+    pa_parquet.write_table(table, tmp_path / "in.parquet")
+    rx.Key.from_bytes(bytes(range(32))).save(tmp_path / "key")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def wave(low: float = 0, high: float = 10) -> Mechanism:
+    return rx.mechanism(range=(low, high), encoding="wave", bins=9, window=4)
+
+
+def run(*words: str) -> Any:
+    done = CliRunner().invoke(app, list(words), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.output)
+
+
+def release(target: str, epsilon: str, *more: str) -> Any:
+    words = ["release", "in.parquet", target, "--column", "income", "--id", "id", "--range", "0", "10", "--key", "key"]
+    return run(*words, "--epsilon", epsilon, "--budget", "8", "--json", *more)
+
+
+def is_right(rows: list[dict[str, Any]], widest: float) -> None:
+    (row,) = rows
+    assert row["value"] == "mean"
+    assert row["low"] < MEAN < row["high"]
+    assert row["high"] - row["low"] < widest
+
+
+def test_it_keeps_its_promise() -> None:
+    small = rx.mechanism(range=(0, 8), encoding="wave", bins=3, window=4).encoding
+    assert type(small).__module__ == "relaxdp_wave"
+    assert check(small, [0.0, 1.0, 4.0, 7.0, 8.0]).transcripts == 6**3
+
+
+def test_files_and_plans(place: Path) -> None:
+    """The relaxed release goes on with the encoding that the path was opened with."""
+    assert release("two.parquet", "2", "--encoding", WAVE)["columns"]["income"]["cost"] == "2"
+    assert release("four.parquet", "4")["columns"]["income"]["cost"] == "2"
+    found = run("estimate", "two.parquet", "four.parquet", "--json")
+    assert found["encoding"] == "wave"
+    planned = [
+        run("plan", "--range", "0", "10", "--encoding", WAVE, "--objects", str(ROWS), "--epsilon", level, "--json")
+        for level in ("2", "4")
+    ]
+    for name, plan in zip(("two", "four"), planned, strict=True):
+        (row,) = run("estimate", f"{name}.parquet", "--json")["groups"][0]["estimates"]
+        is_right([row], 2.2 * plan["half_width"])
+        assert row["high"] - row["low"] < 2 * plan["half_width"]  # which is that of the worst case
+    assert planned[1]["half_width"] < planned[0]["half_width"]
+    assert planned[0]["half_width"] == rx.plan(values=wave(), objects=ROWS, epsilon=2).half_width
+
+
+def test_frames(place: Path) -> None:
+    table = pa_parquet.read_table("in.parquet")
+    asked: Any = {"id": "id", "key": "key", "release": "survey", "budget": 8}
+    said = rx.Column(range=(0, 10), encoding="wave", options={"bins": 9, "window": 4})
+    released = rx.release(table, {"income": said}, epsilon=2, **asked)
+    low, high = rx.estimate(released, "income").interval()
+    assert low < MEAN < high
+    again = rx.release(table, {"income": wave()}, epsilon=2, **asked)
+    assert again.column("income").equals(released.column("income"))
+    own = wave().release(
+        table["income"], table["id"], key=rx.Key.load("key"), epsilon=2, release="survey", attribute="income"
+    )
+    assert own.to_pylist() == released.column("income").to_pylist()
+
+
+@pytest.mark.long
+def test_spark(place: Path) -> None:
+    require("java")
+    release("here.parquet", "2", "--encoding", WAVE, "--release", "survey")
+    words = ["release", "in.parquet", "out", "--column", "income", "--id", "id", "--range", "0", "10", "--key", "key"]
+    words += ["--epsilon", "2", "--engine", "spark", "--release", "survey"]
+    subprocess.run([sys.executable, "-m", "relaxdp", *words], check=True, timeout=PATIENCE, env=dict(os.environ))
+    there, here = pa_parquet.read_table("out").sort_by("id"), pa_parquet.read_table("here.parquet").sort_by("id")
+    assert there.column("income").to_pylist() == here.column("income").to_pylist()
+    is_right(run("estimate", "out", "--json")["groups"][0]["estimates"], 2)
+
+
+def test_campaign(place: Path) -> None:
+    """Python devices report twice; a seed or offset is theirs alone, and the counts are those of places."""
+    with running(f"sqlite:///{place}/db.sqlite", place / "server") as server:
+        made = server.create(
+            id="incomes", encoding={"name": "wave", "range": [0, 10], "options": {"bins": 9, "window": 4}},
+            levels=[{"epsilon": "2"}, {"epsilon": "5"}],
+        )  # fmt: skip
+        path = f"/v1/campaigns/{made['id']}"
+        devices = [Device.open(place / f"device-{number}", limit=5) for number in range(12)]
+        joined = [device.join(f"{server.base}/v1/campaigns/{made['id']}") for device in devices]
+        for one in joined:
+            one.answer(6.25)
+            one.report()
+        assert server.ask("POST", f"{path}/relax", operator=True).status == 200
+        for one in joined:
+            one.report()
+        found = server.ask("GET", f"{path}/estimate", operator=True).json
+        assert found["devices"] == 12
+        (row,) = found["pooled"]
+        assert row["value"] == "mean"
+        assert row["low"] <= 6.25 <= row["high"]
+        refused = {"device": "0" * 32, "level": made["levels"][0], "report": 12}  # one place too far
+        assert server.ask("POST", f"{path}/reports", refused).error == "report_outside_encoding"
+        exported = server.ask("GET", f"{path}/export?level=1", operator=True)
+        assert exported.status == 200
+        (place / "export.parquet").write_bytes(exported.body)
+    is_right(run("estimate", "export.parquet", "--json")["groups"][0]["estimates"], 10.1)
+
+
+def test_market(place: Path) -> None:
+    """A release is sold at a level that was never delivered, and a pool takes single reports."""
+    with here(place) as trader:
+        trader.account("clinic", "seller")
+        trader.account("institute", "buyer")
+        trader.credit("institute", 1000)
+        trader.list_release("clinic", "incomes", {"formula": "10*epsilon"}, levels=["1", "2", "4"])
+        path = release_file(place, "4", mechanism=wave(), truths=[6.25] * 2000, ids=list(range(2000)))
+        trader.deliver("clinic", "incomes", path)
+        bought = trader.buy("institute", "incomes", "2")
+        (place / "bought.parquet").write_bytes(trader.data("institute", bought["number"]))
+        is_right(run("estimate", "bought.parquet", "--json")["groups"][0]["estimates"], 2)
+        encoding = {"name": "wave", "range": [0, 10], "options": {"bins": 9, "window": 4}}
+        trader.pool("pool", encoding, {"formula": "10*epsilon"}, levels=["1", "2"])
+        trader.join("clinic", "pool", level_of("2", wave()), 7)
+        assert trader.listing("pool")["encoding"] == {**encoding, "range": [0.0, 10.0]}
