@@ -22,9 +22,15 @@ from tests.servers.postgres import Server
 
 from relaxdp.errors import LedgerAccessError, LedgerError
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.store import read_address
+from relaxdp.storage.address import PostgresAddress, postgres_address
 
 SECRET = "hush"
+
+
+def address_of(url: str, *, timeout: float) -> PostgresAddress:
+    found = postgres_address(url, timeout=timeout)
+    assert found is not None
+    return found
 
 
 @pytest.fixture
@@ -52,7 +58,7 @@ def shows_no_password(problem: BaseException, *secrets: str) -> None:
 def test_where_a_url_leads() -> None:
     """What is remembered of it: another port or schema is another ledger, another user is not; no secrets."""
     places = {
-        url: read_address(f"postgresql://{url}", timeout=1).place
+        url: address_of(f"postgresql://{url}", timeout=1).place
         for url in (
             "me:hush@host:5433/books", "you@host:5433/books?sslpassword=hush", "host/books",
             "host/books?options=-csearch_path=mine", "host/books?options=-cmy.secret=hush", "?service=books",
@@ -64,7 +70,7 @@ def test_where_a_url_leads() -> None:
     ]  # fmt: skip
     assert len(set(places.values())) == 5
     assert SECRET not in "".join(places.values())
-    assert read_address(places["host/books?options=-csearch_path=mine"], timeout=1).name == "postgresql://host/books"
+    assert address_of(places["host/books?options=-csearch_path=mine"], timeout=1).name == "postgresql://host/books"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +87,7 @@ def test_where_a_url_leads() -> None:
     ],
 )
 def test_the_name_of_a_url(url: str, name: str) -> None:
-    address = read_address(url, timeout=30)
+    address = address_of(url, timeout=30)
     assert address.name == name
     assert SECRET not in repr(address)
 
@@ -117,10 +123,10 @@ def test_an_address_is_no_file_name(text: str, tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_a_url_may_say(place: PostgresPlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    address = read_address(place.where, timeout=0.5).parameters
+    address = address_of(place.where, timeout=0.5).parameters
     assert (address["connect_timeout"], address["target_session_attrs"]) == (2, "read-write")
     assert address["password"] == place.parameters["password"]
-    ours = read_address(
+    ours = address_of(
         f"{place.where}?connect_timeout=7&options=-csearch_path=a%20-cwork_mem=1MB", timeout=0.5
     ).parameters
     assert (ours["connect_timeout"], ours["options"]) == ("7", "-csearch_path=a -cwork_mem=1MB")

@@ -20,7 +20,7 @@ from relaxdp.errors import LedgerAccessError
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.rows import METADATA
-from relaxdp.ledger.store import MIGRATIONS, VERSION_TABLE, VERSIONS, store_of, version_of
+from relaxdp.ledger.store import SCHEMA, store_of
 
 
 @pytest.fixture(params=STORES)
@@ -32,14 +32,14 @@ def place(request: pytest.FixtureRequest) -> Place:
 
 def test_migrations_lead_to_the_schema(place: Place) -> None:
     with store_of(place.where, timeout=PATIENCE).reading() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        context = MigrationContext.configure(connection, opts={"version_table": SCHEMA.table})
         assert compare_metadata(context, METADATA) == []
-        assert version_of(connection) == VERSIONS[-1]
+        assert SCHEMA.version_of(connection) == SCHEMA.last
 
 
 def test_all_versions_are_known_and_in_order() -> None:
-    script = ScriptDirectory(MIGRATIONS)
-    assert tuple(step.revision for step in reversed(list(script.walk_revisions()))) == VERSIONS
+    script = ScriptDirectory(SCHEMA.folder)
+    assert tuple(step.revision for step in reversed(list(script.walk_revisions()))) == SCHEMA.versions
 
 
 @pytest.mark.parametrize(

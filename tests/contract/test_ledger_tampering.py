@@ -13,7 +13,7 @@ from relaxdp.errors import LedgerDamagedError, LedgerVersionError
 from relaxdp.ledger.account import add_up, from_text
 from relaxdp.ledger.events import BegunAnew, BudgetSet, Event, LevelReleased, PathOpened
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.store import VERSION_TABLE
+from relaxdp.ledger.store import SCHEMA
 
 
 @pytest.fixture(params=STORES)
@@ -108,7 +108,7 @@ def test_an_amount_that_no_ledger_wrote(text: str) -> None:
 
 def test_a_newer_schema(place: Place) -> None:
     opened = Ledger.open(place.where)
-    place.run(f"UPDATE {VERSION_TABLE} SET version_num = '0099'")
+    place.run(f"UPDATE {SCHEMA.table} SET version_num = '0099'")
     with pytest.raises(LedgerVersionError, match="has schema version '0099' .* written by a newer one") as found:
         Ledger.open(place.where)
     is_one_sentence(found.value, place.name)

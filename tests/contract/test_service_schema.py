@@ -13,7 +13,7 @@ from tests.servers.collectors import STORES
 
 from relaxdp.collector import schema as collector
 from relaxdp.market import schema as market
-from relaxdp.service.database import MIGRATIONS, VERSION_TABLE, VERSIONS, Database, version_of
+from relaxdp.service.database import SCHEMA, Database
 from relaxdp.service.schema import METADATA
 
 
@@ -35,11 +35,11 @@ def test_migrations_lead_to_the_schema(database: Database) -> None:
     database.prepare()
     assert collector.REPORTS.metadata is market.MEMBERS.metadata is METADATA  # the tables of both are there too
     with database.reading() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        context = MigrationContext.configure(connection, opts={"version_table": SCHEMA.table})
         assert compare_metadata(context, METADATA) == []
-        assert version_of(connection) == VERSIONS[-1]
+        assert SCHEMA.version_of(connection) == SCHEMA.last
 
 
 def test_all_versions_are_known_and_in_order() -> None:
-    script = ScriptDirectory(MIGRATIONS)
-    assert tuple(step.revision for step in reversed(list(script.walk_revisions()))) == VERSIONS
+    script = ScriptDirectory(SCHEMA.folder)
+    assert tuple(step.revision for step in reversed(list(script.walk_revisions()))) == SCHEMA.versions

@@ -20,15 +20,15 @@ from tests.servers.collectors import STORES
 from relaxdp import errors
 from relaxdp.errors import StorageUnavailableError, WrongTokenError
 from relaxdp.service import app as service_app
-from relaxdp.service.address import SqliteAddress
 from relaxdp.service.app import build_application
-from relaxdp.service.database import Database, version_of
+from relaxdp.service.database import SCHEMA, Database
 from relaxdp.service.maintenance import prepare, renew_token
 from relaxdp.service.operations import Operation, description
 from relaxdp.service.schema import TOKENS
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import create_token, digest_for
 from relaxdp.service.worker import Worker
+from relaxdp.storage.address import SqliteAddress
 
 
 @pytest.fixture(params=STORES)
@@ -166,7 +166,7 @@ def test_no_token_where_there_is_no_service(settings: Settings) -> None:
             assert not database.address.path.exists()
         else:
             with database.reading() as connection:
-                assert version_of(connection) is None
+                assert SCHEMA.version_of(connection) is None
     finally:
         database.close()
 

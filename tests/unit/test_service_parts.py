@@ -16,14 +16,14 @@ from relaxdp import errors
 from relaxdp.collector.duties import give_back, take_lease
 from relaxdp.collector.wire import Report
 from relaxdp.errors import MalformedRequestError, RelaxdpError, ServiceError, StorageVersionError
-from relaxdp.service.address import PostgresAddress, SqliteAddress, address_of
-from relaxdp.service.database import Database
+from relaxdp.service.database import Database, address_of
 from relaxdp.service.limits import MOST_CLIENTS, Buckets, client_of, decode, decoder_of, networks_of
 from relaxdp.service.metrics import Metrics
 from relaxdp.service.problems import code_of, problem_response, status_of
 from relaxdp.service.request_log import RequestLog
 from relaxdp.service.tokens import bears, create_token, digest_for
 from relaxdp.service.wire import ID_PATTERN
+from relaxdp.storage.address import PostgresAddress, SqliteAddress
 
 
 @pytest.fixture(params=STORES)

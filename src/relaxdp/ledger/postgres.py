@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from psycopg import Error, OperationalError
 from psycopg.pq import TransactionStatus
-from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
@@ -23,7 +23,9 @@ from relaxdp.errors import (
     LedgerUncertainError,
     LedgerVersionError,
 )
-from relaxdp.ledger.store import VERSION_TABLE, VERSIONS, migrate, read_address, version_of
+from relaxdp.ledger.store import SCHEMA
+from relaxdp.storage.address import postgres_address
+from relaxdp.storage.engines import postgres_engine, unfit
 
 Sentence = tuple[type[LedgerError], str]
 
@@ -116,7 +118,7 @@ GUARDS = (
             ("ledger_event", "UPDATE OR DELETE OR TRUNCATE"),
             ("ledger_path", "DELETE OR TRUNCATE"),
             ("ledger_subject", "DELETE OR TRUNCATE"),
-            (VERSION_TABLE, "DELETE OR TRUNCATE"),
+            (SCHEMA.table, "DELETE OR TRUNCATE"),
         ]
         for statement in (
             f"DROP TRIGGER IF EXISTS {table}_append_only ON {table}",
@@ -137,7 +139,7 @@ _SETTINGS = text(
 
 # The one row of this table is what every writer holds. Unlike an advisory lock it cannot be another one for users
 # with another search path, and it says under which version of the schema one writes.
-_HOLD = text(f"SELECT version_num FROM {VERSION_TABLE} FOR UPDATE")  # noqa: S608
+_HOLD = text(f"SELECT version_num FROM {SCHEMA.table} FOR UPDATE")  # noqa: S608
 
 # Where there is no such row yet, those who want to create it wait for each other here ("relaxdp" in ASCII).
 _CREATION = text(f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxdp')})")
@@ -154,21 +156,26 @@ class PostgresStore:
     """
 
     def __init__(self, url: str, *, timeout: float) -> None:
-        address = read_address(url, timeout=timeout)
+        address = postgres_address(url, timeout=timeout)
+        if address is None:
+            raise LedgerAccessError(
+                "the ledger's URL cannot be understood: it is written postgresql://user@host/database, and in a "
+                "password everything but letters and digits is encoded, like %40 for @."
+            )
         self._name, self._place, self._timeout = address.name, address.place, timeout
-        self._engine: Engine | None = _engine(address.parameters)
+        self._engine: Engine | None = postgres_engine(address.parameters, poolclass=NullPool)
 
     def prepare(self, *, create: bool) -> None:
         """Create the tables where there are none, check the server, and bring them to the last version."""
         with self.reading() as connection:
             self._check_server(connection)
-            version = version_of(connection)
+            version = SCHEMA.version_of(connection)
         if version is None:
             if not create:
                 raise self._error(LedgerAccessError, "does not exist: the database holds none")
             version = self._create()
         self._check_version(version)
-        if version != VERSIONS[-1]:
+        if version != SCHEMA.last:
             with self._transaction(writing=True) as connection:
                 self._check_version(self._hold(connection))
                 _migrate(connection)
@@ -185,7 +192,7 @@ class PostgresStore:
         with self._transaction(writing=True) as connection:
             version = self._hold(connection)
             self._check_version(version)
-            if version != VERSIONS[-1]:
+            if version != SCHEMA.last:
                 raise self.problem("it went back to an earlier version")
             yield connection
 
@@ -208,10 +215,10 @@ class PostgresStore:
     def _create(self) -> str:
         with self._transaction(writing=True) as connection:
             connection.execute(_CREATION)
-            version = version_of(connection)
+            version = SCHEMA.version_of(connection)
             if version is None:  # otherwise another process was faster
                 _migrate(connection)
-        return version or VERSIONS[-1]
+        return version or SCHEMA.last
 
     def _hold(self, connection: Connection) -> str:
         versions = connection.execute(_HOLD).scalars().all()
@@ -220,20 +227,19 @@ class PostgresStore:
         return str(versions[0])
 
     def _check_version(self, version: str) -> None:
-        if version not in VERSIONS:
+        if version not in SCHEMA.versions:
             raise self._error(
                 LedgerVersionError,
-                f"has schema version {version!r} and this relaxdp knows {VERSIONS[-1]!r} at most: "
+                f"has schema version {version!r} and this relaxdp knows {SCHEMA.last!r} at most: "
                 "it was written by a newer one",
                 version=version,
             )
 
     def _check_server(self, connection: Connection) -> None:
-        settings = text("SELECT current_setting('fsync'), current_setting('server_encoding')")
-        syncs, encoding = connection.execute(settings).one()
-        if syncs != "on":
+        why = unfit(connection)
+        if why == "fsync":
             raise self._error(LedgerAccessError, "would forget: its server does not write to its disk (fsync is off)")
-        if encoding != "UTF8":
+        if why == "encoding":
             raise self._error(LedgerAccessError, "cannot hold every name: the encoding of the database is not UTF8")
 
     @contextmanager
@@ -290,17 +296,6 @@ def _status(connection: Connection) -> TransactionStatus:
 
 
 def _migrate(connection: Connection) -> None:
-    migrate(connection)
+    SCHEMA.migrate(connection)
     for statement in GUARDS:
         connection.execute(text(statement))
-
-
-def _engine(parameters: dict[str, Any]) -> Engine:
-    def connect() -> psycopg.Connection[Any]:
-        # Nothing is prepared: that would tie a transaction to its connection, and poolers in between share those.
-        return psycopg.connect(**parameters, prepare_threshold=None)
-
-    # The engine knows no URL, so neither it nor its exceptions can show one.
-    return create_engine(
-        "postgresql+psycopg://", creator=connect, poolclass=NullPool, hide_parameters=True, use_native_hstore=False
-    )

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
@@ -27,7 +27,8 @@ from relaxdp.errors import (
 )
 from relaxdp.ledger.marks import mark, mark_of
 from relaxdp.ledger.rows import METADATA
-from relaxdp.ledger.store import VERSIONS, migrate, version_of
+from relaxdp.ledger.store import SCHEMA
+from relaxdp.storage.engines import sqlite_engine
 
 # A commit is on disk before it returns; `fullfsync` says so to macOS, where a sync alone does not.
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON")
@@ -141,10 +142,10 @@ class SqliteStore:
             cut = status.st_size % page and not (log.exists() and log.stat().st_size)
             if cut or connection.exec_driver_sql("PRAGMA quick_check(1)").scalar() != "ok":
                 raise self._error(LedgerDamagedError, "is damaged")
-            self._check_version(version := version_of(connection))
-        if version != VERSIONS[-1]:
+            self._check_version(version := SCHEMA.version_of(connection))
+        if version != SCHEMA.last:
             with self._transaction(immediate=True) as connection:
-                self._check_version(version_of(connection))
+                self._check_version(SCHEMA.version_of(connection))
                 _migrate(connection)
 
     def _refuse_lost(self) -> None:
@@ -172,10 +173,10 @@ class SqliteStore:
     def _check_version(self, version: str | None) -> None:
         if version is None:
             raise self._error(LedgerDamagedError, "is a database, but no ledger")
-        if version not in VERSIONS:
+        if version not in SCHEMA.versions:
             raise self._error(
                 LedgerVersionError,
-                f"has schema version {version!r} and this relaxdp knows {VERSIONS[-1]!r} at most: "
+                f"has schema version {version!r} and this relaxdp knows {SCHEMA.last!r} at most: "
                 "it was written by a newer one",
                 version=version,
             )
@@ -278,30 +279,10 @@ class SqliteStore:
 
 
 def _migrate(connection: Connection) -> None:
-    migrate(connection)
+    SCHEMA.migrate(connection)
     for statement in GUARDS:
         connection.exec_driver_sql(statement)
 
 
 def _engine(path: Path, timeout: float) -> Engine:
-    def connect() -> sqlite3.Connection:
-        # `mode=rw`: a ledger that was deleted under us is an error, not a new and empty one.
-        made = sqlite3.connect(
-            f"{path.as_uri()}?mode=rw", uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
-        )
-        try:
-            for pragma in PRAGMAS:
-                made.execute(f"PRAGMA {pragma}")
-        except BaseException:
-            made.close()
-            raise
-        return made
-
-    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        immediate = connection.get_execution_options().get("immediate", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
-
-    return engine
+    return sqlite_engine(path, pragmas=PRAGMAS, timeout=timeout, poolclass=NullPool)

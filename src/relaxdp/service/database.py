@@ -10,14 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
-from relaxdp.errors import RelaxdpError, ServiceError, StorageUnavailableError, StorageVersionError
-from relaxdp.ledger import store as ledger
-from relaxdp.service.address import PostgresAddress, SqliteAddress, address_of
+from relaxdp.errors import (
+    MissingPartError,
+    RelaxdpError,
+    ServiceError,
+    StorageUnavailableError,
+    StorageVersionError,
+)  # fmt: skip
+from relaxdp.storage.address import POSTGRES, PostgresAddress, SqliteAddress, postgres_address
+from relaxdp.storage.engines import postgres_engine, sqlite_engine, unfit
+from relaxdp.storage.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +58,7 @@ class Statement:
             cursor.executemany(self.postgres, rows)
 
 
-VERSION_TABLE = "service_version"
-VERSIONS = ("0001_collector", "0002_market")
-MIGRATIONS = Path(__file__).parent / "migrations"
+SCHEMA = Schema("service_version", ("0001_collector", "0002_market"), Path(__file__).parent / "migrations")
 
 _CREATION = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxsrv')})"
 
@@ -62,16 +67,6 @@ def hold_creation(connection: Connection) -> None:
     """Let processes that start at once create the schema one after the other; SQLite's writers wait anyway."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(_CREATION)
-
-
-def version_of(connection: Connection) -> str | None:
-    """Return which version a database has; None where there is no service in it."""
-    return ledger.version_of(connection, table=VERSION_TABLE)
-
-
-def migrate(connection: Connection) -> None:
-    """Bring a database to the last version, within the transaction of the caller, who also holds it."""
-    ledger.migrate(connection, folder=MIGRATIONS, table=VERSION_TABLE, last=VERSIONS[-1])
 
 
 # `secure_delete` overwrites what is deleted: a report that was withdrawn is not left in a free page.
@@ -93,53 +88,39 @@ READING = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 WRITING = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
 
 
-def engine_of(address: SqliteAddress | PostgresAddress, *, timeout: float, connections: int) -> Engine:
-    """Return an engine that knows no URL, so that neither it nor its exceptions can show one."""
-    if isinstance(address, SqliteAddress):
-        return _sqlite(address.path, timeout, connections)
-    return _postgres(address.parameters, connections)
+def address_of(url: str, *, timeout: float = 30.0) -> SqliteAddress | PostgresAddress:
+    """Return the address that a URL names: sqlite:///file, sqlite:////absolute/file, postgresql://..., or a file.
 
-
-def _sqlite(path: Path, timeout: float, connections: int) -> Engine:
-    def connect() -> sqlite3.Connection:
-        made = sqlite3.connect(
-            f"{path.as_uri()}?mode=rw", uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
+    >>> address_of("sqlite:///service.db").name.endswith("service.db")
+    True
+    """
+    scheme, mark, rest = url.partition("://")
+    if not mark:
+        return SqliteAddress(Path(url).resolve())
+    if scheme == "sqlite":
+        if not rest.startswith("/") or len(rest) < 2:
+            raise ServiceError("a SQLite database is written sqlite:///file or sqlite:////absolute/file.")
+        return SqliteAddress(Path(rest[1:]).resolve())
+    if scheme not in POSTGRES:
+        raise ServiceError("the database is a SQLite file (sqlite:///file) or postgresql://...")
+    try:
+        found = postgres_address(url, timeout=timeout)
+    except ImportError:
+        raise MissingPartError("PostgreSQL needs psycopg: pip install 'relaxdp[postgres]'.") from None
+    if found is None:
+        raise ServiceError(
+            "the database's URL cannot be understood: it is written postgresql://user@host/database, and in a "
+            "password everything but letters and digits is encoded, like %40 for @."
         )
-        try:
-            for pragma in _PRAGMAS:
-                made.execute(f"PRAGMA {pragma}")
-        except BaseException:
-            made.close()
-            raise
-        return made
-
-    engine = create_engine(
-        "sqlite://", creator=connect, poolclass=QueuePool, pool_size=connections, max_overflow=connections,
-        hide_parameters=True,
-    )  # fmt: skip
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        immediate = connection.get_execution_options().get("immediate", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
-
-    return engine
+    return found
 
 
-def _postgres(parameters: dict[str, Any], connections: int) -> Engine:
-    import psycopg  # noqa: PLC0415
-
-    def connect() -> psycopg.Connection[Any]:
-        # Nothing is prepared: that would tie a transaction to its connection, and poolers in between share those.
-        made = psycopg.connect(**parameters, prepare_threshold=None)
-        made.execute(_SETTINGS)
-        made.commit()
-        return made
-
-    return create_engine(
-        "postgresql+psycopg://", creator=connect, poolclass=QueuePool, pool_size=connections,
-        max_overflow=connections, pool_pre_ping=True, hide_parameters=True, use_native_hstore=False,
-    )  # fmt: skip
+def engine_of(address: SqliteAddress | PostgresAddress, *, timeout: float, connections: int) -> Engine:
+    """Return the engine of an address, with so many connections that are kept."""
+    pool: Any = {"poolclass": QueuePool, "pool_size": connections, "max_overflow": connections}
+    if isinstance(address, SqliteAddress):
+        return sqlite_engine(address.path, pragmas=_PRAGMAS, timeout=timeout, **pool)
+    return postgres_engine(address.parameters, settings=_SETTINGS, pool_pre_ping=True, **pool)
 
 
 _BEGINS = b"SQLite format 3\x00"  # the first bytes of every file that SQLite wrote
@@ -164,17 +145,17 @@ class Database:
                     _check_server(connection)
             with self.writing() as connection:
                 hold_creation(connection)
-                version = version_of(connection)
-                if version is not None and version not in VERSIONS:
+                version = SCHEMA.version_of(connection)
+                if version is not None and version not in SCHEMA.versions:
                     raise StorageVersionError(
                         "the database {database!r} has schema version {version!r} and this relaxdp knows "
                         "{known!r} at most: it was written by another version.",
                         database=self.address.name,
-                        known=VERSIONS[-1],
+                        known=SCHEMA.last,
                         version=version,
                     )
-                if version != VERSIONS[-1]:
-                    migrate(connection)
+                if version != SCHEMA.last:
+                    SCHEMA.migrate(connection)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -265,9 +246,8 @@ def is_lost(problem: BaseException) -> bool:
 
 
 def _check_server(connection: Connection) -> None:
-    query = "SELECT current_setting('fsync'), current_setting('server_encoding')"
-    syncs, encoding = connection.exec_driver_sql(query).one()
-    if syncs != "on":
+    why = unfit(connection)
+    if why == "fsync":
         raise ServiceError("the database would forget: its server does not write to its disk (fsync is off).")
-    if encoding != "UTF8":
+    if why == "encoding":
         raise ServiceError("the encoding of the database is not UTF8.")

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from relaxdp.draw.private_file import PrivateFileError, sync_folder, write_private
 from relaxdp.errors import ServiceError, refusing
-from relaxdp.service.address import SqliteAddress, address_of
-from relaxdp.service.database import VERSION_TABLE, Database, check_file, version_of
+from relaxdp.service.database import SCHEMA, Database, address_of, check_file
 from relaxdp.service.limits import networks_of
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import create_token
+from relaxdp.storage.address import SqliteAddress
 
 OPERATOR = "operator"
 
@@ -63,7 +63,7 @@ def existing(url: str) -> Iterator[Database]:
                 raise ServiceError("there is no database {database!r}.", database=database.address.name)
             check_file(database.address.path)
         with database.reading() as connection:
-            version = version_of(connection)
+            version = SCHEMA.version_of(connection)
         if version is None:
             raise ServiceError("the database {database!r} holds no service.", database=database.address.name)
         database.prepare()
@@ -132,7 +132,7 @@ def _copy(source: Path, target: Path) -> None:
             contextlib.closing(sqlite3.connect(made)) as new,
         ):
             old.backup(new)
-            new.execute(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608
+            new.execute(f"SELECT version_num FROM {SCHEMA.table}")  # noqa: S608
             whole = new.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         if not whole:
             raise sqlite3.DatabaseError
