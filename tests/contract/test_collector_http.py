@@ -500,7 +500,7 @@ def test_metrics_and_log_hold_no_content(server: Running) -> None:
     server.ask("GET", f"/v1/campaigns/{made['id']}?device={sent['device']}")
     text = server.ask("GET", "/metrics").body.decode()
     assert 'relaxdp_reports_total{outcome="new"}' in text
-    assert 'route="/v1/campaigns/{id}/reports/batch",method="POST",status="200"' in text
+    assert 'relaxdp_requests_total{method="POST",route="/v1/campaigns/{id}/reports/batch",status="200"}' in text
     assert "relaxdp_commits_total" in text
     server.ask("GET", "/healthz")
     log = until(lambda: (found := server.log.read_text("utf-8")).count("\n") > 20 and found) or ""

@@ -7,6 +7,7 @@ import os
 import random
 import resource
 import select
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -77,7 +78,12 @@ def test_stopped_under_load(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.long)])
-def test_several_workers_start_together_and_share_one_duty(url: str, tmp_path: Path, workers: int) -> None:
+def test_several_workers_start_together_and_share_one_duty(
+    url: str, tmp_path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    monkeypatch.setenv("TMPDIR", str(files))
     with running(url, tmp_path, "--workers", str(workers), "--no-request-log") as server:
         campaign = server.create()
         server.ask("POST", f"/v1/campaigns/{campaign['id']}/relax", operator=True)
@@ -86,10 +92,29 @@ def test_several_workers_start_together_and_share_one_duty(url: str, tmp_path: P
         until(lambda: load.requests > 30)
         load.stop()
         check_nothing_lost(url, campaign["id"], load)
-        # Every worker counts for itself; whichever is asked adds them up.
-        wanted = load.requests
-        assert until(lambda: _requests(server) >= wanted)
+        # Every worker counts for itself; whichever is asked adds them up, also those of a worker that died.
+        counted = until(lambda: (found := _requests(server)) >= load.requests and found)
+        killed = _workers(server)[0]
+        os.kill(killed, signal.SIGKILL)
+        assert until(lambda: len(found := _workers(server)) == workers and killed not in found)
+        assert _requests(server) >= counted
+        [shared] = files.glob(".relaxdp-metrics*")
+        assert shared.stat().st_mode & 0o077 == 0
         assert server.stop() == 0
+        assert list(files.iterdir()) == []
+        server.start()
+        assert _requests(server) == 0
+
+
+def _workers(server: Running) -> list[int]:
+    """Return the processes that serve: besides them the parent has one that tidies up after all."""
+    assert server.process is not None
+    found = []
+    for each in Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text("utf-8").split():
+        with contextlib.suppress(OSError):  # it is gone by now
+            if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes():
+                found.append(int(each))
+    return found
 
 
 def _requests(server: Running) -> int:

@@ -36,6 +36,15 @@ def report(campaign: dict[str, object], device: str) -> dict[str, object]:
     return {"device": device * 32, "level": campaign["levels"][0], "report": "yes"}  # type: ignore[index]
 
 
+def test_what_the_service_needs_is_missed_before_anything_is_made(tmp_path: Path) -> None:
+    """Also what a worker imports only later."""
+    script = "import sys; sys.modules['prometheus_client'] = None; from relaxdp.cli.main import main; main()"
+    command = [sys.executable, "-c", script, "serve", "--db", f"sqlite:///{tmp_path}/service.db", "--port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert (done.returncode, "pip install 'relaxdp[server]'" in done.stderr) == (2, True), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("renewed", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_backup_restore_and_a_new_token(tmp_path: Path, renewed: bool) -> None:
     """A running service looks for a new token every few seconds, for which only the long version waits."""

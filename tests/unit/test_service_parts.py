@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import io
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -157,24 +159,55 @@ def test_the_client_that_was_quiet_longest_is_forgotten(monkeypatch: pytest.Monk
     assert [buckets.take(client, 0.0) for client in "acb"] == [False, False, True]
 
 
-def test_metrics_of_workers_add_up() -> None:
-    metrics = []
+def test_metrics_of_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two in one process share no number, and a folder that was meant for another program gets none."""
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "/nowhere")
+    texts = []
     for amount in (1, 2):
         made = Metrics()
-        made.counter("reports_total", "Reports.")
-        made.histogram("seconds", "Seconds.")
-        made.gauge("waiting", "Waiting.", lambda: 7)
-        made.gauge("commits_total", "Commits.", lambda: 3, kind="counter")
-        made.add("reports_total", (("outcome", 'a"b\n'),), amount)
-        made.observe("seconds", 0.002 * amount, (("route", "/x"),))
-        metrics.append(made)
-    text = metrics[0].text([metrics[1].snapshot()])
-    assert '# TYPE reports_total counter\nreports_total{outcome="a\\"b\\n"} 3\n' in text
-    assert 'seconds_bucket{route="/x",le="0.001"} 0\nseconds_bucket{route="/x",le="0.0025"} 1\n' in text
-    assert 'seconds_bucket{route="/x",le="+Inf"} 2\n' in text
-    assert 'seconds_count{route="/x"} 2' in text
-    assert "\nwaiting 7\n" in text
-    assert "\ncommits_total 6\n" in text
+        made.counter("reports_total", "Reports.", ("outcome",)).labels('a"b\n').inc(amount)
+        made.histogram("seconds", "Seconds.", ("route",)).labels("/x").observe(0.002)
+        made.gauge("waiting", "Waiting.", lambda: amount)  # noqa: B023
+        texts.append(made.text().decode())
+        assert f"# HELP waiting Waiting.\n# TYPE waiting gauge\nwaiting {amount}.0\n" in texts[-1]
+    assert '# TYPE reports_total counter\nreports_total{outcome="a\\"b\\n"} 2.0\n' in texts[1]
+    assert 'seconds_bucket{le="0.001",route="/x"} 0.0\nseconds_bucket{le="0.0025",route="/x"} 1.0\n' in texts[1]
+    assert "created" not in texts[1]
+    assert "python" not in texts[1]
+
+
+WORKER = """
+import os, sys
+from pathlib import Path
+import relaxdp.market.component, relaxdp.service.run
+assert "prometheus_client" not in sys.modules  # it looks once where numbers are kept
+from relaxdp.service.metrics import Metrics
+made = Metrics(Path(sys.argv[1]))
+made.counter("reports_total", "Reports.", ("outcome",)).labels("new").inc(int(sys.argv[2]))
+made.histogram("seconds", "Seconds.", ("route",)).labels("/x").observe(0.002 * int(sys.argv[2]))
+made.gauge("waiting", "Waiting.", lambda: 7)
+print(made.text().decode(), flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_metrics_of_workers_add_up(tmp_path: Path) -> None:
+    """Also those of one that was killed; a gauge is that of whoever is asked."""
+    for amount in (1, 2):
+        done = subprocess.run(
+            [sys.executable, "-c", WORKER, str(tmp_path), str(amount)], capture_output=True, check=False
+        )
+        assert done.returncode == -9, done.stderr
+    text = done.stdout.decode()
+    assert '# HELP reports_total Reports.\n# TYPE reports_total counter\nreports_total{outcome="new"} 3.0\n' in text
+    assert 'seconds_bucket{le="0.0025",route="/x"} 1.0\n' in text
+    assert 'seconds_bucket{le="+Inf",route="/x"} 2.0\n' in text
+    assert 'seconds_count{route="/x"} 2.0' in text
+    assert text.endswith("\nwaiting 7.0\n\n")
+    files = list(tmp_path.iterdir())
+    assert len(files) == 4
+    for file in files:  # nothing is missing on the disk: what is written later always fits
+        assert file.stat().st_blocks * 512 >= file.stat().st_size == 512 << 10
 
 
 def test_every_error_has_a_status_and_a_code() -> None:

@@ -15,7 +15,6 @@ from relaxdp.errors import UnknownCampaignError
 from relaxdp.service.wire import ID_PATTERN
 from relaxdp.service.worker import Worker
 
-REPORTS = "relaxdp_reports_total"
 _MOST_KEPT = 1000
 _ID = re.compile(ID_PATTERN)
 
@@ -24,17 +23,15 @@ class Collector:
     """What all routes share, and beside it what the whole worker does."""
 
     def __init__(self, worker: Worker) -> None:
-        self.database, self.metrics, self.clock = worker.database, worker.metrics, worker.clock
+        self.database, self.clock = worker.database, worker.clock
         self.read, self.compute, self.check_operator = worker.read, worker.compute, worker.check_operator
-        self.writer = Writer(worker.database, clock=worker.clock)
+        metrics = worker.metrics
+        self.reports = metrics.counter("relaxdp_reports_total", "Reports by what became of them.", ("outcome",))
+        commits = metrics.counter("relaxdp_commits_total", "Groups of reports, each one commit.")
+        self.writer = Writer(worker.database, clock=worker.clock, stored=commits.inc)
+        metrics.gauge("relaxdp_waiting_reports", "Reports that wait for their commit.", lambda: self.writer.waiting)
         self.stopping = asyncio.Event()
         self._kept: OrderedDict[str, Campaign] = OrderedDict()
-        metrics = worker.metrics
-        metrics.counter(REPORTS, "Reports by what became of them.")
-        metrics.gauge("relaxdp_waiting_reports", "Reports that wait for their commit.", lambda: self.writer.waiting)
-        metrics.gauge(
-            "relaxdp_commits_total", "Groups of reports, each one commit.", lambda: self.writer.groups, kind="counter"
-        )
 
     async def campaign(self, request: Request) -> Campaign:
         """Return the campaign that a request's address names."""

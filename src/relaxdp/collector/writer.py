@@ -7,7 +7,6 @@ commit is paid once for all requests that came while the last one was written.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
@@ -42,8 +41,9 @@ class _Job:
 class Writer:
     """All that a worker writes goes through here, in the order in which it came."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
-        self._database, self._clock = database, clock
+    def __init__(self, database: Database, *, clock: Callable[[], float], stored: Callable[[], object]) -> None:
+        """Take what is called for every group of reports."""
+        self._database, self._clock, self._stored = database, clock, stored
         self._queue: SimpleQueue[list[_Job] | None] = SimpleQueue()
         self._fresh: list[_Job] = []
         self._thread = Thread(target=self._run, name="relaxdp-writer", daemon=True)
@@ -51,7 +51,6 @@ class Writer:
         self._connection: Connection | None = None
         self._stopping = False
         self.waiting = 0
-        self.groups = 0
 
     def start(self) -> None:
         """Begin, within the running loop whose requests will wait."""
@@ -164,7 +163,7 @@ class Writer:
             found = problem
         for job in jobs:
             job.problem = found
-        self.groups += 1
+        self._stored()
         return jobs
 
     def _work(self, job: _Job) -> _Job:

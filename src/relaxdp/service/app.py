@@ -19,18 +19,16 @@ from relaxdp.service.operations import application
 from relaxdp.service.pages import OwnRoutes, Pages
 from relaxdp.service.request_log import RequestLog
 from relaxdp.service.settings import Settings
-from relaxdp.service.shared_metrics import SharedMetrics
 from relaxdp.service.worker import Worker, end_with_parent, tune
 
 
 def build_application(settings: Settings, compose: Callable[[Worker], Sequence[Component]]) -> ASGIApp:
     """Return the application of one worker; `compose` makes its parts, in the order in which they start."""
     worker, log = Worker(settings), RequestLog(enabled=settings.request_log)
-    shared = SharedMetrics(worker)
     parts = list(compose(worker))
     sections = [(part.operations(), part.parameters()) for part in parts]
     operations = [operation for own, _ in sections for operation in own]
-    operations += OwnRoutes(worker, shared, parts).operations(sections)
+    operations += OwnRoutes(worker, parts).operations(sections)
     operations += Pages(embed=settings.embed).operations()
 
     def end_what_never_ends() -> None:
@@ -46,8 +44,6 @@ def build_application(settings: Settings, compose: Callable[[Worker], Sequence[C
             for part in parts:
                 await part.start()
                 stack.push_async_callback(part.stop)
-            shared.start()
-            stack.push_async_callback(shared.stop)
             _on_signal(end_what_never_ends)
             if settings.workers > 1:
                 stack.callback(asyncio.ensure_future(end_with_parent()).cancel)

@@ -2,104 +2,99 @@
 
 from __future__ import annotations
 
-import json
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from typing import Literal
+import os
+from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-Labels = tuple[tuple[str, str], ...]
+if TYPE_CHECKING:
+    from prometheus_client import Counter, Histogram
+
+if find_spec("prometheus_client") is None:  # it is imported later, see `_library`, and would be missed too late
+    raise ModuleNotFoundError("there is no prometheus_client.", name="prometheus_client")
+
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+_RESERVED_BYTES = 512 << 10
+"""Enough for every route with several statuses."""
 
 
 class Metrics:
-    """The numbers of one worker. All of them only grow, but for gauges, which are asked for when they are read."""
+    """The numbers of one worker, and of all that were given the same folder; of one that died they stay there.
 
-    def __init__(self) -> None:
-        self._help: dict[str, tuple[str, str]] = {}
-        self._counters: dict[str, dict[Labels, float]] = {}
-        self._histograms: dict[str, dict[Labels, list[float]]] = {}
-        self._gauges: dict[str, Callable[[], float]] = {}
+    With a single worker nothing is written. Only what is named here is shown: nothing of the process or the machine.
+    """
 
-    def counter(self, name: str, meaning: str) -> None:
-        """Declare a counter."""
-        self._help[name] = ("counter", meaning)
-        self._counters[name] = {}
+    def __init__(self, folder: Path | None = None) -> None:
+        self._library = _library(folder)
+        # In one registry what is counted, in another what is asked for: that no other worker can be asked.
+        self._counted = self._library.CollectorRegistry(auto_describe=False)
+        self._asked = self._library.CollectorRegistry(auto_describe=False)
+        self._shown = self._counted
+        if folder is not None:
+            self._shown = self._library.CollectorRegistry(auto_describe=False)
+            self._library.multiprocess.MultiProcessCollector(self._shown, str(folder))
 
-    def histogram(self, name: str, meaning: str) -> None:
-        """Declare a histogram of seconds."""
-        self._help[name] = ("histogram", meaning)
-        self._histograms[name] = {}
+    def counter(self, name: str, meaning: str, labels: Sequence[str] = ()) -> Counter:
+        """Return a counter, the sum over all workers. Whoever counts often keeps what `labels` returns."""
+        made: Counter = self._library.Counter(name, meaning, labels, registry=self._counted)
+        return made
 
-    def gauge(
-        self, name: str, meaning: str, read: Callable[[], float], *, kind: Literal["gauge", "counter"] = "gauge"
-    ) -> None:
-        """Declare a number that is asked for: a gauge of this worker, or a counter that somebody else keeps."""
-        self._help[name] = (kind, meaning)
-        self._gauges[name] = read
+    def histogram(self, name: str, meaning: str, labels: Sequence[str] = ()) -> Histogram:
+        """Return a histogram of seconds, the sum over all workers."""
+        made: Histogram = self._library.Histogram(name, meaning, labels, registry=self._counted, buckets=BOUNDS)
+        return made
 
-    def add(self, name: str, labels: Labels = (), amount: float = 1) -> None:
-        """Count something."""
-        kept = self._counters[name]
-        kept[labels] = kept.get(labels, 0) + amount
+    def gauge(self, name: str, meaning: str, read: Callable[[], float]) -> None:
+        """Declare a number of this worker that is asked for when it is read."""
+        self._asked.register(_Asked(name, meaning, read))
 
-    def observe(self, name: str, seconds: float, labels: Labels = ()) -> None:
-        """Measure something."""
-        kept = self._histograms[name]
-        row = kept.get(labels)
-        if row is None:
-            row = kept[labels] = [0.0] * (len(BOUNDS) + 2)
-        row[bisect_left(BOUNDS, seconds)] += 1
-        row[-1] += seconds
-
-    def snapshot(self) -> str:
-        """Return all numbers as text, for the other workers."""
-        counters = [[name, labels, value] for name, kept in self._counters.items() for labels, value in kept.items()]
-        rows = [[name, labels, row] for name, kept in self._histograms.items() for labels, row in kept.items()]
-        gauges = {name: read() for name, read in self._gauges.items()}
-        return json.dumps({"counters": counters, "histograms": rows, "gauges": gauges})
-
-    def text(self, others: Sequence[str] = ()) -> str:
-        """Return Prometheus text: the sums over this worker and the snapshots of others."""
-        counters: dict[tuple[str, Labels], float] = {}
-        histograms: dict[tuple[str, Labels], list[float]] = {}
-        gauges = {name: read() for name, read in self._gauges.items()}
-        for content in map(json.loads, others):  # what a worker has waiting is its own affair
-            for name, value in content["gauges"].items():
-                if self._help.get(name, ("",))[0] == "counter":
-                    gauges[name] = gauges.get(name, 0) + value
-        for content in map(json.loads, [self.snapshot(), *others]):
-            for name, labels, value in content["counters"]:
-                key = (name, _labels(labels))
-                counters[key] = counters.get(key, 0) + value
-            for name, labels, row in content["histograms"]:
-                key = (name, _labels(labels))
-                histograms[key] = [a + b for a, b in zip(histograms.get(key, [0.0] * len(row)), row, strict=True)]
-        lines: list[str] = []
-        for name, (kind, meaning) in self._help.items():
-            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
-            if name in gauges:
-                lines.append(f"{name} {gauges[name]:g}")
-            lines += [f"{name}{_shown(key[1])} {value:.17g}" for key, value in counters.items() if key[0] == name]
-            for key, row in histograms.items():
-                if key[0] == name:
-                    lines += _histogram(name, key[1], row)
-        return "\n".join(lines) + "\n"
+    def text(self) -> bytes:
+        """Return Prometheus text."""
+        shown: list[bytes] = [self._library.generate_latest(each) for each in (self._shown, self._asked)]
+        return b"".join(shown)
 
 
-def _labels(pairs: list[list[str]]) -> Labels:
-    return tuple((name, value) for name, value in pairs)
+class _Asked:
+    """A gauge that keeps nothing: one of the library would leave a file of its own for the other workers."""
+
+    def __init__(self, name: str, meaning: str, read: Callable[[], float]) -> None:
+        self._name, self._meaning, self._read = name, meaning, read
+
+    def collect(self) -> Iterable[Any]:
+        from prometheus_client.metrics_core import GaugeMetricFamily  # noqa: PLC0415
+
+        yield GaugeMetricFamily(self._name, self._meaning, value=self._read())
 
 
-def _histogram(name: str, labels: Labels, row: list[float]) -> list[str]:
-    lines, total = [], 0.0
-    for bound, number in zip([*map(str, BOUNDS), "+Inf"], row, strict=False):
-        total += number
-        lines.append(f"{name}_bucket{_shown((*labels, ('le', bound)))} {total:.17g}")
-    return [*lines, f"{name}_sum{_shown(labels)} {row[-1]:.17g}", f"{name}_count{_shown(labels)} {total:.17g}"]
+def _library(folder: Path | None) -> Any:
+    """Import the library. It decides by a variable, once and for all metrics, whether numbers are kept in files.
+
+    So nothing may import it earlier, and a variable that was meant for another program must not decide for us.
+    """
+    if folder is None:
+        os.environ.pop(_FOLDER, None)
+    else:
+        os.environ[_FOLDER] = str(folder)
+        for kind in ("counter", "histogram"):
+            _reserve(folder / f"{kind}_{os.getpid()}.db")
+    import prometheus_client.multiprocess  # noqa: PLC0415
+
+    library: Any = prometheus_client  # not all of it has types
+    library.disable_created_metrics()  # they would double every series, and several workers have none
+    return library
 
 
-def _shown(labels: Labels) -> str:
-    if not labels:
-        return ""
-    escaped = [(name, value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")) for name, value in labels]
-    return "{" + ",".join(f'{name}="{value}"' for name, value in escaped) + "}"
+def _reserve(place: Path) -> None:
+    """Make a file of numbers before the library does, with all of its bytes, and under its name only then.
+
+    The library's own begins empty, on which another worker that reads it fails, and then has holes, in which writing on
+    a full disk kills the process. One that exists is of a dead worker with our number, and is added to.
+    """
+    if place.exists():
+        return
+    whole = place.with_suffix("")
+    with whole.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, _RESERVED_BYTES)
+    whole.rename(place)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from relaxdp.errors import TooManyRequestsError
 from relaxdp.service.limits import Buckets, Networks, client_of
-from relaxdp.service.metrics import Labels, Metrics
+from relaxdp.service.metrics import Metrics
 from relaxdp.service.mistakes import log_mistake
 from relaxdp.service.problems import problem_response
 from relaxdp.service.request_log import RequestLog
 
-REQUESTS = "relaxdp_requests_total"
-SECONDS = "relaxdp_request_seconds"
+if TYPE_CHECKING:
+    from prometheus_client import Counter, Histogram
+
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
@@ -28,10 +29,12 @@ class Shell:
         trusted: Networks,
     ) -> None:  # fmt: skip
         self._inner, self._route_of = inner, route_of
-        self._metrics, self._log, self._buckets, self._trusted = metrics, log, buckets, trusted
-        self._known: dict[tuple[Any, str, int], tuple[str, str, Labels, Labels]] = {}
-        metrics.counter(REQUESTS, "Requests by route, method and status.")
-        metrics.histogram(SECONDS, "How long requests took, by route.")
+        self._log, self._buckets, self._trusted = log, buckets, trusted
+        self._known: dict[tuple[Any, str, int], tuple[str, str, Counter, Histogram]] = {}
+        self._requests = metrics.counter(
+            "relaxdp_requests_total", "Requests by route, method and status.", ("route", "method", "status")
+        )
+        self._seconds = metrics.histogram("relaxdp_request_seconds", "How long requests took, by route.", ("route",))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -57,18 +60,18 @@ class Shell:
         finally:
             seconds = time.perf_counter() - start
             method, route, counted, measured = self._names(scope.get("endpoint"), scope["method"], status)
-            self._metrics.add(REQUESTS, counted)
-            self._metrics.observe(SECONDS, seconds, measured)
+            counted.inc()
+            measured.observe(seconds)
             self._log.add(method, route, status, seconds)
 
-    def _names(self, endpoint: Any, method: str, status: int) -> tuple[str, str, Labels, Labels]:
-        """Return what a request is called in log and metrics; there are few of them, so they are made once."""
+    def _names(self, endpoint: Any, method: str, status: int) -> tuple[str, str, Counter, Histogram]:
+        """Return what a request is called in the log, and what counts it; there are few, so they are made once."""
         method = method if method in _METHODS else "OTHER"
         known = self._known.get((endpoint, method, status))
         if known is None:
             route = self._route_of(endpoint)
-            counted = (("route", route), ("method", method), ("status", str(status)))
-            known = self._known[endpoint, method, status] = (method, route, counted, (("route", route),))
+            counted = self._requests.labels(route, method, str(status))
+            known = self._known[endpoint, method, status] = (method, route, counted, self._seconds.labels(route))
         return known
 
 

@@ -20,7 +20,6 @@ from starlette.responses import Response
 from relaxdp.errors import ServiceError, UnknownRouteError
 from relaxdp.service.component import Component
 from relaxdp.service.operations import Handler, Operation, Section, description
-from relaxdp.service.shared_metrics import SharedMetrics
 from relaxdp.service.worker import Worker
 
 _KINDS = {
@@ -128,8 +127,8 @@ class Health(msgspec.Struct, frozen=True):
 class OwnRoutes:
     """What whoever runs the service asks for."""
 
-    def __init__(self, worker: Worker, shared: SharedMetrics, parts: Sequence[Component]) -> None:
-        self._worker, self._shared, self._parts = worker, shared, parts
+    def __init__(self, worker: Worker, parts: Sequence[Component]) -> None:
+        self._worker, self._parts = worker, parts
         self._document = b""
 
     async def show_health(self, request: Request) -> Response:
@@ -141,7 +140,7 @@ class OwnRoutes:
 
     async def show_metrics(self, request: Request) -> Response:
         """Show the metrics of all workers."""
-        return Response(await self._worker.compute(self._shared.text), media_type="text/plain; version=0.0.4")
+        return Response(await self._worker.compute(self._worker.metrics.text), media_type="text/plain; version=0.0.4")
 
     async def show_openapi(self, request: Request) -> Response:
         """Show the description."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import resource
-import secrets
 import signal
 import socket
 import sys
@@ -16,13 +15,15 @@ from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
-from uvicorn.server import ServerState
+from uvicorn.server import Server, ServerState
+from uvicorn.supervisors import Multiprocess
 
 from relaxdp.errors import MalformedRequestError, RelaxdpError, RequestTimeoutError, ServiceError, TooManyRequestsError
 from relaxdp.service.problems import problem_response
 from relaxdp.service.settings import Settings
 from relaxdp.service.transfer import WAITING, Waiting
 from relaxdp.table.interrupts import leave
+from relaxdp.table.temporary import temporary_folder
 
 _ACKNOWLEDGED = slice(120, 128)
 """Where Linux has the bytes that were acknowledged in its `struct tcp_info`."""
@@ -33,7 +34,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     Uvicorn closes a connection that waits for its next request; one that never sends the whole of one it keeps. A
     timer for each request would cost more than reading it does, so a connection notes since when it waits, and all of
-    them are looked through now and then. A request must be here as a whole in time, but for files (`uploads.py`), of
+    them are looked through now and then. A request must be here as a whole in time, but for files (`transfer.py`), of
     which some more must be. An answer may be read as slowly as one likes, as long as some of it is.
     """
 
@@ -166,15 +167,18 @@ def listen(settings: Settings) -> tuple[socket.socket, str]:
 
 def serve(build: Build, settings: Settings, listening: socket.socket) -> None:
     """Serve until a signal ends it. `build` makes the application of a worker, in that worker's process."""
-    import uvicorn  # noqa: PLC0415
-    from uvicorn.supervisors import Multiprocess  # noqa: PLC0415
-
-    from relaxdp.service.run import PatientProtocol  # noqa: PLC0415
-
     _raise_open_files()
     _end_in_peace()
-    settings = replace(settings, run=secrets.token_hex(8))
-    config = uvicorn.Config(
+    if settings.workers == 1:
+        Server(_config(build, settings)).run(sockets=[listening])
+        return
+    with temporary_folder("relaxdp-metrics") as folder:  # ours alone, so that nothing of an earlier start is in it
+        shared = replace(settings, metrics_folder=folder)
+        Multiprocess(_config(build, shared), sockets=[listening]).run()
+
+
+def _config(build: Build, settings: Settings) -> Config:
+    return Config(
         partial(build, settings),
         factory=True,
         workers=settings.workers,
@@ -192,10 +196,6 @@ def serve(build: Build, settings: Settings, listening: socket.socket) -> None:
         ssl_keyfile=settings.certificate_key,
         backlog=BACKLOG,
     )
-    if settings.workers == 1:
-        uvicorn.Server(config).run(sockets=[listening])
-    else:
-        Multiprocess(config, sockets=[listening]).run()
 
 
 def _end_in_peace() -> None:

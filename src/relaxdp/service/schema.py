@@ -1,4 +1,4 @@
-"""The tables that every service has: tokens, duties and metrics."""
+"""The tables that every service has: tokens and duties."""
 
 from __future__ import annotations
 
@@ -16,12 +16,4 @@ LEASES = Table(
     Column("duty", Text, primary_key=True),
     Column("holder", Text, nullable=False),
     Column("until", Double, nullable=False),
-)
-
-METRICS = Table(
-    "service_metrics",
-    METADATA,
-    Column("run", Text, primary_key=True),
-    Column("worker", Text, primary_key=True),
-    Column("snapshot", Text, nullable=False),
 )

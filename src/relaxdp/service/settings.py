@@ -36,8 +36,8 @@ class Settings:
     """How long requests may take to finish when the service stops."""
     embed: tuple[str, ...] = ()
     """Sites that may show the survey in a frame."""
-    run: str = ""
-    """Tells the workers of this start from those of an earlier one."""
+    metrics_folder: Path | None = None
+    """Where several workers keep their numbers, to be added up; `serve` makes one for each start."""
 
     @property
     def own_rate(self) -> float:

@@ -84,7 +84,7 @@ class HandedOut(StreamingResponse):
 
 
 WAITING = "relaxdp.waiting"
-"""Where the scope of a request has since when its connection waits for the rest of it (`connections.py`)."""
+"""Where the scope of a request has since when its connection waits for the rest of it (`run.py`)."""
 
 LEAST_RATE = 10_000
 """How many bytes of a file must arrive in a second, once it has been waited for as long as for any request."""

@@ -62,7 +62,7 @@ class Worker:
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
         self.settings, self.clock = settings, clock
         self.database = Database(settings.database)
-        self.metrics = Metrics()
+        self.metrics = Metrics(settings.metrics_folder)
         self.limits = Limits(settings.body_limit)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="relaxdp-read")
         # A write may wait long for others that write: nobody who only reads waits behind it.

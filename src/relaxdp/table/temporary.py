@@ -177,7 +177,7 @@ def passing_folder(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def temporary_folder() -> Iterator[Path]:
+def temporary_folder(name: str = "relaxdp-files") -> Iterator[Path]:
     """Give a private folder among the temporary files, for what does not fit into memory or is on its way.
 
     Truths may be in it, so it is held and swept like what is written beside a target. Everybody may write beside it,
@@ -186,7 +186,7 @@ def temporary_folder() -> Iterator[Path]:
     with ExitStack() as stack:
         try:
             if os.name == "posix":
-                folder = stack.enter_context(passing_folder(Path(tempfile.gettempdir()) / "relaxdp-files"))
+                folder = stack.enter_context(passing_folder(Path(tempfile.gettempdir()) / name))
             else:  # pragma: no cover (a folder cannot be held there)
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-")))
         except OSError:

@@ -1,4 +1,4 @@
-"""The first schema of the service and the collector: tokens, duties, metrics; campaigns, their reports and counts."""
+"""The first schema of the service and the collector: tokens, duties; campaigns, their reports and counts."""
 
 from __future__ import annotations
 
@@ -21,12 +21,6 @@ def upgrade() -> None:
         sa.Column("duty", sa.Text, primary_key=True),
         sa.Column("holder", sa.Text, nullable=False),
         sa.Column("until", sa.Double, nullable=False),
-    )
-    op.create_table(
-        "service_metrics",
-        sa.Column("run", sa.Text, primary_key=True),
-        sa.Column("worker", sa.Text, primary_key=True),
-        sa.Column("snapshot", sa.Text, nullable=False),
     )
     op.create_table(
         "collector_campaign",
