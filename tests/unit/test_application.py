@@ -7,6 +7,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ class Noted:
             raise StorageUnavailableError("a part cannot do its work.")
 
 
-async def get(app: Any, path: str) -> tuple[int, Any]:
+async def get(app: Any, path: str, peer: str = "127.0.0.1", forwarded: str = "") -> tuple[int, Any]:
     """Ask an application without a server."""
     sent: list[Any] = []
 
@@ -86,7 +87,9 @@ async def get(app: Any, path: str) -> tuple[int, Any]:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "GET", "path": path, "headers": [], "query_string": b"", "root_path": ""}
+    headers = [(b"x-forwarded-for", forwarded.encode())]
+    scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "query_string": b"", "root_path": ""}
+    scope["client"] = (peer, 1)
     await app(scope, receive, send)
     return sent[0]["status"], json.loads(b"".join(each.get("body", b"") for each in sent[1:]))
 
@@ -128,6 +131,18 @@ def test_a_part_that_cannot_work(settings: Settings, monkeypatch: pytest.MonkeyP
     with pytest.raises(StorageUnavailableError):
         live(settings, [Noted("a", notes), Noted("b", notes, fails="stop")], monkeypatch)
     assert notes[-2:] == ["b stop", "a stop"]
+
+
+def test_a_limit_counts_whom_a_trusted_proxy_names(settings: Settings) -> None:
+    prepare(settings)
+    limited = replace(settings, rate=1e-9, burst=1.0, trusted_proxies=("10.0.0.0/8",))
+    app = build_application(limited, lambda worker: [])
+
+    def status(peer: str, forwarded: str) -> int:
+        return asyncio.run(get(app, "/openapi.json", peer, forwarded))[0]
+
+    asked = [("10.1.1.1", "1.1.1.1"), ("10.1.1.2", "2.2.2.2"), ("10.1.1.2", "1.1.1.1"), ("2.2.2.2", "3.3.3.3")]
+    assert [status(*each) for each in asked] == [200, 200, 429, 429]
 
 
 def bearing(token: str | None) -> Request:

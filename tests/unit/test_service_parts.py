@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import io
 import subprocess
@@ -19,7 +20,7 @@ from relaxdp.collector.duties import give_back, take_lease
 from relaxdp.collector.wire import Report
 from relaxdp.errors import MalformedRequestError, RelaxdpError, ServiceError, StorageVersionError
 from relaxdp.service.database import Database, address_of
-from relaxdp.service.limits import MOST_CLIENTS, Buckets, client_of, decode, decoder_of, networks_of
+from relaxdp.service.limits import MOST_CLIENTS, Buckets, behind_proxies, client_of, decode, decoder_of, networks_of
 from relaxdp.service.metrics import Metrics
 from relaxdp.service.problems import code_of, problem_response, status_of
 from relaxdp.service.request_log import RequestLog
@@ -110,25 +111,57 @@ def test_one_worker_at_a_time_holds_a_lease(database: Database) -> None:
         assert take_lease(connection, "duty", "a", now=21.0, seconds=10)
 
 
-def scope(client: str | None, *forwarded: str) -> dict[str, Any]:
-    headers = [(b"x-forwarded-for", each.encode()) for each in forwarded]
-    return {"client": None if client is None else (client, 1), "headers": headers}
+def whose(peer: str, *forwarded: str, trusted: tuple[str, ...] = ("127.0.0.1", "10.0.0.9/8", "2001:db8::/64")) -> str:
+    """Return against whose limit a request counts that came from this peer, with these headers."""
+    found = []
+
+    async def inner(scope: Any, receive: Any, send: Any) -> None:
+        found.append(client_of(scope))
+
+    headers = [(b"x-forwarded-for", each.encode("latin-1")) for each in forwarded]
+    scope = {"type": "http", "client": (peer, 1), "headers": headers, "scheme": "http"}
+    asyncio.run(behind_proxies(inner, trusted)(scope, None, None))  # type: ignore[arg-type]
+    return found[0]
 
 
 def test_only_trusted_proxies_are_believed() -> None:
-    proxies = networks_of(["127.0.0.1", "10.0.0.0/8"])
-    assert client_of(scope("192.0.2.1", "1.2.3.4"), ()) == "192.0.2.1"
-    assert client_of(scope("192.0.2.1", "1.2.3.4"), proxies) == "192.0.2.1"
-    assert client_of(scope("127.0.0.1", "1.2.3.4"), proxies) == "1.2.3.4"
-    assert client_of(scope("127.0.0.1", "6.6.6.6, 1.2.3.4, 10.1.1.1"), proxies) == "1.2.3.4"
-    assert client_of(scope("127.0.0.1", "6.6.6.6", "1.2.3.4"), proxies) == "1.2.3.4"
-    assert client_of(scope("127.0.0.1"), proxies) == "127.0.0.1"
-    assert client_of(scope("127.0.0.1", "nonsense"), proxies) == "unknown"
-    assert client_of(scope(None, "1.2.3.4"), proxies) == "1.2.3.4"  # a Unix socket is a proxy's
-    assert client_of(scope("2001:db8::1"), ()) == client_of(scope("2001:db8::2"), ())
-    assert client_of(scope("::ffff:192.0.2.1"), ()) == "192.0.2.1"
-    with pytest.raises(ServiceError):
-        networks_of(["everybody"])
+    assert whose("127.0.0.1", "1.2.3.4", trusted=()) == "127.0.0.1"
+    for stranger in ("192.0.2.1", "::ffff:192.0.2.1", "127.0.0.2"):
+        assert whose(stranger, "1.2.3.4", "127.0.0.1") == stranger.removeprefix("::ffff:")
+    assert whose("127.0.0.1", "1.2.3.4") == "1.2.3.4"
+    assert whose("::ffff:127.0.0.1", "1.2.3.4") == "1.2.3.4"  # as a socket for both kinds of addresses names it
+    assert whose("2001:db8::1", "2001:db8:0:1::7") == whose("2001:db8:0:1::8") == "2001:db8:0:1::/64"
+    assert whose("127.0.0.1") == "127.0.0.1"
+
+
+def test_of_many_forwarded_addresses_the_last_that_no_proxy_has_counts() -> None:
+    for forwarded in (
+        ["6.6.6.6, 1.2.3.4, 10.1.1.1"], ["6.6.6.6", "1.2.3.4"], ["6.6.6.6,1.2.3.4", "10.1.1.1 , 2001:db8::7"],
+        ["1.2.3.4:567"], ["1.2.3.4:567, 10.1.1.1:80, [2001:db8::7]:443"], ["::ffff:1.2.3.4, ::ffff:10.1.1.1"],
+        ["rubbish, 1.2.3.4"],
+    ):  # fmt: skip
+        assert whose("127.0.0.1", *forwarded) == "1.2.3.4", forwarded
+    assert whose("127.0.0.1", "6.6.6.6, [2001:db8:0:1::7]:443") == "2001:db8:0:1::/64"
+    assert whose("127.0.0.1", "10.2.2.2, 10.1.1.1") == "10.2.2.2"  # a proxy that asks for itself
+
+
+@pytest.mark.parametrize(
+    "rubbish", ["rubbish", "1.2.3.4.5", "[::1", "1.2.3.4:", "1.2.3.4:x", "unknown", "_hidden", "\xff", "*"]
+)
+def test_rubbish_from_a_proxy_is_nobody_in_particular(rubbish: str) -> None:
+    """It is not looked past: whatever stands to the left of it may be the client's own."""
+    assert whose("127.0.0.1", f"6.6.6.6, {rubbish}") == "unknown"
+
+
+def test_an_empty_header_is_the_proxys_own() -> None:
+    for empty in ("", " ", "6.6.6.6,", ",", "[]:1"):
+        assert whose("127.0.0.1", empty) == "127.0.0.1"
+
+
+@pytest.mark.parametrize("wrong", ["everybody", "*", "", "127.0.0.1,10.0.0.1", "10.0.0.0/33", "unix:"])
+def test_a_proxy_is_an_address_or_a_network(wrong: str) -> None:
+    with pytest.raises(ServiceError, match="as an address or a network"):
+        networks_of(["127.0.0.1", wrong])
 
 
 def test_buckets_refill_and_are_bounded() -> None:

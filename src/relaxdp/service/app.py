@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from relaxdp.service.component import Component
-from relaxdp.service.limits import Buckets, networks_of
+from relaxdp.service.limits import Buckets, behind_proxies
 from relaxdp.service.middleware import Shell
 from relaxdp.service.operations import application
 from relaxdp.service.pages import OwnRoutes, Pages
@@ -50,14 +50,14 @@ def build_application(settings: Settings, compose: Callable[[Worker], Sequence[C
             yield
 
     app, route_of = application(operations, lifespan=lifespan)
-    return Shell(
+    shell = Shell(
         app,
         route_of=route_of,
         metrics=worker.metrics,
         log=log,
         buckets=Buckets(rate=settings.own_rate, burst=settings.own_burst),
-        trusted=networks_of(settings.trusted_proxies),
     )
+    return behind_proxies(shell, settings.trusted_proxies)
 
 
 def _on_signal(deed: Callable[[], None]) -> None:

@@ -6,11 +6,13 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any, TypeVar
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Any, TypeVar, cast
 
 import msgspec
 from starlette.requests import Request
+from starlette.types import ASGIApp, Scope
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from relaxdp.errors import (
     BodyTooLargeError,
@@ -56,35 +58,40 @@ class Buckets:
         return allowed
 
 
-Networks = tuple[IPv4Network | IPv6Network, ...]
+def networks_of(texts: Iterable[str]) -> list[str]:
+    """Return addresses and networks (127.0.0.1, 10.0.0.0/8, ::1) as the middleware takes them, or refuse them.
 
+    It would take what is no network for a name, and `*` for everybody. A socket for both kinds of addresses calls IPv4
+    ones by names in IPv6.
 
-def networks_of(texts: Iterable[str]) -> Networks:
-    """Return addresses and networks as written: 127.0.0.1, 10.0.0.0/8, ::1."""
+    >>> networks_of(["10.1.2.3/8"])
+    ['10.0.0.0/8', '::ffff:a00:0/104']
+    """
     try:
-        return tuple(ip_network(text.strip(), strict=False) for text in texts)
+        found = [ip_network(text.strip(), strict=False) for text in texts]
     except ValueError:
         raise ServiceError(
             "a trusted proxy is written as an address or a network, like 127.0.0.1 or 10.0.0.0/8."
         ) from None
+    within = [ip_network(f"::ffff:{each.network_address}/{96 + each.prefixlen}") for each in found if each.version == 4]
+    return [str(each) for each in (*found, *within)]
 
 
-def client_of(scope: Any, trusted: Networks) -> str:
-    """Return the client's address: of X-Forwarded-For the last one that no trusted proxy has.
+def behind_proxies(app: ASGIApp, trusted: Iterable[str]) -> ASGIApp:
+    """Let an application see the client that a trusted proxy names in X-Forwarded-For; nobody else is believed.
 
-    Whatever stands to the left of it was written by the client itself and is not believed.
+    That is the last address there that no trusted proxy has: whatever stands to the left of it the client may have
+    written itself.
     """
+    networks = networks_of(trusted)
+    believing: Any = ProxyHeadersMiddleware(cast("Any", app), networks)
+    return cast("ASGIApp", believing) if networks else app
+
+
+def client_of(scope: Scope) -> str:
+    """Return against whose limit a request counts."""
     client = scope.get("client")
-    address = client[0] if client else ""
-    if not trusted or (address and not _is_trusted(address, trusted)):
-        return bucket_name(address)
-    for name, value in reversed(scope["headers"]):
-        if name == b"x-forwarded-for":
-            for each in reversed(value.decode("latin-1").split(",")):
-                address = each.strip()
-                if not _is_trusted(address, trusted):
-                    return bucket_name(address)
-    return bucket_name(address)
+    return bucket_name(client[0] if client else "")
 
 
 @lru_cache(maxsize=65536)
@@ -103,15 +110,6 @@ def bucket_name(address: str) -> str:
             return str(found.ipv4_mapped)
         return str(ip_network((found, 64), strict=False))
     return str(found)
-
-
-@lru_cache(maxsize=65536)
-def _is_trusted(address: str, trusted: Networks) -> bool:
-    try:
-        found = ip_address(address)
-    except ValueError:
-        return False
-    return any(found in network for network in trusted)
 
 
 Wanted = TypeVar("Wanted")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from relaxdp.errors import TooManyRequestsError
-from relaxdp.service.limits import Buckets, Networks, client_of
+from relaxdp.service.limits import Buckets, client_of
 from relaxdp.service.metrics import Metrics
 from relaxdp.service.mistakes import log_mistake
 from relaxdp.service.problems import problem_response
@@ -25,11 +25,10 @@ class Shell:
     """One layer for everything that every request needs: plain ASGI, because the hot route goes through it too."""
 
     def __init__(
-        self, inner: ASGIApp, *, route_of: Callable[[Any], str], metrics: Metrics, log: RequestLog, buckets: Buckets,
-        trusted: Networks,
+        self, inner: ASGIApp, *, route_of: Callable[[Any], str], metrics: Metrics, log: RequestLog, buckets: Buckets
     ) -> None:  # fmt: skip
         self._inner, self._route_of = inner, route_of
-        self._log, self._buckets, self._trusted = log, buckets, trusted
+        self._log, self._buckets = log, buckets
         self._known: dict[tuple[Any, str, int], tuple[str, str, Counter, Histogram]] = {}
         self._requests = metrics.counter(
             "relaxdp_requests_total", "Requests by route, method and status.", ("route", "method", "status")
@@ -51,7 +50,7 @@ class Shell:
             await send(message)
 
         try:
-            if not self._buckets.limited or self._buckets.take(client_of(scope, self._trusted), start):
+            if not self._buckets.limited or self._buckets.take(client_of(scope), start):
                 await self._inner(scope, receive, watched)
             else:
                 await _refuse(scope, receive, watched)
