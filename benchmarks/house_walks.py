@@ -36,7 +36,7 @@ from relaxdp.collector.component import CollectorComponent
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
-from relaxdp.service.app import build_application
+from relaxdp.service.application import build_application
 from relaxdp.service.maintenance import prepare
 from relaxdp.service.settings import Settings
 from relaxdp.table.release import release_table

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from relaxdp.collector.campaigns import _STEPS
 from relaxdp.collector.component import CollectorComponent
-from relaxdp.service.app import build_application
+from relaxdp.service.application import build_application
 from relaxdp.service.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "collector.md").read_text("utf-8")

@@ -23,7 +23,7 @@ from relaxdp.market import accounts, goods, levels, pools, prices, schema
 from relaxdp.market.client import MarketClient
 from relaxdp.market.market import Market
 from relaxdp.market.receipts import HEADER
-from relaxdp.service.app import build_application
+from relaxdp.service.application import build_application
 from relaxdp.service.database import Database
 from relaxdp.service.maintenance import back_up, restore
 from relaxdp.service.schema import METADATA

@@ -34,7 +34,7 @@ from relaxdp.market.receipts import signed_of
 from relaxdp.market.store import parts_of
 from relaxdp.mechanisms import Mechanism
 from relaxdp.service.database import Database
-from relaxdp.service.problems import code_of
+from relaxdp.service.observe import code_of
 from relaxdp.service.schema import METADATA
 from relaxdp.service.wire import EncodingRequest, WireLevel, resolved
 from relaxdp.table.description import METADATA_KEY

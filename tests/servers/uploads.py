@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 from tests.servers.collectors import Running
 
-from relaxdp.service.app import build_application
+from relaxdp.service.application import build_application
 from relaxdp.service.limits import read_body
 from relaxdp.service.maintenance import prepare
 from relaxdp.service.operations import Operation

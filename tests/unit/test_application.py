@@ -20,8 +20,8 @@ from tests.servers.collectors import STORES
 
 from relaxdp import errors
 from relaxdp.errors import StorageUnavailableError, WrongTokenError
-from relaxdp.service import app as service_app
-from relaxdp.service.app import build_application
+from relaxdp.service import application as service_app
+from relaxdp.service.application import build_application
 from relaxdp.service.database import SCHEMA, Database
 from relaxdp.service.maintenance import prepare, renew_token
 from relaxdp.service.operations import Operation, description

@@ -21,9 +21,7 @@ from relaxdp.collector.wire import Report
 from relaxdp.errors import MalformedRequestError, RelaxdpError, ServiceError, StorageVersionError
 from relaxdp.service.database import Database, address_of
 from relaxdp.service.limits import MOST_CLIENTS, Buckets, behind_proxies, client_of, decode, decoder_of, networks_of
-from relaxdp.service.metrics import Metrics
-from relaxdp.service.problems import code_of, problem_response, status_of
-from relaxdp.service.request_log import RequestLog
+from relaxdp.service.observe import Metrics, RequestLog, code_of, problem_response, status_of
 from relaxdp.service.tokens import bears, create_token, digest_for
 from relaxdp.service.wire import ID_PATTERN
 from relaxdp.storage.address import PostgresAddress, SqliteAddress
@@ -214,7 +212,7 @@ import os, sys
 from pathlib import Path
 import relaxdp.market.component, relaxdp.service.run
 assert "prometheus_client" not in sys.modules  # it looks once where numbers are kept
-from relaxdp.service.metrics import Metrics
+from relaxdp.service.observe import Metrics
 made = Metrics(Path(sys.argv[1]))
 made.counter("reports_total", "Reports.", ("outcome",)).labels("new").inc(int(sys.argv[2]))
 made.histogram("seconds", "Seconds.", ("route",)).labels("/x").observe(0.002 * int(sys.argv[2]))

@@ -108,6 +108,6 @@ def build(settings: Settings) -> ASGIApp:
     """Return the application of one worker; its database is prepared and its market opened already."""
     from relaxdp.collector.component import CollectorComponent  # noqa: PLC0415
     from relaxdp.market.component import MarketComponent  # noqa: PLC0415
-    from relaxdp.service.app import build_application  # noqa: PLC0415
+    from relaxdp.service.application import build_application  # noqa: PLC0415
 
     return build_application(settings, lambda worker: [CollectorComponent(worker), MarketComponent(worker)])

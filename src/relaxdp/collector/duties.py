@@ -17,7 +17,7 @@ from relaxdp.collector.schema import CAMPAIGNS, REPORTS, STATES
 from relaxdp.collector.service import Collector
 from relaxdp.collector.states import look
 from relaxdp.errors import RelaxdpError
-from relaxdp.service.mistakes import log_mistake
+from relaxdp.service.observe import log_mistake
 from relaxdp.service.schema import LEASES
 
 

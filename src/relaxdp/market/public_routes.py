@@ -15,7 +15,7 @@ from relaxdp.market.listings import Listing
 from relaxdp.market.receipts import signed_of
 from relaxdp.market.schema import LISTINGS
 from relaxdp.service.limits import decode, decoder_of, read_body
-from relaxdp.service.mistakes import log_mistake
+from relaxdp.service.observe import log_mistake
 from relaxdp.service.operations import Operation, Query, read_queries
 
 EPSILON = (

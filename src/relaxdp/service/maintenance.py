@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from relaxdp.draw.private_file import PrivateFileError, sync_folder, write_private
+from relaxdp.draw.private_file import sync_folder
 from relaxdp.errors import ServiceError, refusing
 from relaxdp.service.database import SCHEMA, Database, address_of, check_file
 from relaxdp.service.limits import networks_of
 from relaxdp.service.settings import Settings
-from relaxdp.service.tokens import create_token
+from relaxdp.service.tokens import make_operator_token
 from relaxdp.storage.address import SqliteAddress
-
-OPERATOR = "operator"
 
 
 @refusing("Nothing was started.")
@@ -38,7 +36,7 @@ def prepare(
         database.prepare()
         if opened is not None:
             opened(settings)
-        return _make(database, token_file, replace=False)
+        return make_operator_token(database, token_file, replace=False)
     finally:
         database.close()
 
@@ -50,7 +48,7 @@ def renew_token(url: str, token_file: Path | None = None) -> str:
     A service must be there: a mistyped address would make a database, and a token that opens nothing.
     """
     with existing(url) as database:
-        return str(_make(database, token_file, replace=True))
+        return str(make_operator_token(database, token_file, replace=True))
 
 
 @contextmanager
@@ -70,31 +68,6 @@ def existing(url: str) -> Iterator[Database]:
         yield database
     finally:
         database.close()
-
-
-def _make(database: Database, token_file: Path | None, *, replace: bool) -> str | None:
-    """Make a token. Its file is written before the commit: a token that nobody has seen is not stored."""
-    written = False
-    try:
-        with database.writing() as connection:
-            token = create_token(connection, OPERATOR, replace=replace)
-            if token is not None and token_file is not None:
-                _write(token_file, token)
-                written = True
-    except BaseException:
-        if written and token_file is not None:  # it was not stored, so it opens nothing
-            token_file.unlink(missing_ok=True)
-        raise
-    return token
-
-
-def _write(path: Path, token: str) -> None:
-    try:
-        write_private(path, f"{token}\n".encode(), replace=False)
-    except FileExistsError:
-        raise ServiceError("{path!r} exists already.", path=str(path)) from None
-    except PrivateFileError as problem:
-        raise ServiceError("{path!r} {why}.", path=str(path), why=problem) from None
 
 
 @refusing("Nothing was written.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 from starlette.applications import Starlette
@@ -28,7 +28,7 @@ from relaxdp.errors import (
     WrongRoleError,
     WrongTokenError,
 )
-from relaxdp.service.problems import Problem, code_of, problem_response, status_of
+from relaxdp.service.observe import Problem, code_of, problem_response, status_of
 
 Handler = Callable[[Request], Awaitable[Response]]
 Problems = tuple[type[RelaxdpError], ...]
@@ -67,6 +67,28 @@ class Operation:
     queries: tuple[Query, ...] = field(default=())
     nothing: str = "Nothing was done."
     """What did not happen where it is refused, unless whoever refused knows that better."""
+
+
+class Component(Protocol):
+    """A part of the application, like the collector: its routes, and what starts and stops with a worker."""
+
+    def operations(self) -> list[Operation]:
+        """Return the routes; the part that comes first is looked through first."""
+
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Return the schemas of what stands in the paths of these routes, by name."""
+
+    async def start(self) -> None:
+        """Begin, within the running loop."""
+
+    def stopping(self) -> None:
+        """End what never ends by itself: the process was asked to stop, and waits for its connections."""
+
+    async def stop(self) -> None:
+        """Finish what is waiting, and end. Everything that a worker shares is still there."""
+
+    async def check(self) -> None:
+        """Raise StorageUnavailableError where the part could not do its work."""
 
 
 def application(operations: Sequence[Operation], **options: Any) -> tuple[Starlette, Callable[[Any], str]]:

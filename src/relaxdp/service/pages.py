@@ -18,8 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from relaxdp.errors import ServiceError, UnknownRouteError
-from relaxdp.service.component import Component
-from relaxdp.service.operations import Handler, Operation, Section, description
+from relaxdp.service.operations import Component, Handler, Operation, Section, description
 from relaxdp.service.worker import Worker
 
 _KINDS = {

@@ -19,7 +19,7 @@ from uvicorn.server import Server, ServerState
 from uvicorn.supervisors import Multiprocess
 
 from relaxdp.errors import MalformedRequestError, RelaxdpError, RequestTimeoutError, ServiceError, TooManyRequestsError
-from relaxdp.service.problems import problem_response
+from relaxdp.service.observe import problem_response
 from relaxdp.service.settings import Settings
 from relaxdp.service.transfer import WAITING, Waiting
 from relaxdp.table.interrupts import leave

@@ -5,10 +5,16 @@ from __future__ import annotations
 import secrets
 from hashlib import sha256
 from hmac import compare_digest
+from pathlib import Path
 
 from sqlalchemy import Connection, delete, insert, select
 
+from relaxdp.draw.private_file import PrivateFileError, write_private
+from relaxdp.errors import ServiceError
+from relaxdp.service.database import Database
 from relaxdp.service.schema import TOKENS
+
+OPERATOR = "operator"
 
 
 def digest_of(token: str) -> bytes:
@@ -37,3 +43,31 @@ def bears(header: str | None, digest: bytes | None) -> bool:
     """Tell whether an Authorization header bears the token with this digest, in a time that tells nothing of it."""
     scheme, _, token = (header or "").partition(" ")
     return scheme.lower() == "bearer" and digest is not None and compare_digest(digest_of(token.strip()), digest)
+
+
+def make_operator_token(database: Database, token_file: Path | None, *, replace: bool) -> str | None:
+    """Make the operator's token, where there is none or it is replaced.
+
+    Its file is written before the commit: a token that nobody has seen is not stored.
+    """
+    written = False
+    try:
+        with database.writing() as connection:
+            token = create_token(connection, OPERATOR, replace=replace)
+            if token is not None and token_file is not None:
+                _write(token_file, token)
+                written = True
+    except BaseException:
+        if written and token_file is not None:  # it was not stored, so it opens nothing
+            token_file.unlink(missing_ok=True)
+        raise
+    return token
+
+
+def _write(path: Path, token: str) -> None:
+    try:
+        write_private(path, f"{token}\n".encode(), replace=False)
+    except FileExistsError:
+        raise ServiceError("{path!r} exists already.", path=str(path)) from None
+    except PrivateFileError as problem:
+        raise ServiceError("{path!r} {why}.", path=str(path), why=problem) from None

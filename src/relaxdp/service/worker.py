@@ -18,10 +18,9 @@ from starlette.requests import Request
 from relaxdp.errors import WrongTokenError
 from relaxdp.service.database import Database
 from relaxdp.service.limits import Limits
-from relaxdp.service.maintenance import OPERATOR
-from relaxdp.service.metrics import Metrics
+from relaxdp.service.observe import Metrics
 from relaxdp.service.settings import Settings
-from relaxdp.service.tokens import bears, digest_for
+from relaxdp.service.tokens import OPERATOR, bears, digest_for
 
 _SECONDS = 1.0
 

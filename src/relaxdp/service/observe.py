@@ -1,0 +1,240 @@
+"""What a service shows of itself: metrics, the request log, mistakes of its own, and errors over HTTP.
+
+Neither metrics nor log hold an address, an id, a body, a token or a query.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import msgspec
+from starlette.responses import Response
+
+from relaxdp import errors
+from relaxdp.errors import RelaxdpError
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter, Histogram
+
+if find_spec("prometheus_client") is None:  # it is imported later, see `_library`, and would be missed too late
+    raise ModuleNotFoundError("there is no prometheus_client.", name="prometheus_client")
+
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+_RESERVED_BYTES = 512 << 10
+"""Enough for every route with several statuses."""
+
+
+class Metrics:
+    """The numbers of one worker, and of all that were given the same folder; of one that died they stay there.
+
+    With a single worker nothing is written. Only what is named here is shown: nothing of the process or the machine.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._library = _library(folder)
+        # In one registry what is counted, in another what is asked for: that no other worker can be asked.
+        self._counted = self._library.CollectorRegistry(auto_describe=False)
+        self._asked = self._library.CollectorRegistry(auto_describe=False)
+        self._shown = self._counted
+        if folder is not None:
+            self._shown = self._library.CollectorRegistry(auto_describe=False)
+            self._library.multiprocess.MultiProcessCollector(self._shown, str(folder))
+
+    def counter(self, name: str, meaning: str, labels: Sequence[str] = ()) -> Counter:
+        """Return a counter, the sum over all workers. Whoever counts often keeps what `labels` returns."""
+        made: Counter = self._library.Counter(name, meaning, labels, registry=self._counted)
+        return made
+
+    def histogram(self, name: str, meaning: str, labels: Sequence[str] = ()) -> Histogram:
+        """Return a histogram of seconds, the sum over all workers."""
+        made: Histogram = self._library.Histogram(name, meaning, labels, registry=self._counted, buckets=BOUNDS)
+        return made
+
+    def gauge(self, name: str, meaning: str, read: Callable[[], float]) -> None:
+        """Declare a number of this worker that is asked for when it is read."""
+        self._asked.register(_Asked(name, meaning, read))
+
+    def text(self) -> bytes:
+        """Return Prometheus text."""
+        shown: list[bytes] = [self._library.generate_latest(each) for each in (self._shown, self._asked)]
+        return b"".join(shown)
+
+
+class _Asked:
+    """A gauge that keeps nothing: one of the library would leave a file of its own for the other workers."""
+
+    def __init__(self, name: str, meaning: str, read: Callable[[], float]) -> None:
+        self._name, self._meaning, self._read = name, meaning, read
+
+    def collect(self) -> Iterable[Any]:
+        from prometheus_client.metrics_core import GaugeMetricFamily  # noqa: PLC0415
+
+        yield GaugeMetricFamily(self._name, self._meaning, value=self._read())
+
+
+def _library(folder: Path | None) -> Any:
+    """Import the library. It decides by a variable, once and for all metrics, whether numbers are kept in files.
+
+    So nothing may import it earlier, and a variable that was meant for another program must not decide for us.
+    """
+    if folder is None:
+        os.environ.pop(_FOLDER, None)
+    else:
+        os.environ[_FOLDER] = str(folder)
+        for kind in ("counter", "histogram"):
+            _reserve(folder / f"{kind}_{os.getpid()}.db")
+    import prometheus_client.multiprocess  # noqa: PLC0415
+
+    library: Any = prometheus_client  # not all of it has types
+    library.disable_created_metrics()  # they would double every series, and several workers have none
+    return library
+
+
+def _reserve(place: Path) -> None:
+    """Make a file of numbers before the library does, with all of its bytes, and under its name only then.
+
+    The library's own begins empty, on which another worker that reads it fails, and then has holes, in which writing on
+    a full disk kills the process. One that exists is of a dead worker with our number, and is added to.
+    """
+    if place.exists():
+        return
+    whole = place.with_suffix("")
+    with whole.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, _RESERVED_BYTES)
+    whole.rename(place)
+
+
+_MOST_WAITING = 64
+_SECONDS = 1.0
+
+
+class RequestLog:
+    """Time, method, route, status, duration: a line for each request.
+
+    A route is its template: the address itself may name a campaign that few people know of. By hand and a few lines at
+    a time, because every request pays for it: a line of `logging` costs five times as much.
+    """
+
+    def __init__(self, *, enabled: bool = True, file: TextIO | None = None) -> None:
+        self._enabled, self._file = enabled, file
+        self._waiting: list[str] = []
+        self._last = 0.0
+
+    def add(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Note one request."""
+        if not self._enabled:
+            return
+        now = time.time()
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+        self._waiting.append(f"{stamp} {method} {route} {status} {seconds * 1000:.1f}ms\n")
+        if len(self._waiting) >= _MOST_WAITING or now - self._last > _SECONDS:
+            self._last = now
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is waiting."""
+        lines, self._waiting = self._waiting, []
+        if lines:
+            file = self._file or sys.stderr
+            file.write("".join(lines))
+            file.flush()
+
+
+_logger = logging.getLogger("relaxdp.service")
+
+
+def log_mistake(what: str, problem: BaseException) -> None:
+    """Write down a mistake of ours: where and of which kind, but not its text, which may quote a request."""
+    frames = "".join(traceback.format_tb(problem.__traceback__))
+    _logger.error("%s: %s\n%s", what, type(problem).__name__, frames)
+
+
+STATUSES: dict[type[RelaxdpError], int] = {
+    errors.MalformedRequestError: 400,
+    errors.WrongTokenError: 401,
+    errors.InvitationRefusedError: 403,
+    errors.WrongRoleError: 403,
+    errors.UnknownRouteError: 404,
+    errors.UnknownCampaignError: 404,
+    errors.UnknownListingError: 404,
+    errors.UnknownPurchaseError: 404,
+    errors.UnknownAccountError: 404,
+    errors.MethodNotAllowedError: 405,
+    errors.RequestTimeoutError: 408,
+    errors.CampaignExistsError: 409,
+    errors.CampaignStateError: 409,
+    errors.CampaignReducedError: 409,
+    errors.CampaignClosedError: 409,
+    errors.LevelNotOpenError: 409,
+    errors.ReportDiffersError: 409,
+    errors.DeviceWithdrawnError: 409,
+    errors.AccountExistsError: 409,
+    errors.ListingExistsError: 409,
+    errors.ListingStateError: 409,
+    errors.ForgottenSalesError: 409,
+    errors.NotAuthorisedError: 409,
+    errors.NotOwnedError: 409,
+    errors.OwnedAlreadyError: 409,
+    errors.CreditsError: 409,
+    errors.PriceChangedError: 409,
+    errors.BodyTooLargeError: 413,
+    errors.WrongMediaTypeError: 415,
+    errors.ReportOutsideEncodingError: 422,
+    errors.CampaignError: 422,
+    errors.MissingPartError: 422,
+    errors.TooManyRequestsError: 429,
+    errors.StorageUnavailableError: 503,
+    errors.MarketClosedError: 503,
+}
+"""Whatever else the package raises on purpose is a mistake of the person who asked: 422."""
+
+_HEADERS: dict[int, dict[str, str]] = {
+    401: {"www-authenticate": "Bearer"},
+    408: {"connection": "close"},
+    413: {"connection": "close"},
+    429: {"retry-after": "1"},
+    503: {"retry-after": "2"},
+}
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """What every error looks like over HTTP, on every route."""
+
+    error: str
+    message: str
+    fields: dict[str, Any]
+
+
+def code_of(kind: type[RelaxdpError]) -> str:
+    """Return how a kind of error is called over HTTP.
+
+    >>> code_of(errors.ReportDiffersError)
+    'report_differs'
+    """
+    return kind("").code.removesuffix("_error")
+
+
+def status_of(kind: type[BaseException]) -> int:
+    """Return the status of a kind of error: that of the nearest base class that has one."""
+    return next((STATUSES[base] for base in kind.__mro__ if base in STATUSES), 422)
+
+
+def problem_response(
+    problem: RelaxdpError, nothing: str = "Nothing was done.", headers: dict[str, str] | None = None
+) -> Response:
+    """Return the answer for an error. `nothing` says what did not happen, unless whoever refused has said it."""
+    status = status_of(type(problem))
+    problem.consequence = problem.consequence or nothing
+    content = msgspec.json.encode(Problem(code_of(type(problem)), problem.message, problem.fields))
+    return Response(
+        content, status, headers={**_HEADERS.get(status, {}), **(headers or {})}, media_type="application/json"
+    )
