@@ -1,4 +1,7 @@
-"""A simple classifier, for transcripts of which there are too many different ones to count them all."""
+"""A simple classifier, for transcripts of which there are too many different ones to count them all.
+
+By hand, so that an audit needs no scikit-learn, which is an extra.
+"""
 
 from __future__ import annotations
 

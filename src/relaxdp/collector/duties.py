@@ -1,4 +1,7 @@
-"""Duties: what must happen though nobody asks, by one worker at a time, elected through the database."""
+"""Duties: what must happen though nobody asks, by one worker at a time, elected through the database.
+
+By a row with an end, which means the same in both databases: SQLite has no advisory locks.
+"""
 
 from __future__ import annotations
 

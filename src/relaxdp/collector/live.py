@@ -61,7 +61,11 @@ class Estimates:
 
 
 class Streams:
-    """Server-sent events, at most one a second for each listener and only when something changed."""
+    """Server-sent events, at most one a second for each listener and only when something changed.
+
+    An event is three lines, written by hand: sse-starlette finds out through the server's handlers of signals that it
+    stops, and we are told (`stopping`).
+    """
 
     def __init__(self, collector: Collector, estimates: Estimates) -> None:
         self._collector, self._estimates = collector, estimates

@@ -1,6 +1,7 @@
 """HTTP as a device needs it: short answers, no redirects, a deadline, and patience with a server that is away.
 
-Only what Python brings along is used. Nothing here knows a truth or a key.
+Only what Python brings along is used: what holds keys installs as little as it can, and the timeouts of requests and
+httpx start anew with every byte as well (`_deadline`). Nothing here knows a truth or a key.
 """
 
 from __future__ import annotations

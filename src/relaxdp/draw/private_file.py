@@ -1,4 +1,7 @@
-"""Files that only their owner may read: keys and chains. Written wholly or not at all, and on disk before we go on."""
+"""Files that only their owner may read: keys and chains. Written wholly or not at all, and on disk before we go on.
+
+By hand, because nothing that Python brings along promises all of that together.
+"""
 
 from __future__ import annotations
 

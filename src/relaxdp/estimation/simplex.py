@@ -1,4 +1,7 @@
-"""Shares that are not negative and sum to 1: the nearest ones, and the likeliest ones at any mix of levels."""
+"""Shares that are not negative and sum to 1: the nearest ones, and the likeliest ones at any mix of levels.
+
+By hand: SciPy has no projection onto a simplex.
+"""
 
 from __future__ import annotations
 

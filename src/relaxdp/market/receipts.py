@@ -1,4 +1,7 @@
-"""Receipts: what was bought, signed by the market, so that anybody can check it who knows the market's public key."""
+"""Receipts: what was bought, signed by the market, so that anybody can check it who knows the market's public key.
+
+By hand and not as a JWS: that signs a text, of which equal receipts could have many.
+"""
 
 from __future__ import annotations
 

@@ -28,6 +28,8 @@ MOST_CLIENTS = 100_000
 class Buckets:
     """So many requests a second for each client, and a burst on top. The clock is an argument, so tests own it.
 
+    By hand: the package `limits` counts in windows, without a burst on top of a rate, and keeps any number of clients.
+
     >>> buckets = Buckets(rate=1, burst=2)
     >>> [buckets.take("a", now=0.0) for _ in range(3)], buckets.take("b", now=0.0), buckets.take("a", now=1.0)
     ([True, True, False], True, True)

@@ -1,4 +1,8 @@
-"""Operations: what a route takes and answers, said once, for the router and for the OpenAPI description."""
+"""Operations: what a route takes and answers, said once, for the router and for the OpenAPI description.
+
+By hand, since the reports of devices are decoded by msgspec, which also gives the schemas: a framework that describes
+itself, like FastAPI, would check every request by pydantic.
+"""
 
 from __future__ import annotations
 

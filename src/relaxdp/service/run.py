@@ -26,7 +26,10 @@ from relaxdp.table.interrupts import leave
 from relaxdp.table.temporary import temporary_folder
 
 _ACKNOWLEDGED = slice(120, 128)
-"""Where Linux has the bytes that were acknowledged in its `struct tcp_info`."""
+"""Where Linux has the bytes that were acknowledged in its `struct tcp_info`.
+
+Python hands it out as bytes and names no field; Linux only ever adds fields at its end.
+"""
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -36,6 +39,8 @@ class PatientProtocol(HttpToolsProtocol):
     timer for each request would cost more than reading it does, so a connection notes since when it waits, and all of
     them are looked through now and then. A request must be here as a whole in time, but for files (`transfer.py`), of
     which some more must be. An answer may be read as slowly as one likes, as long as some of it is.
+
+    A reverse proxy does this as well. It is done by hand because the service may stand without one, with TLS too.
     """
 
     def __init__(

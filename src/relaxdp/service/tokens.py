@@ -1,4 +1,7 @@
-"""Tokens: made here, shown once, and kept only as a digest."""
+"""Tokens: made here, shown once, and kept only as a digest.
+
+By hand and not JWTs: a renewed token ends the old one, and what is merely signed counts until its time is over.
+"""
 
 from __future__ import annotations
 

@@ -63,7 +63,10 @@ def nameless(write: Callable[[Path], None]) -> IO[bytes]:
 
 
 class HandedOut(StreamingResponse):
-    """An open file that is handed out whole, whatever part of it was asked for, and closed, however that ends."""
+    """An open file that is handed out whole, whatever part of it was asked for, and closed, however that ends.
+
+    Starlette's own response needs a name, which this file has no more, and answers with parts.
+    """
 
     def __init__(self, file: IO[bytes], name: str, media_type: str) -> None:
         self._file = file
