@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import inspect
 import io
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -239,6 +241,22 @@ def test_metrics_of_workers_add_up(tmp_path: Path) -> None:
     assert len(files) == 4
     for file in files:  # nothing is missing on the disk: what is written later always fits
         assert file.stat().st_blocks * 512 >= file.stat().st_size == 512 << 10
+
+
+def test_a_worker_starts_without_a_place_for_shared_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A full disk is no reason to answer nobody: it shows its own numbers, and says so."""
+
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    made = Metrics(tmp_path)
+    made.counter("reports_total", "Reports.").inc()
+    assert "\nreports_total 1.0\n" in made.text().decode()
+    assert list(tmp_path.iterdir()) == []
+    assert "this worker shows its own numbers alone" in caplog.text
 
 
 def test_every_error_has_a_status_and_a_code() -> None:

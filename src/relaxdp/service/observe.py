@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 if find_spec("prometheus_client") is None:  # it is imported later, see `_library`, and would be missed too late
     raise ModuleNotFoundError("there is no prometheus_client.", name="prometheus_client")
 
+_logger = logging.getLogger("relaxdp.service")
+
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _RESERVED_BYTES = 512 << 10
@@ -40,6 +42,11 @@ class Metrics:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
+        if folder is not None and not _is_reserved(folder):
+            _logger.warning(
+                "there is no place for the metrics of all workers: this worker shows its own numbers alone."
+            )
+            folder = None
         self._library = _library(folder)
         # In one registry what is counted, in another what is asked for: that no other worker can be asked.
         self._counted = self._library.CollectorRegistry(auto_describe=False)
@@ -90,8 +97,6 @@ def _library(folder: Path | None) -> Any:
         os.environ.pop(_FOLDER, None)
     else:
         os.environ[_FOLDER] = str(folder)
-        for kind in ("counter", "histogram"):
-            _reserve(folder / f"{kind}_{os.getpid()}.db")
     import prometheus_client.multiprocess  # noqa: PLC0415
 
     library: Any = prometheus_client  # not all of it has types
@@ -99,18 +104,29 @@ def _library(folder: Path | None) -> Any:
     return library
 
 
-def _reserve(place: Path) -> None:
-    """Make a file of numbers before the library does, with all of its bytes, and under its name only then.
+def _is_reserved(folder: Path) -> bool:
+    """Make this worker's files before the library does, with all of their bytes, and under their names only then.
 
-    The library's own begins empty, on which another worker that reads it fails, and then has holes, in which writing on
-    a full disk kills the process. One that exists is of a dead worker with our number, and is added to.
+    The library's own begin empty, on which another worker that reads them fails, and then have holes, in which writing
+    on a full disk kills the process. One that exists is of a dead worker with our number, and is added to.
     """
-    if place.exists():
-        return
+    try:
+        for place in (folder / f"{kind}_{os.getpid()}.db" for kind in ("counter", "histogram")):
+            if not place.exists():
+                _reserve(place)
+    except OSError:
+        return False
+    return True
+
+
+def _reserve(place: Path) -> None:
     whole = place.with_suffix("")
-    with whole.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, _RESERVED_BYTES)
-    whole.rename(place)
+    try:
+        with whole.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, _RESERVED_BYTES)
+        whole.rename(place)
+    finally:
+        whole.unlink(missing_ok=True)
 
 
 _MOST_WAITING = 64
@@ -147,9 +163,6 @@ class RequestLog:
             file = self._file or sys.stderr
             file.write("".join(lines))
             file.flush()
-
-
-_logger = logging.getLogger("relaxdp.service")
 
 
 def log_mistake(what: str, problem: BaseException) -> None:
