@@ -276,7 +276,10 @@ def test_kinds_of_campaigns(commands: Commands, tmp_path: Path) -> None:
         (("create", "--question", "q", "--levels", "1"), "say what can be answered"),
         (("create", "--question", "q", "--levels", "1", "--values", "a,b", "--range", "0", "1"), "say what can be"),
         (("create", "--question", "q", "--levels", "2,1", "--values", "a,b"), "refused (status 4"),
-        (("create", "--question", "q", "--levels", "1", "--range", "0", "1", "--encoding", "bloom"), "of their own"),
+        (
+            ("create", "--question", "q", "--levels", "1", "--range", "0", "1", "--encoding", "bloom"),
+            "words that nobody",
+        ),
         (("create", "--file", "none.json"), "cannot be read"),
         (("create", "--file", "none.json", "--question", "q"), "--question does not go with it"),
         (("show", "nothing-here"), "refused (status 404)"),
