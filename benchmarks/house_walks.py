@@ -36,11 +36,11 @@ from relaxdp.collector.component import CollectorComponent
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
+from relaxdp.publication.request import ColumnRequest, TableRequest
 from relaxdp.service.application import build_application
 from relaxdp.service.maintenance import prepare
 from relaxdp.service.settings import Settings
 from relaxdp.table.release import release_table
-from relaxdp.table.request import ColumnRequest, TableRequest
 
 Deed = Callable[[str], object]
 """Does an operation once, under a name that was not used before."""

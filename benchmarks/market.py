@@ -33,9 +33,9 @@ from relaxdp.device.address import Server
 from relaxdp.market.client import MarketClient
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
+from relaxdp.publication.request import ColumnRequest, TableRequest
 from relaxdp.service.database import Database
 from relaxdp.table.release import release_table
-from relaxdp.table.request import ColumnRequest, TableRequest
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-market.md"
 PRICES = "100 + 100*epsilon"

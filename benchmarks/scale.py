@@ -32,7 +32,7 @@ pa.set_cpu_count(1)
 import relaxdp as rx
 from relaxdp.table.counting import count
 from relaxdp.table.release import release_table
-from relaxdp.table.request import ColumnRequest, TableRequest
+from relaxdp.publication.request import ColumnRequest, TableRequest
 KEY = rx.Key.from_bytes(bytes(32))
 def work(source):
     Path(target).unlink(missing_ok=True)

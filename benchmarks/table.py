@@ -33,7 +33,7 @@ import relaxdp as rx
 from decimal import Decimal
 from relaxdp.table.counting import count
 from relaxdp.table.release import release_table
-from relaxdp.table.request import ColumnRequest, TableRequest
+from relaxdp.publication.request import ColumnRequest, TableRequest
 def work():
     Path(target).unlink(missing_ok=True)
     if what == "rewrite":

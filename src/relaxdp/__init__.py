@@ -27,7 +27,7 @@ from relaxdp.table.calls import BESIDE_KEY, Released, count, description, estima
 
 if TYPE_CHECKING:
     from relaxdp.ledger.ledger import Ledger
-    from relaxdp.table.request import Column
+    from relaxdp.publication.request import Column
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -72,7 +72,7 @@ __all__ = [
 ]
 
 # What needs a database is imported by whoever asks for it.
-_LATER = {"Ledger": "relaxdp.ledger.ledger", "Column": "relaxdp.table.request"}
+_LATER = {"Ledger": "relaxdp.ledger.ledger", "Column": "relaxdp.publication.request"}
 
 
 def __getattr__(name: str) -> Any:

@@ -24,10 +24,10 @@ from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
 from relaxdp.mechanisms import Categorical
+from relaxdp.publication.request import ColumnRequest, TableRequest
 from relaxdp.service.database import Database
 from relaxdp.service.wire import EncodingRequest, WireLevel
 from relaxdp.table.release import release_table
-from relaxdp.table.request import ColumnRequest, TableRequest
 
 SLOTS = 16
 VALUES = ["flu", "covid", "none"]

@@ -19,13 +19,13 @@ from relaxdp.ledger.events import LevelReleased
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
 from relaxdp.mechanisms import Categorical
+from relaxdp.publication.request import ColumnRequest, TableRequest
+from relaxdp.publication.transaction import Drawing, Outcome, publish
 from relaxdp.rappor.filter import BloomShape
 from relaxdp.rappor.release import RapporDrawing, RapporRequest
 from relaxdp.table.algorithm1 import Algorithm1Drawing
 from relaxdp.table.frame_release import FrameDrawing, FrameTable
-from relaxdp.table.publication import Drawing, Outcome, publish
 from relaxdp.table.release import TableDrawing
-from relaxdp.table.request import ColumnRequest, TableRequest
 
 VALUES = ["flu", "covid", "none"]
 ROWS = 30_000

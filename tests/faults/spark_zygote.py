@@ -17,9 +17,9 @@ from tests.patience import PATIENCE
 from relaxdp.errors import RelaxdpError
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
-from relaxdp.table.publication import publish
-from relaxdp.table.spark import SparkFolderDrawing
-from relaxdp.table.spark_session import start_session
+from relaxdp.publication.transaction import publish
+from relaxdp.table.spark.release import SparkFolderDrawing
+from relaxdp.table.spark.session import start_session
 
 
 def carry_out(session: Any, order: dict[str, Any]) -> int:

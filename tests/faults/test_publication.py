@@ -40,9 +40,10 @@ from relaxdp.errors import (
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
+from relaxdp.publication import transaction as publication
+from relaxdp.publication.transaction import Drawing, Outcome, Plan, Staged
 from relaxdp.rappor.release import RapporDrawing
-from relaxdp.table import algorithm1, publication
-from relaxdp.table.publication import Drawing, Outcome, Plan, Staged
+from relaxdp.table import algorithm1
 
 SMALL = 500
 LONG = pytest.mark.long

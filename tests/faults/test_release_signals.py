@@ -38,7 +38,7 @@ interrupts.is_leaving = lambda: heard.append(1) or len(heard) == 1 or is_leaving
 _AT_WORK = """
 import json, sys
 from pathlib import Path
-from relaxdp.table.temporary import aside, temporary_folder
+from relaxdp.publication.staging import aside, temporary_folder
 with aside(Path(sys.argv[1]) / "slow.parquet") as file, temporary_folder() as folder:
     print(json.dumps([str(file), str(folder)]), flush=True)
     sys.stdin.read()

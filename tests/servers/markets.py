@@ -33,13 +33,13 @@ from relaxdp.market.prices import prices_from_json
 from relaxdp.market.receipts import signed_of
 from relaxdp.market.store import parts_of
 from relaxdp.mechanisms import Mechanism
+from relaxdp.publication.description import METADATA_KEY
+from relaxdp.publication.request import ColumnRequest, TableRequest
 from relaxdp.service.database import Database
 from relaxdp.service.observe import code_of
 from relaxdp.service.schema import METADATA
 from relaxdp.service.wire import EncodingRequest, WireLevel, resolved
-from relaxdp.table.description import METADATA_KEY
 from relaxdp.table.release import release_table
-from relaxdp.table.request import ColumnRequest, TableRequest
 
 SELLER_KEY = rx.Key.from_bytes(bytes(range(32)))
 MARKET_KEY = rx.Key.from_bytes(bytes(range(100, 132)))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.conftest import require
 
-from relaxdp.table.spark_session import start_session
+from relaxdp.table.spark.session import start_session
 
 MASTER = "local[2,4]"
 

@@ -27,14 +27,14 @@ from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
-from relaxdp.table import spark as spark_module
+from relaxdp.publication.request import ColumnRequest, TableRequest
+from relaxdp.publication.transaction import publish
 from relaxdp.table.counting import count
 from relaxdp.table.formats import Input
-from relaxdp.table.publication import publish
 from relaxdp.table.release import release_table
-from relaxdp.table.request import ColumnRequest, TableRequest
-from relaxdp.table.spark import SparkFolderDrawing, SparkFrameDrawing, SparkInput
-from relaxdp.table.spark_worker import file_and_summary
+from relaxdp.table.spark import release as spark_module
+from relaxdp.table.spark.release import SparkFolderDrawing, SparkFrameDrawing, SparkInput
+from relaxdp.table.spark.worker import file_and_summary
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
 

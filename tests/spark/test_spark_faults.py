@@ -22,9 +22,9 @@ from tests.faults.test_publication import POINTS, Killed, Point, crashing, spent
 
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
-from relaxdp.table.publication import Drawing, publish
+from relaxdp.publication.transaction import Drawing, publish
 from relaxdp.table.release import TableDrawing
-from relaxdp.table.spark import SparkFolderDrawing, SparkFrameDrawing
+from relaxdp.table.spark.release import SparkFolderDrawing, SparkFrameDrawing
 
 Rows = list[tuple[int, str]]
 LONG = pytest.mark.long

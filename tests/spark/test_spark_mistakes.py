@@ -19,12 +19,12 @@ from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
+from relaxdp.publication.request import Column, TableRequest
+from relaxdp.publication.transaction import publish
 from relaxdp.table.formats import Input
-from relaxdp.table.publication import publish
 from relaxdp.table.release import release_table
-from relaxdp.table.request import Column, TableRequest
-from relaxdp.table.spark import SparkFolderDrawing, SparkFrameDrawing, SparkInput
-from relaxdp.table.spark_session import SparkPlace
+from relaxdp.table.spark.release import SparkFolderDrawing, SparkFrameDrawing, SparkInput
+from relaxdp.table.spark.session import SparkPlace
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
 

@@ -26,8 +26,8 @@ from relaxdp.errors import MixedFilesError
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.entries import Sampler
 from relaxdp.mechanisms import Mechanism
+from relaxdp.publication.description import ColumnDescription, FileDescription
 from relaxdp.table.counting import count, count_pairs
-from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import Output, format_of, sidecar_of
 
 KEY = Key.from_bytes(bytes(range(32)))

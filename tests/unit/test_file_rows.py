@@ -30,7 +30,7 @@ from relaxdp.cli.main import app
 from relaxdp.errors import CountsError, DescriptionError, RelaxdpError
 from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import level_file
-from relaxdp.table.description import FileDescription
+from relaxdp.publication.description import FileDescription
 from relaxdp.table.formats import Format, Input, Output, released, sidecar_of
 
 ROWS = 3_000

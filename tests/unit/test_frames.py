@@ -51,8 +51,8 @@ from relaxdp.errors import (
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
+from relaxdp.publication.derive import ColumnNames
 from relaxdp.table import frame_description, frame_estimate, frame_kinds, frame_release
-from relaxdp.table.columns import ColumnNames
 from relaxdp.table.counting import count, count_pairs
 from relaxdp.table.engine import Engine
 

@@ -14,9 +14,9 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import ColumnError
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.table.plain import plain, plain_type
+from relaxdp.publication.plain import plain, plain_type
+from relaxdp.publication.request import ColumnRequest, TableRequest
 from relaxdp.table.release import release_table
-from relaxdp.table.request import ColumnRequest, TableRequest
 
 NOTE = "secret-note"
 IDS = {"in order": [1, 2, 3], "in another order": [3, 1, 2]}

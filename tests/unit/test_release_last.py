@@ -28,11 +28,12 @@ from relaxdp.law.level import ONE
 from relaxdp.ledger.entries import Sampler, Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
-from relaxdp.table import algorithm1, pairs, release, temporary
+from relaxdp.publication import staging as temporary
+from relaxdp.publication.request import ColumnRequest, TableRequest
+from relaxdp.publication.transaction import publish
+from relaxdp.table import algorithm1, pairs, release
 from relaxdp.table.algorithm1 import Algorithm1Drawing
 from relaxdp.table.formats import BATCH_ROWS, Input, released
-from relaxdp.table.publication import publish
-from relaxdp.table.request import ColumnRequest, TableRequest
 
 ROWS = 3000
 VALUES = ["flu", "covid", "none"]

@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import TableFileError
-from relaxdp.table import release, temporary
-from relaxdp.table.temporary import aside, aside_folder, kept_aside, put_in_place, refuse_existing
+from relaxdp.publication import staging as temporary
+from relaxdp.publication.staging import aside, aside_folder, kept_aside, put_in_place, refuse_existing
+from relaxdp.table import release
 
 DIGEST = "0123456789abcdef" * 4
 EXCHANGED = "was exchanged while it was written"

@@ -14,9 +14,9 @@ import pytest
 from tests.patience import PATIENCE
 
 from relaxdp.errors import StorageUnavailableError, TableFileError
+from relaxdp.publication import staging as temporary
+from relaxdp.publication.staging import aside, aside_folder, kept_aside, passing_folder, sweep_kept
 from relaxdp.service.transfer import workplace
-from relaxdp.table import temporary
-from relaxdp.table.temporary import aside, aside_folder, kept_aside, passing_folder, sweep_kept
 
 DIGEST = "0123456789abcdef" * 4
 

@@ -21,7 +21,7 @@ from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.law.level import Level
 from relaxdp.market.goods import Goods, draw_level
 from relaxdp.market.levels import Neighbours, check_delivery, neighbours
-from relaxdp.table.description import ColumnDescription
+from relaxdp.publication.description import ColumnDescription
 
 Event = tuple[Literal["deliver", "sell"], Epsilon]
 

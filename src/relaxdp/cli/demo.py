@@ -27,8 +27,8 @@ from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
+from relaxdp.publication.request import ColumnRequest, TableRequest
 from relaxdp.table.release import release_table
-from relaxdp.table.request import ColumnRequest, TableRequest
 
 LEVELS = tuple(as_epsilon(level) for level in ("0.1", "0.5", "1", "2"))
 VALUES = ["no", "yes"]

@@ -20,6 +20,7 @@ from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.rappor_encode import encode, relax
 from relaxdp.errors import OptionError, TableFileError, refusing
 from relaxdp.law.epsilon import epsilon_text
+from relaxdp.publication.request import values_from_file
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.classic import Responses
 from relaxdp.rappor.counting import Taken, count_files
@@ -28,7 +29,6 @@ from relaxdp.rappor.decode import decode as decode_counts
 from relaxdp.rappor.files import Parameters, map_rows, read_map
 from relaxdp.rappor.filter import bit_epsilon
 from relaxdp.rappor.plan import POWER, RATE, Plan, advise, advise_share
-from relaxdp.table.request import values_from_file
 
 app = typer.Typer(help="RAPPOR with relaxation instead of noisy sampling.", no_args_is_help=True, rich_markup_mode=None)
 

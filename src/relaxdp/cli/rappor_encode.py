@@ -20,12 +20,12 @@ from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer, ledger_beside, refuse_other_name
+from relaxdp.publication.transaction import publish, quote
 from relaxdp.rappor.files import Parameters
 from relaxdp.rappor.filter import BloomShape, epsilon_of, noise_of, whole_epsilon
 from relaxdp.rappor.release import RapporDrawing, RapporRequest
 from relaxdp.rappor.reports import ReportsDescription
 from relaxdp.table.calls import Released
-from relaxdp.table.publication import publish, quote
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="Table of clients and words: Parquet, CSV or Arrow IPC.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="File of reports; it must not exist.")]

@@ -11,9 +11,9 @@ import typer
 from relaxdp.cli.options import encoding_and_options
 from relaxdp.cli.render import progress_bar, show_released
 from relaxdp.errors import ValuesError
+from relaxdp.publication.request import Column, values_from_file
 from relaxdp.table.calls import BESIDE_KEY, relax_reports
 from relaxdp.table.calls import release as release_table
-from relaxdp.table.request import Column, values_from_file
 
 _WHAT, _LEDGER, _WHERE = "What its truth can be", "Who pays", "Where it is drawn"
 

@@ -16,8 +16,8 @@ from relaxdp.ledger.account import difference, total
 
 if TYPE_CHECKING:
     from relaxdp.ledger.ledger import Charge
+    from relaxdp.publication.transaction import Progress as Advance
     from relaxdp.table.calls import Released
-    from relaxdp.table.publication import Progress as Advance
 
 
 @contextmanager

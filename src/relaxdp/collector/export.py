@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 from relaxdp.collector import reports
 from relaxdp.collector.campaign import ATTRIBUTE, Campaign
 from relaxdp.draw.stream import PathId
+from relaxdp.publication.description import METADATA_KEY, ColumnDescription, FileDescription, parquet_metadata
 from relaxdp.rappor.reports import CLIENT, COHORT, REPORT, ReportsDescription
 from relaxdp.service.transfer import nameless
-from relaxdp.table.description import METADATA_KEY, ColumnDescription, FileDescription, parquet_metadata
 
 DEVICE = "device"
 _PAGE = 50_000

@@ -15,7 +15,7 @@ from relaxdp.encodings.registry import encoding_named, made
 from relaxdp.errors import EpsilonError, LevelError, LevelMismatchError, OfferError, RelaxdpError, refusing
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.law.level import ONE, Level
-from relaxdp.table.description import untyped
+from relaxdp.publication.description import untyped
 
 ATTRIBUTE = "answer"
 """The attribute of every campaign's path."""

@@ -19,10 +19,10 @@ from typing import NoReturn
 import pyarrow as pa
 
 from relaxdp.errors import DeliveryError, ServerAnswerError, TableFileError, refusing
-from relaxdp.table.description import FileDescription
+from relaxdp.publication.description import FileDescription
+from relaxdp.publication.staging import aside, put_in_place, temporary_folder
 from relaxdp.table.formats import Format, Output
 from relaxdp.table.released_files import ReleasedFile, open_all
-from relaxdp.table.temporary import aside, put_in_place, temporary_folder
 
 
 @contextmanager

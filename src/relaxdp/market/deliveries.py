@@ -27,10 +27,10 @@ from relaxdp.market.levels import check_delivery, check_digits, check_priced, ex
 from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.market.store import keep_file, read_file
-from relaxdp.table.description import ColumnDescription, FileDescription
+from relaxdp.publication.description import ColumnDescription, FileDescription
+from relaxdp.publication.request import id_type_of
 from relaxdp.table.formats import Format, Input
 from relaxdp.table.order import IdOrder, NotAscendingError
-from relaxdp.table.request import id_type_of
 
 MOST_LETTERS = 1000
 MOST_VALUES = 10_000

@@ -19,9 +19,9 @@ from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeliveryError, RelaxdpError
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.level import Level
-from relaxdp.table.description import ColumnDescription, FileDescription, description_in
+from relaxdp.publication.description import ColumnDescription, FileDescription, description_in
+from relaxdp.publication.plain import plain
 from relaxdp.table.formats import BATCH_ROWS, Format, Input, Output
-from relaxdp.table.plain import plain
 
 MOST_OBJECTS = 50_000_000
 MOST_BYTES = 2 << 30

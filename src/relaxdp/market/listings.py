@@ -23,8 +23,8 @@ from relaxdp.market.levels import Grid, Neighbours
 from relaxdp.market.prices import PriceCurve, prices_from_json
 from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
 from relaxdp.market.store import level_columns, level_text, next_number
+from relaxdp.publication.description import ColumnDescription
 from relaxdp.service.precision import DEFAULT, Precision
-from relaxdp.table.description import ColumnDescription
 
 Kind = Literal["release", "pool"]
 ID_PATTERN = NAME_PATTERN

@@ -36,10 +36,10 @@ from relaxdp.market.receipts import Receipt, SignedReceipt, Signer, verify
 from relaxdp.market.sales import Deal, check
 from relaxdp.market.schema import SETUP
 from relaxdp.market.store import hold, time_text
+from relaxdp.publication.description import ColumnDescription
 from relaxdp.service.database import Database
 from relaxdp.service.wire import EncodingRequest, WireLevel
 from relaxdp.service.wire import encoding_of as campaign_encoding
-from relaxdp.table.description import ColumnDescription
 
 _ATTEMPTS = 4
 NOBODY = Account(-2, "nobody", "buyer", 0)

@@ -18,7 +18,7 @@ from relaxdp.market.listings import KeptLevel, Listing
 from relaxdp.market.pools import Standing
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.sales import Deal
-from relaxdp.table.description import ColumnDescription, typed
+from relaxdp.publication.description import ColumnDescription, typed
 
 ENCODER = msgspec.json.Encoder()
 

@@ -25,18 +25,18 @@ from relaxdp.ledger.account import Account
 from relaxdp.ledger.entries import Entry
 from relaxdp.ledger.payer import Payer
 from relaxdp.mechanisms import Mechanism
+from relaxdp.publication.description import ColumnDescription
+from relaxdp.publication.plain import plain, plain_type
+from relaxdp.publication.request import ColumnRequest, Planned, TableRequest, id_type_of
+from relaxdp.publication.transaction import Plan, Progress, Seen, Staged
 from relaxdp.rappor.device import bit_strings
 from relaxdp.rappor.encoding import BloomEncoding, BloomReports, release_bloom
 from relaxdp.rappor.filter import BloomShape
 from relaxdp.rappor.reports import CLIENT, COHORT, REPORT, ReportsDescription, bits_of_reports
-from relaxdp.table.description import ColumnDescription
 from relaxdp.table.formats import Format, Input, format_of
 from relaxdp.table.order import IdOrder, NotAscendingError, counted_by_id, repeated_id
 from relaxdp.table.pairs import in_order, paired
-from relaxdp.table.plain import plain, plain_type
-from relaxdp.table.publication import Plan, Progress, Seen, Staged
 from relaxdp.table.release import FileDrawing
-from relaxdp.table.request import ColumnRequest, Planned, TableRequest, id_type_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from relaxdp.encodings.bits import check_padding, unpack_bits
 from relaxdp.encodings.packed import packed_matrix
 from relaxdp.errors import CountsError, DescriptionError, LevelMismatchError, RapporError, TableFileError
+from relaxdp.publication.description import METADATA_KEY, ColumnDescription, FileDescription
 from relaxdp.rappor.encoding import BloomEncoding
 from relaxdp.rappor.files import read_text
 from relaxdp.rappor.filter import BloomShape
-from relaxdp.table.description import METADATA_KEY, ColumnDescription, FileDescription
 from relaxdp.table.formats import Format, Input, format_of, sidecar_of
 
 CLIENT, COHORT, REPORT = "client", "cohort", "report"

@@ -19,11 +19,11 @@ from uvicorn.server import Server, ServerState
 from uvicorn.supervisors import Multiprocess
 
 from relaxdp.errors import MalformedRequestError, RelaxdpError, RequestTimeoutError, ServiceError, TooManyRequestsError
+from relaxdp.publication.staging import temporary_folder
 from relaxdp.service.observe import problem_response
 from relaxdp.service.settings import Settings
 from relaxdp.service.transfer import WAITING, Waiting
 from relaxdp.table.interrupts import leave
-from relaxdp.table.temporary import temporary_folder
 
 _ACKNOWLEDGED = slice(120, 128)
 """Where Linux has the bytes that were acknowledged in its `struct tcp_info`.

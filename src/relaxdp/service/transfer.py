@@ -23,9 +23,9 @@ from relaxdp.errors import (
     TableFileError,
     TooManyRequestsError,
 )
+from relaxdp.publication.staging import temporary_folder
 from relaxdp.service.database import unacknowledged
 from relaxdp.service.limits import MOST_DRAINED, announced, broken_off, too_large
-from relaxdp.table.temporary import temporary_folder
 
 
 @contextmanager

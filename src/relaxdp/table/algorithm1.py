@@ -39,15 +39,15 @@ from relaxdp.ledger.account import Account
 from relaxdp.ledger.entries import Entry, Sampler
 from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.payer import Payer
-from relaxdp.table.description import ColumnDescription
+from relaxdp.publication.description import ColumnDescription
+from relaxdp.publication.plain import plain, plain_batch
+from relaxdp.publication.request import Planned, TableRequest, id_type_of
+from relaxdp.publication.staging import kept_aside, refuse_existing, sweep_kept, waiting
+from relaxdp.publication.transaction import Plan, Progress, Seen, Staged
 from relaxdp.table.formats import Input, format_of, rows_of
 from relaxdp.table.order import counted_by_id
 from relaxdp.table.pairs import in_order, paired
-from relaxdp.table.plain import plain, plain_batch
-from relaxdp.table.publication import Plan, Progress, Seen, Staged
 from relaxdp.table.release import FileDrawing
-from relaxdp.table.request import Planned, TableRequest, id_type_of
-from relaxdp.table.temporary import kept_aside, refuse_existing, sweep_kept, waiting
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from relaxdp.ledger.account import Account, PathState
     from relaxdp.ledger.ledger import Charge, Ledger
     from relaxdp.ledger.payer import Payer
+    from relaxdp.publication.description import FileDescription
+    from relaxdp.publication.request import Column, Declarable, ReleaseRequest
+    from relaxdp.publication.transaction import Drawing, Progress
     from relaxdp.table.counting import PairTally, Tally
-    from relaxdp.table.description import FileDescription
-    from relaxdp.table.publication import Drawing, Progress
-    from relaxdp.table.request import Column, Declarable, ReleaseRequest
 
 FileName = str | os.PathLike[str]
 Engine = Literal["local", "spark"]
@@ -276,8 +276,8 @@ class _Asked:
         dry_run: bool,
     ) -> Any:
         """Release, or say what it would cost."""
-        from relaxdp.table.publication import publish, quote  # noqa: PLC0415
-        from relaxdp.table.request import ReleaseRequest, requested  # noqa: PLC0415
+        from relaxdp.publication.request import ReleaseRequest, requested  # noqa: PLC0415
+        from relaxdp.publication.transaction import publish, quote  # noqa: PLC0415
 
         columns = []
         for name, said in self.columns.items():
@@ -335,7 +335,7 @@ class _Where:
         if self.target is None:
             yield self._frame(asked, threads)
         elif self.is_spark:
-            from relaxdp.table.spark_session import SparkPlace  # noqa: PLC0415
+            from relaxdp.table.spark.session import SparkPlace  # noqa: PLC0415
 
             place = SparkPlace(os.fspath(self.source), self.target, **self.spark)
             with place.logged():
@@ -352,14 +352,14 @@ class _Where:
 
     def from_file(self, request: ReleaseRequest) -> Any:
         """Return a request from one file to another."""
-        from relaxdp.table.request import TableRequest  # noqa: PLC0415
+        from relaxdp.publication.request import TableRequest  # noqa: PLC0415
 
         assert self.target is not None  # noqa: S101
         return TableRequest.between(request, Path(self.source), self.target)
 
     def _frame(self, asked: _Asked, threads: int) -> tuple[Any, Callable[[ReleaseRequest], Drawing]]:
         if self.is_spark:
-            from relaxdp.table.spark import SparkFrameDrawing, SparkInput  # noqa: PLC0415
+            from relaxdp.table.spark.release import SparkFrameDrawing, SparkInput  # noqa: PLC0415
 
             options = {name: each for name, each in self.spark.items() if name != "master"}
             return SparkInput.of_frame(self.source), lambda request: SparkFrameDrawing(self.source, request, **options)
@@ -388,7 +388,7 @@ def estimate(
     values and level; where it was changed since, say `description` (what it came from; for a list, a list), or of a
     frame `mechanism` and `epsilon`.
     """
-    from relaxdp.table.columns import check_name  # noqa: PLC0415
+    from relaxdp.publication.derive import check_name  # noqa: PLC0415
 
     for name in (column, by, cross):
         if name is not None:
@@ -406,7 +406,7 @@ def estimate(
 
     said = told(len(tables), column, description, mechanism, epsilon)
     if tables and all(map(_is_spark, tables)):
-        from relaxdp.table.spark_estimate import estimate_spark  # noqa: PLC0415
+        from relaxdp.table.spark.estimate import estimate_spark  # noqa: PLC0415
 
         if cross is not None:
             raise CountsError("a two-way table is not offered on Spark: write the frame, and read it as a file.")

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import kind_of
 from relaxdp.errors import CountsError, DescriptionError, TableDamagedError, TableFileError
+from relaxdp.publication.staging import temporary_folder
 from relaxdp.table.formats import Format
 from relaxdp.table.interrupts import interruptible
 from relaxdp.table.released_files import Axis, ReleasedFile, comparable_type
-from relaxdp.table.temporary import temporary_folder
 
 MOST_GROUPS = 1_000
 MOST_CELLS = 10_000_000

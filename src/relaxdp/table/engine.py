@@ -8,10 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from relaxdp.encodings.release import Fingerprint, release_reports
+from relaxdp.publication.plain import plain, plain_batch
+from relaxdp.publication.request import Planned, ReleaseRequest
+from relaxdp.publication.transaction import Seen
 from relaxdp.table.order import IdOrder
-from relaxdp.table.plain import plain, plain_batch
-from relaxdp.table.publication import Seen
-from relaxdp.table.request import Planned, ReleaseRequest
 
 Progress = Callable[[int], None]
 

@@ -18,8 +18,15 @@ import pyarrow.ipc as pa_ipc
 import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import DescriptionError, RelaxdpError, TableDamagedError, TableFileError
-from relaxdp.table.columns import ColumnNames
-from relaxdp.table.description import METADATA_KEY, FileDescription, description_in, fill_in, padded, parquet_metadata
+from relaxdp.publication.derive import ColumnNames
+from relaxdp.publication.description import (
+    METADATA_KEY,
+    FileDescription,
+    description_in,
+    fill_in,
+    padded,
+    parquet_metadata,
+)
 
 BATCH_ROWS = 1 << 18
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.errors import DescriptionError
-from relaxdp.table.description import METADATA_KEY, FileDescription, description_in
+from relaxdp.publication.description import METADATA_KEY, FileDescription, description_in
 
 _NAME = METADATA_KEY.decode()
 
@@ -44,7 +44,7 @@ def said_by(frame: Any) -> FileDescription | None:
     if isinstance(attributes, dict):
         return FileDescription.loads(attributes[_NAME]) if isinstance(attributes.get(_NAME), str) else None
     if type(frame).__module__.startswith("pyspark.sql"):
-        from relaxdp.table.spark_estimate import said_by_spark  # noqa: PLC0415
+        from relaxdp.table.spark.estimate import said_by_spark  # noqa: PLC0415
 
         return said_by_spark(frame)
     reference, said = _RELEASED.get(id(frame), (None, None))

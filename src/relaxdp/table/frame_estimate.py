@@ -15,14 +15,14 @@ from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, Unkno
 from relaxdp.estimation.counts import Method
 from relaxdp.law.epsilon import Epsilon
 from relaxdp.mechanisms import Mechanism
-from relaxdp.table.columns import ColumnNames
+from relaxdp.publication.derive import ColumnNames
+from relaxdp.publication.description import ColumnDescription, FileDescription
+from relaxdp.publication.request import id_type_of
 from relaxdp.table.counting import count_opened, count_opened_pairs
-from relaxdp.table.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import BATCH_ROWS, Format, Input
 from relaxdp.table.frame_description import description_of, said_by, vouched
 from relaxdp.table.frame_kinds import Frame
 from relaxdp.table.released_files import ReleasedFile, check_rows
-from relaxdp.table.request import id_type_of
 
 
 class FrameInput(Input):

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import is_missing, kind_of
 from relaxdp.errors import ColumnError
-from relaxdp.table.columns import ColumnNames
+from relaxdp.publication.derive import ColumnNames
+from relaxdp.publication.plain import is_plain, plain
 from relaxdp.table.interrupts import is_interrupt
-from relaxdp.table.plain import is_plain, plain
 
 _VALUES = {
     bool, int, float, complex, str, bytes, type(None), Decimal, UUID, date, datetime, time, timedelta,

@@ -16,16 +16,16 @@ from relaxdp.draw.repeats import refuse_repeats
 from relaxdp.errors import DescriptionError, ObjectIdError, UnknownColumnError
 from relaxdp.ledger.entries import Entry
 from relaxdp.ledger.payer import Payer
-from relaxdp.table.columns import check_name
+from relaxdp.publication.derive import check_name
+from relaxdp.publication.plain import plain_type
+from relaxdp.publication.request import Planned, ReleaseRequest, check_columns, id_type_of
+from relaxdp.publication.transaction import Drawing, Plan, Seen, Staged
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import BATCH_ROWS
 from relaxdp.table.frame_description import describe, said_by
 from relaxdp.table.frame_kinds import Frame
 from relaxdp.table.order import IdOrder, NotAscendingError
-from relaxdp.table.plain import plain_type
-from relaxdp.table.publication import Drawing, Plan, Seen, Staged
 from relaxdp.table.release import no_truth, refuse_rowless, reports_among
-from relaxdp.table.request import Planned, ReleaseRequest, check_columns, id_type_of
 
 
 class FrameTable:

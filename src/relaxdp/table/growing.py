@@ -33,13 +33,13 @@ from relaxdp.ledger.account import Account, PathState
 from relaxdp.ledger.entries import Entry, PathFacts, Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
+from relaxdp.publication.plain import plain
+from relaxdp.publication.request import TableRequest
+from relaxdp.publication.staging import temporary_folder
+from relaxdp.publication.transaction import Seen
 from relaxdp.table.formats import BATCH_ROWS, Input
 from relaxdp.table.interrupts import interruptible
 from relaxdp.table.order import repeated_id
-from relaxdp.table.plain import plain
-from relaxdp.table.publication import Seen
-from relaxdp.table.request import TableRequest
-from relaxdp.table.temporary import temporary_folder
 
 _SCHEMA = pa.schema([("id_tag", pa.uint64()), ("row_tag", pa.uint64())])
 _MEMORY = "400MB"

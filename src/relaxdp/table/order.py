@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from relaxdp.errors import ObjectIdError, RelaxdpError, TableFileError
+from relaxdp.publication.plain import plain, plain_type
+from relaxdp.publication.staging import temporary_folder
 from relaxdp.table.formats import BATCH_ROWS, Format, Input, files_of
 from relaxdp.table.interrupts import interruptible
-from relaxdp.table.plain import plain, plain_type
-from relaxdp.table.temporary import temporary_folder
 
 _MEMORY = "600MB"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.errors import TableFileError
+from relaxdp.publication.plain import plain
 from relaxdp.table.formats import Input
 from relaxdp.table.order import IdOrder, NotAscendingError, repeated_id, sorted_batches
-from relaxdp.table.plain import plain
 
 _OTHERS = "the last reports are of other ids than the table: both must have the same ids, each of them once."
 

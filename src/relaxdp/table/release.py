@@ -14,14 +14,14 @@ from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError
 from relaxdp.ledger.entries import Entry
 from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.payer import Payer
-from relaxdp.table.description import FileDescription
+from relaxdp.publication.description import FileDescription
+from relaxdp.publication.request import TableRequest, id_type_of
+from relaxdp.publication.staging import aside, put_in_place, refuse_existing
+from relaxdp.publication.transaction import Drawing, Outcome, Plan, Progress, Seen, Staged, publish
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import Format, Input, Output, format_of, sidecar_of
 from relaxdp.table.growing import Growth, watched_growth
 from relaxdp.table.order import NotAscendingError, counted_by_id, repeated_id, sorted_batches
-from relaxdp.table.publication import Drawing, Outcome, Plan, Progress, Seen, Staged, publish
-from relaxdp.table.request import TableRequest, id_type_of
-from relaxdp.table.temporary import aside, put_in_place, refuse_existing
 
 
 def refuse_reports(table: Input, columns: Iterable[str]) -> None:

@@ -16,8 +16,8 @@ import pyarrow as pa
 from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, TableFileError, UnknownColumnError
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.mechanisms import Mechanism
-from relaxdp.table.columns import nearest
-from relaxdp.table.description import ColumnDescription, FileDescription
+from relaxdp.publication.derive import nearest
+from relaxdp.publication.description import ColumnDescription, FileDescription
 from relaxdp.table.formats import Format, Input, files_of, released
 
 Parts = Sequence[tuple[FileDescription, int]]

@@ -21,9 +21,9 @@ from relaxdp.errors import DeriveError, ObjectIdError, UnknownColumnError, Value
 from relaxdp.law.level import Level
 from relaxdp.ledger.entries import PathFacts, Sampler
 from relaxdp.mechanisms import Mechanism, mechanism
-from relaxdp.table.columns import Bins, ColumnNames, Nulls, Numbers, Texts, ValueMap, declared_values, is_spelled
-from relaxdp.table.description import ColumnDescription, FileDescription
-from relaxdp.table.plain import plain_type
+from relaxdp.publication.derive import Bins, ColumnNames, Nulls, Numbers, Texts, ValueMap, declared_values, is_spelled
+from relaxdp.publication.description import ColumnDescription, FileDescription
+from relaxdp.publication.plain import plain_type
 
 # How a table that looks like one column of a strange name is taken apart.
 _MARKS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}

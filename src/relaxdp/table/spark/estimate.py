@@ -17,12 +17,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import CountsError, DescriptionError, UnknownColumnError
 from relaxdp.estimation.counts import Counts, Method
-from relaxdp.table.columns import ColumnNames
-from relaxdp.table.description import METADATA_KEY, FileDescription, described_columns
+from relaxdp.publication.derive import ColumnNames
+from relaxdp.publication.description import METADATA_KEY, FileDescription, described_columns
 from relaxdp.table.packed_counting import count_reports, split
 from relaxdp.table.released_files import Axis, axis_of, rows_changed
-from relaxdp.table.spark import quoted
-from relaxdp.table.spark_session import spark_sentences
+from relaxdp.table.spark.release import quoted
+from relaxdp.table.spark.session import spark_sentences
 
 MOST_GROUPS = 1_000
 # What a worker says of one group at one level: how many objects, how many support each value, and why not.

@@ -21,16 +21,16 @@ from relaxdp.errors import KeyFileError, OptionError, TableChangedError
 from relaxdp.ledger.entries import Entry
 from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.payer import Payer
-from relaxdp.table.columns import ColumnNames
-from relaxdp.table.description import METADATA_KEY, FileDescription
+from relaxdp.publication.derive import ColumnNames
+from relaxdp.publication.description import METADATA_KEY, FileDescription
+from relaxdp.publication.plain import plain_type
+from relaxdp.publication.request import Planned, ReleaseRequest, id_type_of
+from relaxdp.publication.staging import aside_folder, put_in_place
+from relaxdp.publication.transaction import Drawing, Plan, Progress, Seen, Staged
 from relaxdp.table.frame_release import refuse_released_frame
-from relaxdp.table.plain import plain_type
-from relaxdp.table.publication import Drawing, Plan, Progress, Seen, Staged
 from relaxdp.table.release import refuse_rowless, refuse_taken
-from relaxdp.table.request import Planned, ReleaseRequest, id_type_of
-from relaxdp.table.spark_session import spark_sentences, watched
-from relaxdp.table.spark_worker import SparkTask, Summary, file_and_summary, rows_and_summary, summary_alone
-from relaxdp.table.temporary import aside_folder, put_in_place
+from relaxdp.table.spark.session import spark_sentences, watched
+from relaxdp.table.spark.worker import SparkTask, Summary, file_and_summary, rows_and_summary, summary_alone
 
 _SUMMARY = "summary string"
 _PLACE = "relaxdp_summary"

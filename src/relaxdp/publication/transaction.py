@@ -20,8 +20,8 @@ from relaxdp.ledger.entries import Entry, PathFacts, Sampler
 from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.payer import Payer
 from relaxdp.ledger.rules import already_drawn, differs
-from relaxdp.table.description import FileDescription
-from relaxdp.table.request import Planned, ReleaseRequest
+from relaxdp.publication.description import FileDescription
+from relaxdp.publication.request import Planned, ReleaseRequest
 
 Progress = Callable[[int, int | None], None]
 

@@ -22,12 +22,12 @@ import pyarrow as pa
 from relaxdp import errors
 from relaxdp.draw.key import Key
 from relaxdp.errors import KeyFileError, RelaxdpError, SparkError
-from relaxdp.table.description import FileDescription
+from relaxdp.publication.description import FileDescription
+from relaxdp.publication.plain import plain
+from relaxdp.publication.request import Planned, ReleaseRequest
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import Format, Output
 from relaxdp.table.order import NotAscendingError, repeated_id
-from relaxdp.table.plain import plain
-from relaxdp.table.request import Planned, ReleaseRequest
 
 BATCH_ROWS = 1 << 16
 

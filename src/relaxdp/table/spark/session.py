@@ -17,11 +17,11 @@ from threading import Event, Thread
 from typing import Any
 
 from relaxdp.errors import MissingPartError, OptionError, SparkError, TableFileError
+from relaxdp.publication.request import ReleaseRequest
+from relaxdp.publication.transaction import Drawing, Progress
 from relaxdp.table.formats import Input
-from relaxdp.table.publication import Drawing, Progress
 from relaxdp.table.release import refuse_reports
-from relaxdp.table.request import ReleaseRequest
-from relaxdp.table.spark_worker import BATCH_ROWS
+from relaxdp.table.spark.worker import BATCH_ROWS
 
 
 def start_session(master: str | None, *, log: Path | None = None) -> Any:
@@ -199,15 +199,15 @@ class SparkPlace:
     @cached_property
     def table(self) -> Any:
         """The table, as Spark reads it."""
-        from relaxdp.table.spark import SparkInput  # noqa: PLC0415
-        from relaxdp.table.spark_session import start_session  # noqa: PLC0415
+        from relaxdp.table.spark.release import SparkInput  # noqa: PLC0415
+        from relaxdp.table.spark.session import start_session  # noqa: PLC0415
 
         with self.logged():
             return SparkInput(start_session(self._master, log=self._log), self._source)
 
     def drawing(self, request: ReleaseRequest, progress: Progress | None = None) -> Drawing:
         """Return what draws from the table into the folder."""
-        from relaxdp.table.spark import SparkFolderDrawing  # noqa: PLC0415
+        from relaxdp.table.spark.release import SparkFolderDrawing  # noqa: PLC0415
 
         self._refuse_reports([each.column for each in request.columns])
         return SparkFolderDrawing(

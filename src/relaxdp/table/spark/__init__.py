@@ -1,0 +1,1 @@
+"""Spark: the same reports on many machines, and their counts."""
