@@ -10,9 +10,9 @@ import { FakeServer, json } from "./fake_server.mjs";
 if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 
 const { Amount, Client, Device, MemoryStorage, RelaxdpError, threshold } =
-  await import("../../src/relaxdp/web/relaxdp.js");
+  await import("../../src/relaxdp/web/device/relaxdp.js");
 
-const { Book } = await import("../../src/relaxdp/web/book.js");
+const { Book } = await import("../../src/relaxdp/web/device/book.js");
 
 const LONG = process.env.RELAXDP_LONG === "1"; // make test-long
 

@@ -8,7 +8,7 @@ import { FileStorage } from "./file_storage.mjs";
 // Node 18 has WebCrypto, but not under its global name.
 if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 
-const { Client, Device, RelaxdpError } = await import("../../src/relaxdp/web/relaxdp.js");
+const { Client, Device, RelaxdpError } = await import("../../src/relaxdp/web/device/relaxdp.js");
 const client = new Client({ timeout: 180, attempts: 3, sleep: async () => {} });
 let storage;
 let device;

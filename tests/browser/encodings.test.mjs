@@ -9,11 +9,11 @@ import { test } from "node:test";
 if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 
 const { Bloom, Categorical, LocalHash, Numeric, RelaxdpError, Unary, encodingOf, threshold } =
-  await import("../../src/relaxdp/web/relaxdp.js");
-const { bucketOf } = await import("../../src/relaxdp/web/encodings/local_hash.js");
-const { md5 } = await import("../../src/relaxdp/web/encodings/md5.js");
-const { roundsUp } = await import("../../src/relaxdp/web/encodings/numeric.js");
-const { readValue, writeValue } = await import("../../src/relaxdp/web/typed.js");
+  await import("../../src/relaxdp/web/device/relaxdp.js");
+const { bucketOf } = await import("../../src/relaxdp/web/device/encodings/local_hash.js");
+const { md5 } = await import("../../src/relaxdp/web/device/encodings/md5.js");
+const { roundsUp } = await import("../../src/relaxdp/web/device/encodings/numeric.js");
+const { readValue, writeValue } = await import("../../src/relaxdp/web/device/typed.js");
 
 const LONG = process.env.RELAXDP_LONG === "1"; // make test-long
 const ONE = 2n ** 64n;

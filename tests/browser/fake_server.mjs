@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 
-const { encodingOf } = await import("../../src/relaxdp/web/relaxdp.js");
+const { encodingOf } = await import("../../src/relaxdp/web/device/relaxdp.js");
 
 export class FakeServer {
   requests = [];

@@ -7,9 +7,9 @@ import { test } from "node:test";
 // Node 18 has WebCrypto, but not under its global name.
 if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 
-const { MemoryStorage, RelaxdpError } = await import("../../src/relaxdp/web/relaxdp.js");
-const { Pool } = await import("../../src/relaxdp/web/market-join-pool.js");
-const { PoolKeys } = await import("../../src/relaxdp/web/market-join-keys.js");
+const { MemoryStorage, RelaxdpError } = await import("../../src/relaxdp/web/device/relaxdp.js");
+const { Pool } = await import("../../src/relaxdp/web/market/pool.js");
+const { PoolKeys } = await import("../../src/relaxdp/web/market/keys.js");
 
 const SERVER = "https://market.example/";
 const code = (expected, not = []) => (error) => {

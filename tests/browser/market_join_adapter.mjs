@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 // Node 18 has WebCrypto, but not under its global name.
 if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 
-const { Pool } = await import("../../src/relaxdp/web/market-join-pool.js");
+const { Pool } = await import("../../src/relaxdp/web/market/pool.js");
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { listing, key: written, answer, epsilons } = JSON.parse(line);

@@ -8,11 +8,12 @@ import { test } from "node:test";
 // Node 18 has WebCrypto, but not under its global name.
 if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 
-const web = new URL("../../src/relaxdp/web/", import.meta.url);
-const { Amount, Client, RelaxdpError, missingParts } = await import("../../src/relaxdp/web/relaxdp.js");
-const { CampaignAddress } = await import("../../src/relaxdp/web/address.js");
+const device = new URL("../../src/relaxdp/web/device/", import.meta.url);
+const { Amount, Client, RelaxdpError, missingParts } = await import("../../src/relaxdp/web/device/relaxdp.js");
+const { CampaignAddress } = await import("../../src/relaxdp/web/device/address.js");
 
-const { between, measureOf } = await import("../../src/relaxdp/web/dashboard-words.js");
+const { between } = await import("../../src/relaxdp/web/dashboard/words.js");
+const { measureOf } = await import("../../src/relaxdp/web/kit/words.js");
 
 const ADDRESS = CampaignAddress.parse("https://collect.example/v1/campaigns/snacks");
 const code = (expected) => (error) => error instanceof RelaxdpError && error.code === expected;
@@ -233,7 +234,7 @@ test("what is missing is said in plain words", () => {
 
 /** The module and all that it imports, without comments. */
 async function sources() {
-  const [found, waiting] = [new Map(), [new URL("relaxdp.js", web).href]];
+  const [found, waiting] = [new Map(), [new URL("relaxdp.js", device).href]];
   while (waiting.length > 0) {
     const place = waiting.pop();
     if (found.has(place)) continue;
@@ -241,7 +242,9 @@ async function sources() {
     found.set(place, source);
     for (const [, from] of source.matchAll(/^(?:import|export) [^;]* from "([^"]+)";$/gm)) {
       assert.match(from, /^\.\.?\/[a-z0-9_/]+\.js$/, "nothing from outside");
-      waiting.push(new URL(from, place).href);
+      const next = new URL(from, place).href;
+      assert.ok(next.startsWith(device.href), `${next}: the device's end of the wire stands alone`);
+      waiting.push(next);
     }
   }
   return found;

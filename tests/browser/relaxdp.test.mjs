@@ -11,7 +11,7 @@ import { inspect } from "node:util";
 if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 
 const { Categorical, RelaxdpError, accept, categoricalParams, cmac, derive, encode, threshold } =
-  await import("../../src/relaxdp/web/relaxdp.js");
+  await import("../../src/relaxdp/web/device/relaxdp.js");
 
 const ONE = 2n ** 64n;
 const KEY = Uint8Array.from({ length: 32 }, (_, i) => i);
@@ -331,7 +331,7 @@ test("values that have no bytes are refused, and not shown", () => {
 
 test("text is taken as it is, with one warning if it is not NFC", async (context) => {
   const warn = context.mock.method(console, "warn", () => {});
-  const fresh = await import("../../src/relaxdp/web/bytes.js?has-not-warned-yet");
+  const fresh = await import("../../src/relaxdp/web/device/bytes.js?has-not-warned-yet");
   const composed = fresh.encode({ type: "text", value: "Gr\u00f6\u00dfe" });
   assert.equal(warn.mock.callCount(), 0);
   const decomposed = fresh.encode({ type: "text", value: "Gro\u0308\u00dfe" });

@@ -3,10 +3,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { encodingOf } from "../../src/relaxdp/web/encodings/registry.js";
-import { RelaxdpError } from "../../src/relaxdp/web/errors.js";
-import { nowSentence } from "../../src/relaxdp/web/survey-status.js";
-import * as words from "../../src/relaxdp/web/survey-words.js";
+import { encodingOf } from "../../src/relaxdp/web/device/encodings/registry.js";
+import { RelaxdpError } from "../../src/relaxdp/web/device/errors.js";
+import { answersOf, guessAt, reportWords } from "../../src/relaxdp/web/kit/reports.js";
+import { nowSentence } from "../../src/relaxdp/web/survey/status.js";
+import * as words from "../../src/relaxdp/web/survey/words.js";
 
 const SNACKS = encodingOf({ name: "categorical", values: ["crisps", "fruit", "none"] });
 const BITS = encodingOf({ name: "unary-optimised", values: ["a", "b", "c", "d"] });
@@ -14,7 +15,7 @@ const BITS = encodingOf({ name: "unary-optimised", values: ["a", "b", "c", "d"] 
 test("a bound is never below e^eps p / (e^eps p + 1 - p), and never above it by more than one in the scale", () => {
   for (const answers of [2, 3, 4, 7, 10, 11, 52, 100, 1000, 54321]) {
     for (const epsilon of ["0.0001", "0.1", "0.5", "1", "2.5", "8", "30", "800"]) {
-      const { scale, blind, bound, share } = words.guessAt(answers, epsilon);
+      const { scale, blind, bound, share } = guessAt(answers, epsilon);
       const p = 1 / answers;
       const odds = Math.exp(Math.min(700, Number(epsilon)));
       const exact = (odds * p) / (odds * p + 1 - p);
@@ -36,14 +37,14 @@ test("odds are rounded up, and too many are not written out", () => {
 test("what a blind guess is depends on the kind of question", () => {
   const numeric = encodingOf({ name: "numeric", range: [0, 120] });
   const bloom = encodingOf({ name: "bloom", options: { bits: 64, hashes: 2, cohorts: 8 } });
-  const said = (encoding) => words.blindSentence(encoding, words.guessAt(words.answersOf(encoding), "1"));
+  const said = (encoding) => words.blindSentence(encoding, guessAt(answersOf(encoding), "1"));
   assert.match(said(SNACKS), /3 possible answers.* 33 times in 100/);
   assert.match(said(numeric), /which half of the range.* 50 times in 100/);
   assert.match(said(bloom), /suspects one particular answer.* 10 times in 1,000/);
 });
 
 test("a report is shown as it travelled", () => {
-  const shown = (encoding, report, cohort = null) => words.reportWords(encoding, { report, cohort });
+  const shown = (encoding, report, cohort = null) => reportWords(encoding, { report, cohort });
   assert.deepEqual(shown(SNACKS, "fruit"), { text: "fruit", bytes: false, beside: null });
   assert.deepEqual(shown(BITS, "Cg=="), { text: "Cg==", bytes: true, beside: "which names: b, d" });
   assert.equal(shown(BITS, "AA==").beside, "which names none of the answers");

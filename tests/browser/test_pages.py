@@ -45,7 +45,7 @@ def test_policy(server: Running) -> None:
         "/": "'none'",
         "/market": "'none'",
         "/survey/any": "https://shop.example https://*.example.org:8443",
-        "/static/dashboard.js": "'none'",
+        "/static/dashboard/main.js": "'none'",
     }
     for path, ancestors in framed.items():
         answer = server.ask("GET", path)
@@ -59,8 +59,9 @@ def test_policy(server: Running) -> None:
 
 def test_only_files_of_the_package_are_served(server: Running) -> None:
     for path in (
-        "/static/", "/static/dashboard.html", "/static/package.json", "/static/../errors.py", "/static/..%2ferrors.py",
-        "/static//etc/passwd", "/static/%2e%2e/%2e%2e/errors.py", "/survey/", "/survey/a/b", "/index.html",
+        "/static/", "/static/dashboard/page.html", "/static/device/package.json", "/static/../errors.py",
+        "/static/..%2ferrors.py", "/static//etc/passwd", "/static/%2e%2e/%2e%2e/errors.py", "/survey/",
+        "/survey/a/b", "/index.html",
     ):  # fmt: skip
         answer = server.ask("GET", path)
         assert (answer.status, answer.error) == (404, "unknown_route"), path
@@ -153,7 +154,7 @@ def check_market(shown: str) -> None:
     found = re.search(r"the market +(http://127\.0\.0\.1:\d+)/market", shown)
     assert found
     with urlopen(f"{found[1]}/market") as answer:
-        assert b"market.js" in answer.read()
+        assert b"market/main.js" in answer.read()
     server = Server.parse(found[1])
     tokens = {
         name: MarketClient(server, token) for name, token in re.findall(r"(?:seller|buyer) (\S+) +(\S+)\n", shown)
@@ -190,7 +191,7 @@ def test_tour(tmp_path: Path, number: signal.Signals) -> None:
         assert token
         assert "finished by itself" in shown
         with urlopen(address[1]) as answer:
-            assert b"dashboard.js" in answer.read()
+            assert b"dashboard/main.js" in answer.read()
         check_market(shown)
         assert list(tmp_path.iterdir())
         process.send_signal(number)

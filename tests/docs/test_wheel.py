@@ -21,7 +21,7 @@ def test_wheel(tmp_path: Path) -> None:
     subprocess.run([*build, str(ROOT)], check=True, capture_output=True, timeout=PATIENCE)
     (wheel,) = tmp_path.glob("relaxdp-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"relaxdp/py.typed", "relaxdp/web/relaxdp.js", "relaxdp/ledger/store.py"} <= names
+    assert {"relaxdp/py.typed", "relaxdp/web/device/relaxdp.js", "relaxdp/ledger/store.py"} <= names
     assert any(name.startswith("relaxdp/ledger/migrations/") for name in names)
     assert not any(name.startswith(("tests/", "benchmarks/")) for name in names)
     venv.create(tmp_path / "clean", with_pip=False)

@@ -54,9 +54,11 @@ class Pages:
     def operations(self) -> list[Operation]:
         """Return the routes. They are for browsers, so the description for programs does not list them."""
         return [
-            Operation("GET", "/", self._page("dashboard.html", f"{_POLICY}'none'"), "The operator's dashboard."),
-            Operation("GET", "/market", self._page("market.html", f"{_POLICY}'none'"), "The market."),
-            Operation("GET", "/survey/{campaign}", self._page("survey.html", self._embedded), "A campaign's survey."),
+            Operation("GET", "/", self._page("dashboard/page.html", f"{_POLICY}'none'"), "The operator's dashboard."),
+            Operation("GET", "/market", self._page("market/page.html", f"{_POLICY}'none'"), "The market."),
+            Operation(
+                "GET", "/survey/{campaign}", self._page("survey/page.html", self._embedded), "A campaign's survey."
+            ),
             Operation("GET", "/static/{name:path}", self.show_file, "Scripts and styles of the pages."),
         ]
 

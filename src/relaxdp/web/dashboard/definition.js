@@ -1,0 +1,111 @@
+/** From what a person typed to a campaign's definition, with a sentence for whatever cannot be meant. */
+
+import { DECIMAL, NAME } from "../kit/form.js";
+
+const NUMBER = /^[-+]?[0-9]+(\.[0-9]+)?$/;
+const MOST_DEVICES = 1e15;
+
+/** @param {FormData} data */
+const read = (data, name = "") => String(data.get(name) ?? "").trim();
+
+/**
+ * Return the answers, one for each line that is not empty.
+ *
+ * @param {FormData} data
+ */
+export const valuesOf = (data) => read(data, "values").split("\n").map((line) => line.trim().normalize("NFC")).filter((line) => line !== "");
+
+/**
+ * Return the epsilons as they were written.
+ *
+ * @param {FormData} data
+ */
+export const levelsOf = (data) => read(data, "levels").split(/[\s,;]+/).filter((level) => level !== "");
+
+/**
+ * Return a sentence for each field that has to be changed. The service checks everything again.
+ *
+ * @param {FormData} data
+ * @returns {Record<string, string>}
+ */
+export function checked(data) {
+  /** @type {Record<string, string>} */
+  const wrong = { ...checkedPlan(data) };
+  if (read(data, "question") === "") wrong.question = "A campaign needs a question.";
+  if (read(data, "id") !== "" && !NAME.test(read(data, "id"))) wrong.id = "Small letters, digits and hyphens, at most 64.";
+  if (data.get("advance") === "devices" && !isCount(read(data, "devices"))) wrong.devices = "A whole number, from 1 on.";
+  const closes = read(data, "closes");
+  if (closes !== "" && new Date(closes) <= new Date()) wrong.closes = "This has passed already.";
+  return wrong;
+}
+
+/**
+ * The same for what the advice depends on.
+ *
+ * @param {FormData} data
+ * @returns {Record<string, string>}
+ */
+export function checkedPlan(data) {
+  /** @type {Record<string, string>} */
+  const wrong = {};
+  const levels = levelsOf(data);
+  if (levels.length === 0) wrong.levels = "At least one level is needed, like 0.5.";
+  else if (!levels.every((level) => DECIMAL.test(level) && Number(level) > 0)) wrong.levels = "Levels are numbers above 0 with commas between them, like 0.25, 0.5, 1.";
+  else if (levels.some((level, place) => place > 0 && Number(level) <= Number(levels[place - 1]))) wrong.levels = "Each level must be larger than the one before: a report cannot be taken back.";
+  if (data.get("kind") === "number") {
+    const [low, high] = [read(data, "low"), read(data, "high")];
+    if (!NUMBER.test(low)) wrong.low = "A number, like 0.";
+    if (!NUMBER.test(high)) wrong.high = "A number, like 100.";
+    else if (NUMBER.test(low) && Number(high) <= Number(low)) wrong.high = "This must be larger than the smallest.";
+  } else {
+    const values = valuesOf(data);
+    if (values.length < 2) wrong.values = "At least two answers are needed, each on a line of its own.";
+    else if (new Set(values).size < values.length) wrong.values = "An answer is listed twice.";
+  }
+  const width = read(data, "half_width");
+  const most = data.get("kind") === "number" ? (Number(read(data, "high")) - Number(read(data, "low"))) / 2 : 50;
+  if (width !== "" && !(DECIMAL.test(width) && Number(width) > 0)) wrong.half_width = "A number above 0, or nothing.";
+  else if (width !== "" && Number(width) >= most) wrong.half_width = `Less than ${most}: that would be knowing nothing.`;
+  if (!isCount(read(data, "expected"))) wrong.expected = "A whole number, from 1 on.";
+  return wrong;
+}
+
+/**
+ * Return what is asked of the planner.
+ *
+ * @param {FormData} data
+ */
+export function planOf(data) {
+  return { encoding: encodingOf(data), levels: levelsOf(data).map((epsilon) => ({ epsilon })), devices: Number(read(data, "expected")), ...targetOf(data) };
+}
+
+/**
+ * Return the campaign that is created.
+ *
+ * @param {FormData} data
+ */
+export function definitionOf(data) {
+  /** @type {Record<string, unknown>} */
+  const definition = { question: read(data, "question"), encoding: encodingOf(data), levels: levelsOf(data).map((epsilon) => ({ epsilon })), ...targetOf(data), invitations: data.has("invitations") };
+  if (read(data, "id") !== "") definition.id = read(data, "id");
+  if (data.get("advance") === "devices") definition.devices = Number(read(data, "devices"));
+  if (read(data, "closes") !== "") definition.closes = new Date(read(data, "closes")).toISOString();
+  return definition;
+}
+
+/** @param {FormData} data */
+function encodingOf(data) {
+  if (data.get("kind") === "number") return { name: "numeric", range: [Number(read(data, "low")), Number(read(data, "high"))] };
+  return { name: read(data, "encoding"), values: valuesOf(data) };
+}
+
+/** @param {FormData} data */
+function targetOf(data) {
+  const width = read(data, "half_width");
+  if (width === "") return {};
+  const shares = data.get("kind") !== "number";
+  return { target: { half_width: Number(width) / (shares ? 100 : 1), confidence_level: Number(read(data, "confidence")) / 100 } };
+}
+
+/** @param {string} text */
+const isCount = (text) => /^[0-9]+$/.test(text) && Number(text) >= 1 && Number(text) <= MOST_DEVICES;

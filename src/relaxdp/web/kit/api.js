@@ -1,0 +1,142 @@
+/** The service, as the pages ask it. The token travels in a header and never in an address. */
+
+/** The service that this page came from: it may lie below a path of its site, and there may be others beside it. */
+export const ROOT = new URL("../../", import.meta.url);
+const BASE = new URL("v1/", ROOT);
+const AWAY = "The service does not answer. If something was to be changed, look whether it was before you ask again.";
+
+/** A refusal: the sentence is the service's own. */
+export class Problem extends Error {
+  /**
+   * @param {string} message
+   * @param {string} [code]
+   * @param {number} [status] 0 where nobody answered
+   */
+  constructor(message, code = "unreachable", status = 0) {
+    super(message);
+    this.code = code;
+    this.status = status;
+  }
+}
+
+export class Api {
+  #token;
+
+  /** @param {string | null} token null for whoever has not signed in */
+  constructor(token) {
+    this.#token = token;
+  }
+
+  /**
+   * Return the JSON of an answer, or throw what the service says.
+   *
+   * @param {"GET" | "POST"} method
+   * @param {string} path below /v1/
+   * @param {unknown} [body]
+   * @returns {Promise<any>}
+   */
+  async ask(method, path, body) {
+    return (await this.#fetch(path, { method, body })).json();
+  }
+
+  /**
+   * Hand over a file and return the JSON of the answer.
+   *
+   * @param {string} path
+   * @param {Blob} file
+   * @param {string} type the media type; a browser knows few of them by the name of the file
+   * @returns {Promise<any>}
+   */
+  async send(path, file, type) {
+    return (await this.#fetch(path, { method: "POST", body: file, type })).json();
+  }
+
+  /**
+   * Return a file.
+   *
+   * @param {string} path
+   * @returns {Promise<Blob>}
+   */
+  async file(path) {
+    return (await this.#fetch(path, {})).blob();
+  }
+
+  /**
+   * Hand over server-sent events until the stream ends. EventSource cannot send a header, so this reads them itself.
+   *
+   * @param {string} path
+   * @param {(data: any) => void} receive
+   * @param {AbortSignal} signal
+   */
+  async stream(path, receive, signal) {
+    const { body } = await this.#fetch(path, { signal });
+    if (body === null) return;
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    let waiting = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const events = (waiting + value).split("\n\n");
+      waiting = events.pop() ?? "";
+      for (const event of events) {
+        const lines = event.split("\n").filter((line) => line.startsWith("data: "));
+        if (lines.length > 0) receive(JSON.parse(lines.map((line) => line.slice(6)).join("\n")));
+      }
+    }
+  }
+
+  /**
+   * @param {string} path
+   * @param {{ method?: string, body?: unknown, type?: string, signal?: AbortSignal }} options
+   */
+  async #fetch(path, { method = "GET", body, type = "application/json", signal }) {
+    /** @type {Record<string, string>} */
+    const headers = this.#token === null ? {} : { authorization: `Bearer ${this.#token}` };
+    if (body !== undefined) headers["content-type"] = type;
+    const content = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
+    let answer;
+    try {
+      answer = await fetch(new URL(path, BASE), { method, headers, body: content, signal, credentials: "omit", redirect: "error", cache: "no-store" });
+    } catch (problem) {
+      if (signal?.aborted) throw problem;
+      throw new Problem(AWAY);
+    }
+    if (answer.ok) return answer;
+    const said = await answer.json().catch(() => ({}));
+    throw new Problem(said.message ?? `The service answered with status ${answer.status}.`, said.error, answer.status);
+  }
+}
+
+/**
+ * Follow a campaign's estimates for as long as the signal lets us; a stream that breaks off is opened again.
+ *
+ * @param {Api} api
+ * @param {string} path
+ * @param {{ receive: (data: any) => void, linked: (on: boolean) => void, signal: AbortSignal }} options
+ */
+export async function follow(api, path, { receive, linked, signal }) {
+  let wait = 1;
+  while (!signal.aborted) {
+    try {
+      await api.stream(path, (data) => ((wait = 1), linked(true), receive(data)), signal);
+    } catch (problem) {
+      if (signal.aborted) return;
+      if (problem instanceof Problem && [400, 401, 404].includes(problem.status)) throw problem;
+    }
+    linked(false);
+    await pause(wait, signal);
+    wait = Math.min(30, 2 * wait);
+  }
+}
+
+/**
+ * @param {number} seconds
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>}
+ */
+function pause(seconds, signal) {
+  return new Promise((wake) => {
+    const timer = setTimeout(wake, 1000 * seconds);
+    signal.addEventListener("abort", () => (clearTimeout(timer), wake()), { once: true });
+  });
+}

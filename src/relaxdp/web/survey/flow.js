@@ -1,0 +1,333 @@
+/** The survey from its first view to its last: asks the device, and shows what it says. */
+
+import { CampaignAddress } from "../device/address.js";
+import { Client } from "../device/client.js";
+import { Amount, ZERO, most } from "../device/decimal.js";
+import { Device } from "../device/device.js";
+import { RelaxdpError } from "../device/errors.js";
+import { readOffer } from "../device/offer.js";
+import { BrowserStorage } from "../device/storage.js";
+import { LimitView } from "./limit.js";
+import { part, ProblemView, say, show } from "./page.js";
+import { QuestionView } from "./question.js";
+import { StatusView } from "./status.js";
+import { Tag, Watch } from "./watch.js";
+import { closedSentence, problemWords } from "./words.js";
+
+/** @typedef {import("../device/offer.js").Offer} Offer */
+/** @typedef {import("../device/participation.js").Participation} Participation */
+/** @typedef {import("../device/participation.js").Details} Details */
+
+const CHANNEL = "relaxdp survey";
+const LOST = {
+  cleared: "What this browser had kept is gone",
+  damaged: "What this browser had kept is damaged",
+  "went back": "What this browser keeps is older than it was",
+};
+
+/** One campaign in one tab. Other tabs show the same: they tell each other, and one of them sends. */
+export class Survey {
+  #address;
+  #invitation;
+  #storage = new BrowserStorage();
+  // A turn that fails is taken again by the watch, which knows when the network is back.
+  #client = new Client({ attempts: 2, timeout: 20, firstWait: 0.3 });
+  #tag;
+  #watch;
+  #channel = typeof BroadcastChannel === "function" ? new BroadcastChannel(CHANNEL) : null;
+  /** @type {Offer | null} */
+  #offer = null;
+  #times = { opens: null };
+  /** @type {Device | null} */
+  #device = null;
+  /** @type {Participation | null} */
+  #mine = null;
+  #startOver = false;
+  #problems = new ProblemView();
+  #limits = new LimitView((chosen) => this.#join(chosen));
+  #questions = new QuestionView((value) => this.#answer(value));
+  #statuses = new StatusView({
+    check: () => this.#news(),
+    stop: () => this.#leave((participation) => participation.forget()),
+    leave: () => this.#leave((participation) => participation.withdraw()),
+    invite: (invitation) => this.#invite(invitation),
+  });
+
+  /**
+   * @param {string} address
+   * @param {string | null} invitation
+   */
+  constructor(address, invitation) {
+    this.#address = address;
+    this.#invitation = invitation;
+    this.#tag = new Tag(address);
+    this.#watch = new Watch(() => this.#turn());
+  }
+
+  begin() {
+    if (this.#channel !== null) this.#channel.onmessage = () => void this.#watch.wake();
+    part("problem-again").addEventListener("click", () => void this.#news());
+    part("cleared-form").addEventListener("submit", (/** @type {Event} */ event) => {
+      event.preventDefault();
+      this.#startOver = true;
+      this.#device = this.#mine = null;
+      void this.#watch.wake();
+    });
+    return this.#watch.start();
+  }
+
+  /** Look at the campaign and at what this browser keeps, send what may be sent, and show all of it. */
+  async #turn() {
+    let problem = null;
+    let news = false;
+    try {
+      news = await this.#look();
+    } catch (thrown) {
+      problem = known(thrown);
+      this.#tag.forget();
+    }
+    try {
+      const participation = await this.#participation();
+      if (participation === null) return await this.#stranger(problem);
+      problem ??= await this.#send(participation, news);
+      return await this.#shown(participation, problem);
+    } catch (thrown) {
+      return this.#lost(known(thrown));
+    }
+  }
+
+  /** Ask what the campaign is, where it may have changed; a server that cannot be reached throws. */
+  async #look() {
+    const moved = await this.#tag.moved().catch(() => true);
+    if (!moved && this.#offer !== null) return false;
+    const address = CampaignAddress.parse(this.#address);
+    const content = await this.#client.ask(address, []);
+    this.#offer = await readOffer(address, content);
+    this.#times = { opens: typeof content.opens === "string" ? content.opens : null };
+    return true;
+  }
+
+  /** @returns {Promise<Participation | null>} this campaign of this browser; null where it has not been joined */
+  async #participation() {
+    if (this.#device === null) {
+      try {
+        this.#device = await Device.open({ storage: this.#storage, client: this.#client });
+      } catch (problem) {
+        if (problem.code === "budget_missing_error") return null;
+        if (this.#startOver && problem.fields?.reason in LOST) return null;
+        throw problem;
+      }
+    }
+    if (this.#mine === null) {
+      const campaigns = await this.#device.campaigns();
+      this.#mine = campaigns.find(({ address }) => address === String(CampaignAddress.parse(this.#address))) ?? null;
+    }
+    return this.#mine;
+  }
+
+  /**
+   * Send what is due, in one tab at a time. To ask twice is safe; it is only not useful.
+   *
+   * @param {Participation} participation
+   * @param {boolean} news
+   * @returns {Promise<RelaxdpError | null>} what kept it from being sent
+   */
+  async #send(participation, news) {
+    const { answered, ended, sent } = await participation.details();
+    const waiting = sent.length === 0 || sent.some(({ status }) => status !== "sent");
+    if (ended !== "withdrawing" && (!answered || ended !== null || !(news || waiting))) return null;
+    try {
+      await inOneTab(this.#address, async () => {
+        if (ended === "withdrawing") await participation.withdraw();
+        else await participation.report();
+      });
+      return null;
+    } catch (problem) {
+      return known(problem);
+    } finally {
+      const after = await participation.details();
+      if (JSON.stringify(after.sent) !== JSON.stringify(sent) || after.ended !== ended) this.#tell();
+    }
+  }
+
+  /**
+   * What somebody sees who has not joined.
+   *
+   * @param {RelaxdpError | null} problem
+   */
+  async #stranger(problem) {
+    if (this.#offer === null) return this.#failed(problem);
+    const closed = closedSentence(this.#offer.state, this.#times);
+    if (closed !== null) return this.#closed(closed);
+    this.#limits.show(this.#offer, await this.#others(), this.#invitation);
+    return problem === null ? "go on" : "failed";
+  }
+
+  /**
+   * What somebody sees who has joined.
+   *
+   * @param {Participation} participation
+   * @param {RelaxdpError | null} problem
+   */
+  async #shown(participation, problem) {
+    const details = await participation.details();
+    if (!details.answered && details.ended === null) {
+      if (this.#offer === null) return this.#failed(problem);
+      const closed = closedSentence(this.#offer.state, this.#times);
+      if (closed !== null) return this.#closed(closed);
+      await participation.offer(); // so that an answer can be kept even if the network goes now
+      this.#questions.show(this.#offer, details.consent);
+      return problem === null ? "go on" : "failed";
+    }
+    this.#statuses.show(details, this.#offer, problem);
+    if (problem !== null) return "failed";
+    return details.ended === null ? "go on" : "over";
+  }
+
+  /** @param {string} sentence */
+  #closed(sentence) {
+    const finished = this.#offer?.state === "finished";
+    this.#problems.sentences(
+      [sentence],
+      !finished,
+      finished ? "This survey has finished" : "This survey has not begun",
+    );
+    return finished ? "over" : "go on";
+  }
+
+  /** @param {RelaxdpError | null} problem */
+  #failed(problem) {
+    const final = problem?.code === "refused_by_server_error" || problem?.code === "address_error";
+    const later = final ? [] : ["Nothing was sent. This page tries again by itself."];
+    this.#problems.sentences([problemWords(problem), ...later], true);
+    return final ? "over" : "failed";
+  }
+
+  /**
+   * What this browser kept cannot be used: it is said, and nothing begins anew by itself.
+   *
+   * @param {RelaxdpError} problem
+   */
+  #lost(problem) {
+    const reason = String(problem.fields?.reason);
+    if (!(reason in LOST)) {
+      this.#problems.sentences([problemWords(problem)], true);
+      return "failed";
+    }
+    show("cleared");
+    say(part("cleared-title"), LOST[reason]);
+    say(part("cleared-text"), problemWords(problem));
+    return "over";
+  }
+
+  /** What this browser has agreed to in other campaigns, or has spent where they are over. */
+  async #others() {
+    let [number, amount] = [0, ZERO];
+    for (const other of this.#device === null ? [] : await this.#device.campaigns()) {
+      const { consent, spent, ended } = await other.details();
+      const part = ended === null ? consent : spent;
+      if (part === "0") continue;
+      number += 1;
+      amount = amount.plus(Amount.parse(part));
+    }
+    return { number, amount };
+  }
+
+  /**
+   * Set the limit, which was shown with what other surveys add to it, and join.
+   *
+   * @param {{ upto: string, invitation: string | null }} chosen
+   */
+  async #join({ upto, invitation }) {
+    try {
+      this.#device ??= await this.#opened(upto);
+      const { limit } = await this.#device.balance();
+      const needed = (await this.#others()).amount.plus(Amount.parse(upto));
+      await this.#device.changeLimit(String(most(needed, Amount.parse(limit))));
+      this.#mine = await this.#device.join(this.#address, { upto, invitation });
+      this.#startOver = false;
+      this.#tell();
+    } catch (problem) {
+      // Another tab was faster: what was chosen there is shown now.
+      if (problem.code !== "consent_error") return void this.#failed(known(problem));
+    }
+    await this.#watch.wake();
+  }
+
+  /** @param {string} limit of a device that begins now; one that another tab began a moment ago has its own */
+  async #opened(limit) {
+    const options = { storage: this.#storage, client: this.#client };
+    try {
+      return await Device.open({ ...options, limit, startOver: this.#startOver });
+    } catch (problem) {
+      if (problem.code !== "budget_error") throw problem;
+      return Device.open(options);
+    }
+  }
+
+  /** @param {unknown} value */
+  async #answer(value) {
+    const participation = /** @type {Participation} */ (await this.#participation());
+    try {
+      await participation.answer(value);
+    } catch (problem) {
+      if (problem.code !== "answer_changed_error") throw problem; // else another tab was faster, and its answer counts
+    }
+    void this.#storage.persist().catch(() => false);
+    this.#tell();
+    await this.#watch.wake();
+  }
+
+  /** @param {string} invitation */
+  async #invite(invitation) {
+    try {
+      await this.#device?.join(this.#address, { invitation });
+    } catch {
+      // The next turn says what is wrong.
+    }
+    await this.#watch.wake();
+  }
+
+  /** @param {(participation: Participation) => Promise<void>} deed */
+  async #leave(deed) {
+    let problem = null;
+    const participation = /** @type {Participation} */ (await this.#participation());
+    try {
+      await inOneTab(this.#address, () => deed(participation));
+    } catch (thrown) {
+      problem = known(thrown);
+    }
+    this.#tell();
+    await this.#shown(participation, problem);
+    if ((await participation.details()).ended === "withdrawing") await this.#watch.wake();
+  }
+
+  async #news() {
+    this.#tag.forget();
+    await this.#watch.wake();
+  }
+
+  #tell() {
+    this.#channel?.postMessage(this.#address);
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {() => Promise<void>} deed
+ */
+async function inOneTab(name, deed) {
+  // Without locks two tabs may both send the same report, which the server then has once.
+  return navigator.locks ? navigator.locks.request(`${CHANNEL} ${name}`, deed) : deed();
+}
+
+/**
+ * What the device refused. Anything else is a mistake in this page, and is for its developers to see.
+ *
+ * @param {any} problem
+ * @returns {RelaxdpError}
+ */
+function known(problem) {
+  if (problem instanceof RelaxdpError) return problem;
+  throw problem;
+}

@@ -1,0 +1,179 @@
+/** The third view: exactly what was sent, what is waiting, and how to leave. */
+
+import { reportWords, spentSentence } from "../kit/reports.js";
+import { made, part, say, show } from "./page.js";
+import * as words from "./words.js";
+
+/** @typedef {import("../device/offer.js").Offer} Offer */
+/** @typedef {import("../device/participation.js").Details} Details */
+/** @typedef {import("../device/state.js").Sent} Sent */
+
+const STATUSES = {
+  written: "waiting to be sent",
+  sent: "received",
+  refused: "refused by the server",
+  gone: "received, then deleted",
+};
+
+/** Shows what the device keeps of this campaign, apart from its secrets. */
+export class StatusView {
+  #shown = "";
+
+  /**
+   * @param {{ check: () => Promise<void>, stop: () => Promise<void>, leave: () => Promise<void>,
+   *           invite: (invitation: string) => Promise<void> }} deeds
+   */
+  constructor({ check, stop, leave, invite }) {
+    part("status-check").addEventListener("click", async () => {
+      part("status-check").disabled = true;
+      await check();
+      part("status-check").disabled = false;
+    });
+    asked("stop", stop);
+    asked("leave", leave);
+    part("status-invited").addEventListener("submit", async (event) => {
+      event.preventDefault();
+      await invite(part("status-invitation").value.trim());
+    });
+  }
+
+  /**
+   * @param {Details} details
+   * @param {Offer | null} offer null where the server has not been reached yet
+   * @param {any} problem what kept the last turn from its end
+   */
+  show(details, offer, problem) {
+    show("status");
+    const { sent, ended, question } = details;
+    say(part("status-question"), question);
+    say(part("status-now"), nowSentence(details, offer, problem));
+    const away = problem?.code === "unreachable_error";
+    part("status-now").classList.toggle("warn", away);
+    part("status-now").classList.toggle("bad", problem !== null && !away);
+    this.#reports(details, offer);
+    part("status-nothing").hidden = sent.length > 0;
+    part("status-about").hidden = sent.length === 0 || offer === null;
+    if (offer !== null && sent.length > 0) {
+      say(part("status-spent"), spentSentence(offer.encoding, details.spent));
+      say(part("status-meaning"), words.meaningOf(offer.encoding, sent[sent.length - 1]));
+    }
+    part("status-invited").hidden = problem?.fields?.error !== "invitation_refused" || ended !== null;
+    part("status-check").hidden = ended !== null && ended !== "withdrawing";
+    part("status-stop").hidden = ended !== null;
+    part("status-leave").hidden =
+      ended === "withdrawn" || ended === "withdrawing" || (ended !== null && sent.length === 0);
+  }
+
+  /**
+   * @param {Details} details
+   * @param {Offer | null} offer
+   */
+  #reports({ sent, ended }, offer) {
+    const content = JSON.stringify([sent, ended, offer === null]);
+    if (content === this.#shown) return;
+    this.#shown = content;
+    const items = sent.map((each) =>
+      reportItem(each, offer, ended === "withdrawn" && each.status === "sent" ? "gone" : each.status),
+    );
+    part("status-reports").replaceChildren(...items);
+  }
+}
+
+/**
+ * A deed that is asked about first.
+ *
+ * @param {"stop" | "leave"} name
+ * @param {() => Promise<void>} deed
+ */
+function asked(name, deed) {
+  const dialog = part(`${name}-dialog`);
+  part(`status-${name}`).addEventListener("click", () => {
+    dialog.returnValue = "no";
+    dialog.showModal();
+  });
+  dialog.addEventListener("close", () => {
+    if (dialog.returnValue === "yes") void deed();
+  });
+}
+
+/**
+ * @param {Sent} sent
+ * @param {Offer | null} offer
+ * @param {keyof typeof STATUSES} status
+ */
+function reportItem(sent, offer, status) {
+  const unread = { text: String(sent.report), bytes: false, beside: null };
+  const { text, bytes, beside } = offer === null ? unread : reportWords(offer.encoding, sent);
+  const time = made("time", { dateTime: sent.time }, words.moment(sent.time));
+  const report = made(bytes ? "code" : "strong", { dir: "auto" }, text);
+  return made(
+    "li",
+    {},
+    made("div", { class: "report" }, "reported: ", report, beside === null ? "" : ` (${beside})`),
+    made("div", { class: "small" }, `${stepOf(sent, offer)}epsilon ${sent.epsilon}, `, time),
+    made("span", { class: `badge ${status}` }, STATUSES[status]),
+  );
+}
+
+/**
+ * @param {Sent} sent
+ * @param {Offer | null} offer
+ */
+function stepOf({ epsilon }, offer) {
+  const place = offer?.levels.findIndex((level) => String(level.epsilon) === epsilon) ?? -1;
+  return place < 0 ? "" : `step ${place + 1} of ${offer?.levels.length}, `;
+}
+
+/**
+ * What is going on, in a sentence or two.
+ *
+ * @param {Details} details
+ * @param {Offer | null} offer
+ * @param {any} problem
+ */
+export function nowSentence(details, offer, problem) {
+  const { ended, sent } = details;
+  const waiting = sent.length === 0 || sent.some(({ status }) => status === "written");
+  if (ended !== null) {
+    const said = words.endedSentence(ended, sent.length > 0);
+    return problem === null || ended === "withdrawing" ? said : `${words.problemWords(problem)} ${said}`;
+  }
+  if (problem?.code === "unreachable_error") {
+    const what = waiting
+      ? "Your answer is kept here, and its report is waiting to be sent."
+      : "Everything that was to be sent has been received.";
+    return `${words.problemWords(problem)} ${what} This page tries again by itself.`;
+  }
+  if (problem?.code === "consent_error" || problem?.code === "budget_exceeded_error") {
+    return "The survey asks for more than your limit allows, so nothing is sent. Your limit stays as it is.";
+  }
+  if (problem !== null) return words.problemWords(problem);
+  if (offer === null) return "Asking the server …";
+  if (offer.state !== "open") {
+    const what = waiting
+      ? "Your answer is kept here; its report is sent when the survey goes on."
+      : "Nothing is waiting to be sent.";
+    return `The survey ${offer.state === "waiting" ? "has not begun" : "pauses"}. ${what}`;
+  }
+  if (waiting) return "Sending the report …";
+  return openSentence(details, offer);
+}
+
+/**
+ * @param {Details} details
+ * @param {Offer} offer
+ */
+function openSentence({ spent, consent }, { levels, open }) {
+  const written = (/** @type {import("../device/offer.js").Level} */ level) => String(level.epsilon);
+  const here = levels.findIndex((level) => written(level) === spent) + 1;
+  const most = levels.filter((level) => Number(written(level)) <= Number(consent)).length;
+  if (here === levels.length) return "Thank you. Your report was received, and it is the last step of this survey.";
+  if (here >= most) {
+    const gone = open.length > here ? ` The survey has gone on to step ${open.length} without you.` : "";
+    return `Thank you. Your report was received. Your limit ends at this step, so nothing clearer will be sent.${gone}`;
+  }
+  return (
+    `Thank you. Your report was received. When the survey opens its next step, this page sends a clearer report by ` +
+    `itself, now if it stays open or when you come back, up to step ${most} as your limit says.`
+  );
+}
