@@ -1,6 +1,15 @@
 // What a page does in a real browser, one step at a time; test_chromium.py opens it and reads what it tells.
 
-import { Bloom, BrowserStorage, Categorical, Device, LocalHash, Numeric, Unary, missingParts } from "/web/device/relaxdp.js";
+import {
+  Bloom,
+  BrowserStorage,
+  Categorical,
+  Device,
+  LocalHash,
+  missingParts,
+  Numeric,
+  Unary,
+} from "/web/device/relaxdp.js";
 
 const query = new URLSearchParams(location.search);
 const [step, tab] = [query.get("step"), Number(query.get("tab"))];

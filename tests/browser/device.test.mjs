@@ -9,8 +9,9 @@ import { FakeServer, json } from "./fake_server.mjs";
 // Node 18 has WebCrypto, but not under its global name.
 if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 
-const { Amount, Client, Device, MemoryStorage, RelaxdpError, threshold } =
-  await import("../../src/relaxdp/web/device/relaxdp.js");
+const { Amount, Client, Device, MemoryStorage, RelaxdpError, threshold } = await import(
+  "../../src/relaxdp/web/device/relaxdp.js"
+);
 
 const { Book } = await import("../../src/relaxdp/web/device/book.js");
 

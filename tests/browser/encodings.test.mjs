@@ -8,8 +8,9 @@ import { test } from "node:test";
 // Node 18 has WebCrypto, but not under its global name.
 if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 
-const { Bloom, Categorical, LocalHash, Numeric, RelaxdpError, Unary, encodingOf, threshold } =
-  await import("../../src/relaxdp/web/device/relaxdp.js");
+const { Bloom, Categorical, LocalHash, Numeric, RelaxdpError, Unary, encodingOf, threshold } = await import(
+  "../../src/relaxdp/web/device/relaxdp.js"
+);
 const { bucketOf } = await import("../../src/relaxdp/web/device/encodings/local_hash.js");
 const { md5 } = await import("../../src/relaxdp/web/device/encodings/md5.js");
 const { roundsUp } = await import("../../src/relaxdp/web/device/encodings/numeric.js");

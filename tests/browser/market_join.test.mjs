@@ -12,16 +12,23 @@ const { Pool } = await import("../../src/relaxdp/web/market/pool.js");
 const { PoolKeys } = await import("../../src/relaxdp/web/market/keys.js");
 
 const SERVER = "https://market.example/";
-const code = (expected, not = []) => (error) => {
-  assert.ok(error instanceof RelaxdpError);
-  assert.equal(error.code, expected);
-  for (const secret of not) assert.ok(!error.message.includes(secret));
-  return true;
-};
+const code =
+  (expected, not = []) =>
+  (error) => {
+    assert.ok(error instanceof RelaxdpError);
+    assert.equal(error.code, expected);
+    for (const secret of not) assert.ok(!error.message.includes(secret));
+    return true;
+  };
 
 function listing(more = {}) {
   const encoding = { name: "categorical", options: {}, values: ["no", "yes", "mauve"] };
-  const prices = { points: [["0.1", 10], ["4", 400]] };
+  const prices = {
+    points: [
+      ["0.1", 10],
+      ["4", 400],
+    ],
+  };
   const levels = ["0.1", "0.5", "1", "2", "4"].map((epsilon) => ({ epsilon }));
   return { id: "snacks", kind: "pool", title: "What?", state: "open", encoding, prices, levels, ...more };
 }
@@ -83,14 +90,20 @@ test("the same answer goes on under the same key, in any order of levels, each d
   for (const epsilon of ["2", "0.5", "1", "1.0"]) await keysIn(storage).write(pool(), "yes", epsilon);
   const [record, ...none] = await records(storage);
   assert.deepEqual(none, []);
-  assert.deepEqual(record.sent.map(({ epsilon }) => epsilon), ["1", "2", "0.5"]);
+  assert.deepEqual(
+    record.sent.map(({ epsilon }) => epsilon),
+    ["1", "2", "0.5"],
+  );
   assert.deepEqual(record.sent[0], first);
   const { spent, others } = await keysIn(storage).known("snacks");
   assert.equal(spent, "2");
   assert.equal(others.number, 0);
   await keysIn(storage).arrived(pool(), first);
   const { sent } = await keysIn(storage).known("snacks");
-  assert.deepEqual(sent.map(({ status }) => status), ["sent", "written", "written"]);
+  assert.deepEqual(
+    sent.map(({ status }) => status),
+    ["sent", "written", "written"],
+  );
 });
 
 test("another answer, other values and another encoding are refused, and nothing is written", async () => {
@@ -138,7 +151,10 @@ test("pools have different keys, and what they cost is added up", async () => {
   await keysIn(storage).write(other, "no", "0.5");
   const [one, two] = await records(storage);
   assert.notEqual(one.key, two.key);
-  assert.deepEqual([one.address, two.address], ["snacks", "sleep"].map((id) => `${SERVER}v1/market/listings/${id}`));
+  assert.deepEqual(
+    [one.address, two.address],
+    ["snacks", "sleep"].map((id) => `${SERVER}v1/market/listings/${id}`),
+  );
   const { others } = await keysIn(storage).known("sleep");
   assert.deepEqual([others.number, String(others.amount)], [1, "1"]);
 });

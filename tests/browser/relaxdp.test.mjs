@@ -10,8 +10,9 @@ import { inspect } from "node:util";
 // Node 18 has WebCrypto, but not under its global name.
 if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 
-const { Categorical, RelaxdpError, accept, categoricalParams, cmac, derive, encode, threshold } =
-  await import("../../src/relaxdp/web/device/relaxdp.js");
+const { Categorical, RelaxdpError, accept, categoricalParams, cmac, derive, encode, threshold } = await import(
+  "../../src/relaxdp/web/device/relaxdp.js"
+);
 
 const ONE = 2n ** 64n;
 const KEY = Uint8Array.from({ length: 32 }, (_, i) => i);

@@ -36,9 +36,16 @@ export function actionsOf(api, path, changed) {
   }
 
   const relax = h("button", { class: "primary", type: "button", onclick: () => step("relax", aboutRelax(shown)) });
-  const pause = h("button", { type: "button", onclick: () => step(shown.state === "paused" ? "resume" : "pause", null) });
+  const pause = h("button", {
+    type: "button",
+    onclick: () => step(shown.state === "paused" ? "resume" : "pause", null),
+  });
   const finish = h("button", { class: "danger", type: "button", onclick: () => step("finish", FINISH) }, "Finish …");
-  const reduce = h("button", { class: "danger", type: "button", onclick: () => step("reduce", REDUCE) }, "Delete the reports …");
+  const reduce = h(
+    "button",
+    { class: "danger", type: "button", onclick: () => step("reduce", REDUCE) },
+    "Delete the reports …",
+  );
   const element = h("div", {}, h("div", { class: "row" }, relax, pause, finish, reduce), problem);
 
   /** @param {any} campaign */

@@ -1,15 +1,24 @@
 /** The planner's advice beside the form: how precise each level would be, by the rule that also stops a campaign. */
 
-import { checkedPlan, planOf } from "./definition.js";
 import { h, notice } from "../kit/dom.js";
 import { measureOf, whole } from "../kit/words.js";
+import { checkedPlan, planOf } from "./definition.js";
 
 const PATIENCE = 300;
 
 /** @param {import("../kit/api.js").Api} api */
 export function advicePart(api) {
-  const told = h("div", { "aria-live": "polite" }, h("p", { class: "muted" }, "Fill in the answers to see how precise each level will be."));
-  const element = h("aside", { class: "card advice", "aria-label": "What to expect" }, h("h2", {}, "What to expect"), told);
+  const told = h(
+    "div",
+    { "aria-live": "polite" },
+    h("p", { class: "muted" }, "Fill in the answers to see how precise each level will be."),
+  );
+  const element = h(
+    "aside",
+    { class: "card advice", "aria-label": "What to expect" },
+    h("h2", {}, "What to expect"),
+    told,
+  );
   let last = "";
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
@@ -48,7 +57,9 @@ export function advicePart(api) {
 function words(found, plan) {
   const measure = measureOf(found.encoding);
   const aimed = plan.target !== undefined;
-  const heads = ["ε", "Half-width", ...(aimed ? ["Devices it takes"] : []), "Odds"].map((each) => h("th", { scope: "col" }, each));
+  const heads = ["ε", "Half-width", ...(aimed ? ["Devices it takes"] : []), "Odds"].map((each) =>
+    h("th", { scope: "col" }, each),
+  );
   const rows = found.levels.map((/** @type {any} */ level) => {
     const needed = level.devices_needed === null ? "no number" : whole(level.devices_needed);
     const width = level.half_width >= found.widest ? "nothing known" : measure.width(level.half_width);
@@ -59,7 +70,11 @@ function words(found, plan) {
   return [
     aimed ? verdict(found, plan) : null,
     h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)),
-    h("p", { class: "small muted" }, "Odds: by what factor a person’s reports up to this level can at most change what somebody believes of them."),
+    h(
+      "p",
+      { class: "small muted" },
+      "Odds: by what factor a person’s reports up to this level can at most change what somebody believes of them.",
+    ),
   ].filter((each) => each !== null);
 }
 
@@ -69,11 +84,24 @@ function words(found, plan) {
  */
 function verdict(found, plan) {
   const first = found.levels.find((/** @type {any} */ level) => level.met);
-  if (first !== undefined) return h("p", { class: "notice good" }, `Precise enough at ε ${first.epsilon}: there the campaign finishes by itself.`);
+  if (first !== undefined)
+    return h(
+      "p",
+      { class: "notice good" },
+      `Precise enough at ε ${first.epsilon}: there the campaign finishes by itself.`,
+    );
   const needed = found.levels[found.levels.length - 1].devices_needed;
-  const more = needed === null ? "a wider target or a larger last level" : `${whole(needed)} devices at the last level, a larger last level or a wider target`;
-  return h("p", { class: "notice warn" }, `With ${whole(plan.devices)} devices no level is precise enough. It takes ${more}.`);
+  const more =
+    needed === null
+      ? "a wider target or a larger last level"
+      : `${whole(needed)} devices at the last level, a larger last level or a wider target`;
+  return h(
+    "p",
+    { class: "notice warn" },
+    `With ${whole(plan.devices)} devices no level is precise enough. It takes ${more}.`,
+  );
 }
 
 /** @param {string} epsilon */
-const odds = (epsilon) => new Intl.NumberFormat("en", { maximumSignificantDigits: 3 }).format(Math.exp(Number(epsilon)));
+const odds = (epsilon) =>
+  new Intl.NumberFormat("en", { maximumSignificantDigits: 3 }).format(Math.exp(Number(epsilon)));

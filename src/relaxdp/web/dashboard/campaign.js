@@ -110,7 +110,10 @@ export async function showCampaign(api, main, id, { signal, fail }) {
  */
 function optionsOf(target) {
   const names = ["method", "confidence_level", "about", "simultaneous"];
-  return new URLSearchParams([["largest", String(MOST_SHOWN)], ...(target === null ? [] : names.map((name) => [name, String(target[name])]))]);
+  return new URLSearchParams([
+    ["largest", String(MOST_SHOWN)],
+    ...(target === null ? [] : names.map((name) => [name, String(target[name])])),
+  ]);
 }
 
 /** @param {any} campaign */

@@ -38,7 +38,14 @@ export function horizontalInterval(row, scale) {
     "svg",
     { viewBox: "0 0 200 20", "aria-hidden": "true" },
     s("line", { class: "axis", x1: 4, x2: 196, y1: 10, y2: 10 }),
-    s("rect", { class: "band", x: at(row.low), width: Math.max(2, at(row.high) - at(row.low)), y: 4, height: 12, rx: 3 }),
+    s("rect", {
+      class: "band",
+      x: at(row.low),
+      width: Math.max(2, at(row.high) - at(row.low)),
+      y: 4,
+      height: 12,
+      rx: 3,
+    }),
     s("line", { class: "interval", x1: at(row.low), x2: at(row.low), y1: 4, y2: 16 }),
     s("line", { class: "interval", x1: at(row.high), x2: at(row.high), y1: 4, y2: 16 }),
     s("circle", { class: "dot", cx: at(inside(row)), cy: 10, r: 4 }),
@@ -53,7 +60,8 @@ export function horizontalInterval(row, scale) {
  */
 export function lyingBar(part, most) {
   const ground = s("rect", { class: "bar-ground", width: 200, height: 14, rx: 3 });
-  const fill = part > 0 ? s("rect", { class: "bar-fill", width: Math.max(2, (200 * part) / most), height: 14, rx: 3 }) : null;
+  const fill =
+    part > 0 ? s("rect", { class: "bar-fill", width: Math.max(2, (200 * part) / most), height: 14, rx: 3 }) : null;
   return s("svg", { viewBox: "0 0 200 14", "aria-hidden": "true" }, ground, fill);
 }
 
@@ -67,13 +75,26 @@ export function lyingBar(part, most) {
  * @param {Measure} measure
  */
 export function panel(name, points, now, scale, measure) {
-  const y = (/** @type {number} */ v) => EDGE.top + ((scale.high - v) * (HEIGHT - EDGE.top - EDGE.bottom)) / (scale.high - scale.low);
+  const y = (/** @type {number} */ v) =>
+    EDGE.top + ((scale.high - v) * (HEIGHT - EDGE.top - EDGE.bottom)) / (scale.high - scale.low);
   const step = (WIDTH - EDGE.left - EDGE.right) / points.length;
   const x = (/** @type {number} */ place) => EDGE.left + step * (place + 0.5);
   const right = WIDTH - EDGE.right;
-  const drawn = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": spoken(name, points, now, measure) });
+  const drawn = s("svg", {
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+    role: "img",
+    "aria-label": spoken(name, points, now, measure),
+  });
   if (now !== undefined) {
-    drawn.append(s("rect", { class: "band", x: EDGE.left, width: right - EDGE.left, y: y(now.high), height: Math.max(1, y(now.low) - y(now.high)) }));
+    drawn.append(
+      s("rect", {
+        class: "band",
+        x: EDGE.left,
+        width: right - EDGE.left,
+        y: y(now.high),
+        height: Math.max(1, y(now.low) - y(now.high)),
+      }),
+    );
   }
   for (const tick of scale.ticks) {
     drawn.append(s("line", { class: "axis", x1: EDGE.left, x2: right, y1: y(tick), y2: y(tick) }));
@@ -88,7 +109,8 @@ export function panel(name, points, now, scale, measure) {
       drawn.append(s("text", { x: x(place), y: HEIGHT - 6, "text-anchor": "middle" }, epsilon));
       free = x(place) - half;
     }
-    if (row !== undefined) drawn.append(...standingInterval(x(place), y(row.low), y(row.high), y(inside(row)), Math.min(6, step / 3)));
+    if (row !== undefined)
+      drawn.append(...standingInterval(x(place), y(row.low), y(row.high), y(inside(row)), Math.min(6, step / 3)));
   }
   return drawn;
 }

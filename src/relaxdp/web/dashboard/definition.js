@@ -13,14 +13,21 @@ const read = (data, name = "") => String(data.get(name) ?? "").trim();
  *
  * @param {FormData} data
  */
-export const valuesOf = (data) => read(data, "values").split("\n").map((line) => line.trim().normalize("NFC")).filter((line) => line !== "");
+export const valuesOf = (data) =>
+  read(data, "values")
+    .split("\n")
+    .map((line) => line.trim().normalize("NFC"))
+    .filter((line) => line !== "");
 
 /**
  * Return the epsilons as they were written.
  *
  * @param {FormData} data
  */
-export const levelsOf = (data) => read(data, "levels").split(/[\s,;]+/).filter((level) => level !== "");
+export const levelsOf = (data) =>
+  read(data, "levels")
+    .split(/[\s,;]+/)
+    .filter((level) => level !== "");
 
 /**
  * Return a sentence for each field that has to be changed. The service checks everything again.
@@ -32,8 +39,10 @@ export function checked(data) {
   /** @type {Record<string, string>} */
   const wrong = { ...checkedPlan(data) };
   if (read(data, "question") === "") wrong.question = "A campaign needs a question.";
-  if (read(data, "id") !== "" && !NAME.test(read(data, "id"))) wrong.id = "Small letters, digits and hyphens, at most 64.";
-  if (data.get("advance") === "devices" && !isCount(read(data, "devices"))) wrong.devices = "A whole number, from 1 on.";
+  if (read(data, "id") !== "" && !NAME.test(read(data, "id")))
+    wrong.id = "Small letters, digits and hyphens, at most 64.";
+  if (data.get("advance") === "devices" && !isCount(read(data, "devices")))
+    wrong.devices = "A whole number, from 1 on.";
   const closes = read(data, "closes");
   if (closes !== "" && new Date(closes) <= new Date()) wrong.closes = "This has passed already.";
   return wrong;
@@ -50,8 +59,10 @@ export function checkedPlan(data) {
   const wrong = {};
   const levels = levelsOf(data);
   if (levels.length === 0) wrong.levels = "At least one level is needed, like 0.5.";
-  else if (!levels.every((level) => DECIMAL.test(level) && Number(level) > 0)) wrong.levels = "Levels are numbers above 0 with commas between them, like 0.25, 0.5, 1.";
-  else if (levels.some((level, place) => place > 0 && Number(level) <= Number(levels[place - 1]))) wrong.levels = "Each level must be larger than the one before: a report cannot be taken back.";
+  else if (!levels.every((level) => DECIMAL.test(level) && Number(level) > 0))
+    wrong.levels = "Levels are numbers above 0 with commas between them, like 0.25, 0.5, 1.";
+  else if (levels.some((level, place) => place > 0 && Number(level) <= Number(levels[place - 1])))
+    wrong.levels = "Each level must be larger than the one before: a report cannot be taken back.";
   if (data.get("kind") === "number") {
     const [low, high] = [read(data, "low"), read(data, "high")];
     if (!NUMBER.test(low)) wrong.low = "A number, like 0.";
@@ -65,7 +76,8 @@ export function checkedPlan(data) {
   const width = read(data, "half_width");
   const most = data.get("kind") === "number" ? (Number(read(data, "high")) - Number(read(data, "low"))) / 2 : 50;
   if (width !== "" && !(DECIMAL.test(width) && Number(width) > 0)) wrong.half_width = "A number above 0, or nothing.";
-  else if (width !== "" && Number(width) >= most) wrong.half_width = `Less than ${most}: that would be knowing nothing.`;
+  else if (width !== "" && Number(width) >= most)
+    wrong.half_width = `Less than ${most}: that would be knowing nothing.`;
   if (!isCount(read(data, "expected"))) wrong.expected = "A whole number, from 1 on.";
   return wrong;
 }
@@ -76,7 +88,12 @@ export function checkedPlan(data) {
  * @param {FormData} data
  */
 export function planOf(data) {
-  return { encoding: encodingOf(data), levels: levelsOf(data).map((epsilon) => ({ epsilon })), devices: Number(read(data, "expected")), ...targetOf(data) };
+  return {
+    encoding: encodingOf(data),
+    levels: levelsOf(data).map((epsilon) => ({ epsilon })),
+    devices: Number(read(data, "expected")),
+    ...targetOf(data),
+  };
 }
 
 /**
@@ -86,7 +103,13 @@ export function planOf(data) {
  */
 export function definitionOf(data) {
   /** @type {Record<string, unknown>} */
-  const definition = { question: read(data, "question"), encoding: encodingOf(data), levels: levelsOf(data).map((epsilon) => ({ epsilon })), ...targetOf(data), invitations: data.has("invitations") };
+  const definition = {
+    question: read(data, "question"),
+    encoding: encodingOf(data),
+    levels: levelsOf(data).map((epsilon) => ({ epsilon })),
+    ...targetOf(data),
+    invitations: data.has("invitations"),
+  };
   if (read(data, "id") !== "") definition.id = read(data, "id");
   if (data.get("advance") === "devices") definition.devices = Number(read(data, "devices"));
   if (read(data, "closes") !== "") definition.closes = new Date(read(data, "closes")).toISOString();
@@ -95,7 +118,8 @@ export function definitionOf(data) {
 
 /** @param {FormData} data */
 function encodingOf(data) {
-  if (data.get("kind") === "number") return { name: "numeric", range: [Number(read(data, "low")), Number(read(data, "high"))] };
+  if (data.get("kind") === "number")
+    return { name: "numeric", range: [Number(read(data, "low")), Number(read(data, "high"))] };
   return { name: read(data, "encoding"), values: valuesOf(data) };
 }
 
@@ -104,7 +128,12 @@ function targetOf(data) {
   const width = read(data, "half_width");
   if (width === "") return {};
   const shares = data.get("kind") !== "number";
-  return { target: { half_width: Number(width) / (shares ? 100 : 1), confidence_level: Number(read(data, "confidence")) / 100 } };
+  return {
+    target: {
+      half_width: Number(width) / (shares ? 100 : 1),
+      confidence_level: Number(read(data, "confidence")) / 100,
+    },
+  };
 }
 
 /** @param {string} text */

@@ -1,9 +1,9 @@
 /** A new campaign: its question, its levels, and what to expect of them while they are chosen. */
 
-import { advicePart } from "./advice.js";
-import { checked, definitionOf } from "./definition.js";
 import { h, notice } from "../kit/dom.js";
 import { field, mark } from "../kit/form.js";
+import { advicePart } from "./advice.js";
+import { checked, definitionOf } from "./definition.js";
 
 const ENCODINGS = [
   ["auto", "the best one for these answers"],
@@ -21,11 +21,18 @@ export function showForm(api, main) {
   const advice = advicePart(api);
   const problem = h("div", {});
   const button = h("button", { class: "primary", type: "submit" }, "Create the campaign");
-  const form = h("form", { class: "card form", novalidate: true, oninput: changed, onsubmit: send }, ...fields(advice.element), problem, button);
+  const form = h(
+    "form",
+    { class: "card form", novalidate: true, oninput: changed, onsubmit: send },
+    ...fields(advice.element),
+    problem,
+    button,
+  );
 
   function changed() {
     const data = new FormData(form);
-    for (const part of form.querySelectorAll("[data-for]")) part.hidden = ![data.get("kind"), data.get("advance")].includes(part.dataset.for);
+    for (const part of form.querySelectorAll("[data-for]"))
+      part.hidden = ![data.get("kind"), data.get("advance")].includes(part.dataset.for);
     if (form.querySelector("[aria-invalid]") !== null) mark(form, checked(data));
     advice.update(data);
   }
@@ -57,7 +64,12 @@ export function showForm(api, main) {
 /** @param {HTMLElement} advice stands beside the fields, or after those that it depends on where there is no room */
 function fields(advice) {
   return [
-    field("question", "Question", h("textarea", { rows: 2, maxlength: 2000 }), "As people will read it. It cannot be changed later."),
+    field(
+      "question",
+      "Question",
+      h("textarea", { rows: 2, maxlength: 2000 }),
+      "As people will read it. It cannot be changed later.",
+    ),
     h(
       "fieldset",
       {},
@@ -65,19 +77,38 @@ function fields(advice) {
       choice("kind", "choice", "One of several answers", true),
       choice("kind", "number", "A number, of which the mean is estimated"),
     ),
-    h("div", { "data-for": "choice" }, field("values", "Possible answers", h("textarea", { rows: 5 }), "One on each line. Have one for everybody, like “other” or “I’d rather not say”.")),
+    h(
+      "div",
+      { "data-for": "choice" },
+      field(
+        "values",
+        "Possible answers",
+        h("textarea", { rows: 5 }),
+        "One on each line. Have one for everybody, like “other” or “I’d rather not say”.",
+      ),
+    ),
     h(
       "div",
       { class: "pair", "data-for": "number" },
       field("low", "Smallest", h("input", { inputmode: "decimal" })),
       field("high", "Largest", h("input", { inputmode: "decimal" })),
     ),
-    field("levels", "Levels (ε)", h("input", { value: "0.25, 0.5, 1, 2", autocomplete: "off" }), "From very private to clear, each larger than the one before. The last one is what a person can lose at most."),
+    field(
+      "levels",
+      "Levels (ε)",
+      h("input", { value: "0.25, 0.5, 1, 2", autocomplete: "off" }),
+      "From very private to clear, each larger than the one before. The last one is what a person can lose at most.",
+    ),
     h(
       "div",
       { class: "pair" },
       field("expected", "Devices you expect", h("input", { inputmode: "numeric", value: "10000" })),
-      field("half_width", "Precise enough at ±", h("input", { inputmode: "decimal" }), "In percentage points, or in the units of the number. Leave it empty to decide yourself."),
+      field(
+        "half_width",
+        "Precise enough at ±",
+        h("input", { inputmode: "decimal" }),
+        "In percentage points, or in the units of the number. Leave it empty to decide yourself.",
+      ),
     ),
     advice,
     h(
@@ -92,15 +123,34 @@ function fields(advice) {
       "details",
       {},
       h("summary", {}, "More"),
-      field("id", "Name in addresses", h("input", { autocomplete: "off" }), "Small letters, digits and hyphens. A random one if left empty."),
-      field("encoding", "Encoding", h("select", {}, ...ENCODINGS.map(([name, words]) => h("option", { value: name }, words))), "How an answer becomes a report."),
+      field(
+        "id",
+        "Name in addresses",
+        h("input", { autocomplete: "off" }),
+        "Small letters, digits and hyphens. A random one if left empty.",
+      ),
+      field(
+        "encoding",
+        "Encoding",
+        h("select", {}, ...ENCODINGS.map(([name, words]) => h("option", { value: name }, words))),
+        "How an answer becomes a report.",
+      ),
       h(
         "div",
         { class: "pair" },
-        field("confidence", "Confidence", h("select", {}, ...["95", "90", "99"].map((each) => h("option", { value: each }, `${each} %`)))),
+        field(
+          "confidence",
+          "Confidence",
+          h("select", {}, ...["95", "90", "99"].map((each) => h("option", { value: each }, `${each} %`))),
+        ),
         field("closes", "Closes", h("input", { type: "datetime-local" }), "At your local time."),
       ),
-      h("label", { class: "choice" }, h("input", { type: "checkbox", name: "invitations" }), "Only invited devices may take part"),
+      h(
+        "label",
+        { class: "choice" },
+        h("input", { type: "checkbox", name: "invitations" }),
+        "Only invited devices may take part",
+      ),
     ),
   ];
 }

@@ -12,7 +12,12 @@ export async function showList(api, main) {
   const { campaigns } = await api.ask("GET", "campaigns");
   const cards = campaigns.reverse().map(card);
   main.replaceChildren(
-    h("div", { class: "row apart" }, h("h1", { tabindex: -1 }, "Campaigns"), h("a", { class: "button primary", href: "#new" }, "New campaign")),
+    h(
+      "div",
+      { class: "row apart" },
+      h("h1", { tabindex: -1 }, "Campaigns"),
+      h("a", { class: "button primary", href: "#new" }, "New campaign"),
+    ),
     cards.length > 0 ? h("div", { class: "grid" }, ...cards) : empty(),
   );
 }
@@ -27,14 +32,18 @@ function card(campaign) {
     facts([
       ["Level", levelOf(campaign)],
       ["Devices", whole(campaign.devices.total)],
-      ["Half-width", campaign.half_width === null ? "no reports yet" : measureOf(campaign.encoding).width(campaign.half_width)],
+      [
+        "Half-width",
+        campaign.half_width === null ? "no reports yet" : measureOf(campaign.encoding).width(campaign.half_width),
+      ],
     ]),
     progress(campaign),
   );
 }
 
 /** @param {any} campaign */
-export const state = (campaign) => h("span", { class: `badge ${campaign.state}` }, STATES[/** @type {keyof STATES} */ (campaign.state)]);
+export const state = (campaign) =>
+  h("span", { class: `badge ${campaign.state}` }, STATES[/** @type {keyof STATES} */ (campaign.state)]);
 
 /**
  * Return the way to the target, as a bar and in words.
@@ -48,7 +57,12 @@ export function progress(campaign) {
   const words = campaign.target_met
     ? `The target of ${wanted} is reached.`
     : `${Math.floor(100 * done)} % of the reports that it takes for ${wanted} at these levels.`;
-  return h("div", {}, h("progress", { value: done, max: 1, "aria-label": `Progress to the target of ${wanted}` }), h("p", { class: "small muted" }, words));
+  return h(
+    "div",
+    {},
+    h("progress", { value: done, max: 1, "aria-label": `Progress to the target of ${wanted}` }),
+    h("p", { class: "small muted" }, words),
+  );
 }
 
 function empty() {
@@ -56,7 +70,11 @@ function empty() {
     "div",
     { class: "card" },
     h("h2", {}, "No campaign yet"),
-    h("p", {}, "A campaign asks many devices one question. They answer with reports that protect the answer, very private at first; you relax it level by level until the answer is precise enough."),
+    h(
+      "p",
+      {},
+      "A campaign asks many devices one question. They answer with reports that protect the answer, very private at first; you relax it level by level until the answer is precise enough.",
+    ),
     h("a", { class: "button primary", href: "#new" }, "Create the first one"),
   );
 }

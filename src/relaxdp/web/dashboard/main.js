@@ -1,11 +1,11 @@
 /** The operator's dashboard: signing in, and which page is shown. */
 
 import { Api, Problem } from "../kit/api.js";
-import { showCampaign } from "./campaign.js";
 import { h, notice } from "../kit/dom.js";
+import { showSignIn } from "../kit/session.js";
+import { showCampaign } from "./campaign.js";
 import { showForm } from "./form.js";
 import { showList } from "./list.js";
-import { showSignIn } from "../kit/session.js";
 
 // The tab forgets the token when it is closed, and no other tab or page sees it.
 const PLACE = "relaxdp operator token";
@@ -64,7 +64,14 @@ function arrived() {
 
 /** @param {string} [sentence] why the last token was refused */
 function signIn(sentence) {
-  const hint = [h("code", {}, "relaxdp serve"), " showed it at its first start, or wrote it to its ", h("code", {}, "--token-file"), "; ", h("code", {}, "relaxdp admin token"), " makes a new one. It stays in this tab."];
+  const hint = [
+    h("code", {}, "relaxdp serve"),
+    " showed it at its first start, or wrote it to its ",
+    h("code", {}, "--token-file"),
+    "; ",
+    h("code", {}, "relaxdp admin token"),
+    " makes a new one. It stays in this tab.",
+  ];
   const enter = async (/** @type {string} */ token) => {
     const tried = new Api(token);
     await tried.ask("GET", "campaigns");

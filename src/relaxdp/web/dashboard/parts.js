@@ -19,7 +19,13 @@ export function answerPart(measure) {
   const rest = h("p", { class: "small muted" });
   const heads = [measure.numeric ? "Mean" : "Answer", measure.numeric ? "Estimate" : "Share", ""];
   const head = heads.map((each) => (each ? h("th", { scope: "col" }, each) : h("td", { "aria-hidden": "true" })));
-  const element = h("section", { class: "card" }, h("h2", {}, "What is known now"), h("table", { class: "answer" }, caption, h("thead", {}, h("tr", {}, ...head)), body), rest);
+  const element = h(
+    "section",
+    { class: "card" },
+    h("h2", {}, "What is known now"),
+    h("table", { class: "answer" }, caption, h("thead", {}, h("tr", {}, ...head)), body),
+    rest,
+  );
 
   /** @param {any} found the estimate */
   function update(found) {
@@ -36,7 +42,12 @@ export function answerPart(measure) {
           "tr",
           {},
           h("th", { scope: "row" }, named(row, measure)),
-          h("td", {}, h("span", { class: "estimate" }, measure.value(inside(row))), h("span", { class: "hint" }, between(row, measure))),
+          h(
+            "td",
+            {},
+            h("span", { class: "estimate" }, measure.value(inside(row))),
+            h("span", { class: "hint" }, between(row, measure)),
+          ),
           h("td", { class: "picture" }, horizontalInterval(row, scale)),
         ),
       ),
@@ -53,7 +64,13 @@ export function answerPart(measure) {
 export function levelsPart() {
   const body = h("tbody", {});
   const heads = ["ε", "Devices", "Reports"].map((each) => h("th", { scope: "col" }, each));
-  const table = h("table", { class: "levels" }, h("caption", {}, "A device counts at the highest level that it has reported at."), h("thead", {}, h("tr", {}, ...heads, h("td", { "aria-hidden": "true" }))), body);
+  const table = h(
+    "table",
+    { class: "levels" },
+    h("caption", {}, "A device counts at the highest level that it has reported at."),
+    h("thead", {}, h("tr", {}, ...heads, h("td", { "aria-hidden": "true" }))),
+    body,
+  );
   const element = h("section", { class: "card" }, h("h2", {}, "Devices at each level"), table);
   /** @type {number[]} */
   let reports = [];
@@ -92,9 +109,22 @@ export function historyPart(measure) {
   const panels = h("ul", { class: "panels" });
   const note = h("p", { class: "small muted" }, "As soon as there are reports, this shows what each level told.");
   const body = h("tbody", {});
-  const heads = ["ε", measure.numeric ? "Mean" : "Answer", "Estimate", "Low", "High", "Reports"].map((each) => h("th", { scope: "col" }, each));
-  const table = h("table", {}, h("caption", {}, "What each level told, alone."), h("thead", {}, h("tr", {}, ...heads)), body);
-  const details = h("details", {}, h("summary", {}, "The same as a table"), h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Estimates of each level" }, table));
+  const heads = ["ε", measure.numeric ? "Mean" : "Answer", "Estimate", "Low", "High", "Reports"].map((each) =>
+    h("th", { scope: "col" }, each),
+  );
+  const table = h(
+    "table",
+    {},
+    h("caption", {}, "What each level told, alone."),
+    h("thead", {}, h("tr", {}, ...heads)),
+    body,
+  );
+  const details = h(
+    "details",
+    {},
+    h("summary", {}, "The same as a table"),
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Estimates of each level" }, table),
+  );
   const element = h("section", { class: "card" }, h("h2", {}, "How the answer became sharper"), note, panels, details);
 
   /**
@@ -112,7 +142,10 @@ export function historyPart(measure) {
     const scale = scaleOf([...pooled, ...rows.filter((/** @type {Row} */ row) => shown.has(row.value))], measure);
     panels.replaceChildren(
       ...pooled.map((now) => {
-        const points = levels.map((/** @type {any} */ level) => ({ epsilon: level.epsilon, row: level.rows.find((/** @type {Row} */ row) => row.value === now.value) }));
+        const points = levels.map((/** @type {any} */ level) => ({
+          epsilon: level.epsilon,
+          row: level.rows.find((/** @type {Row} */ row) => row.value === now.value),
+        }));
         const name = named(now, measure);
         return h("li", {}, h("h3", {}, name), panel(name, points, now, scale, measure));
       }),
@@ -121,8 +154,12 @@ export function historyPart(measure) {
       told === null
         ? "The reports were reduced to counts: only what each device told last is left."
         : "Intervals from the reports at each ε alone. The band is what is known now, from every device’s last report.";
-    note.textContent = found.simultaneous ? `${from} All intervals hold for all ${whole(found.values)} answers at once.` : from;
-    body.replaceChildren(...levels.flatMap((/** @type {any} */ level) => level.rows.map((/** @type {Row} */ row) => tableRow(level, row))));
+    note.textContent = found.simultaneous
+      ? `${from} All intervals hold for all ${whole(found.values)} answers at once.`
+      : from;
+    body.replaceChildren(
+      ...levels.flatMap((/** @type {any} */ level) => level.rows.map((/** @type {Row} */ row) => tableRow(level, row))),
+    );
   }
 
   /**
@@ -130,7 +167,13 @@ export function historyPart(measure) {
    * @param {Row} row
    */
   function tableRow(level, row) {
-    const cells = [named(row, measure), measure.value(inside(row)), measure.value(row.low), measure.value(row.high), whole(level.devices)];
+    const cells = [
+      named(row, measure),
+      measure.value(inside(row)),
+      measure.value(row.low),
+      measure.value(row.high),
+      whole(level.devices),
+    ];
     return h("tr", {}, h("th", { scope: "row" }, level.epsilon), ...cells.map((cell) => h("td", {}, cell)));
   }
   return { element, update };

@@ -6,7 +6,7 @@ import { toHex } from "./bytes.js";
 import { Client } from "./client.js";
 import { Amount } from "./decimal.js";
 import { RelaxdpError } from "./errors.js";
-import { Participation, askOffer, now } from "./participation.js";
+import { askOffer, now, Participation } from "./participation.js";
 import { checkSame, consentTo } from "./rules.js";
 import { amount, leftIn, recordOf, spentIn, withRecord } from "./state.js";
 import { BrowserStorage } from "./storage.js";

@@ -2,7 +2,7 @@
 
 import { BLOCK, concat, encode } from "./bytes.js";
 import { RelaxdpError } from "./errors.js";
-import { Tags, derive } from "./stream.js";
+import { derive, Tags } from "./stream.js";
 import { ONE } from "./threshold.js";
 
 /** @typedef {import("./bytes.js").Typed} Typed */

@@ -1,7 +1,7 @@
 /** What a device remembers: its limit, and for every campaign its answer, its key and exactly what was sent. */
 
 import { toHex } from "./bytes.js";
-import { Amount, ZERO, most } from "./decimal.js";
+import { Amount, most, ZERO } from "./decimal.js";
 import { digest } from "./stream.js";
 
 const FORMAT = "relaxdp browser device 1";

@@ -96,7 +96,15 @@ export class Api {
     const content = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
     let answer;
     try {
-      answer = await fetch(new URL(path, BASE), { method, headers, body: content, signal, credentials: "omit", redirect: "error", cache: "no-store" });
+      answer = await fetch(new URL(path, BASE), {
+        method,
+        headers,
+        body: content,
+        signal,
+        credentials: "omit",
+        redirect: "error",
+        cache: "no-store",
+      });
     } catch (problem) {
       if (signal?.aborted) throw problem;
       throw new Problem(AWAY);

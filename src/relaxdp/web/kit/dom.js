@@ -43,7 +43,11 @@ export function put(element, ...children) {
  */
 export function facts(pairs) {
   const shown = pairs.filter(([, value]) => value !== null);
-  return h("dl", { class: "facts" }, ...shown.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  return h(
+    "dl",
+    { class: "facts" },
+    ...shown.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+  );
 }
 
 /**
@@ -114,4 +118,7 @@ function filled(element, attributes, children) {
 }
 
 /** @param {(Node | string | number | null | undefined)[]} children */
-const present = (children) => children.filter((child) => child !== null && child !== undefined).map((child) => (child instanceof Node ? child : String(child)));
+const present = (children) =>
+  children
+    .filter((child) => child !== null && child !== undefined)
+    .map((child) => (child instanceof Node ? child : String(child)));

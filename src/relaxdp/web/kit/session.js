@@ -12,7 +12,14 @@ import { h, notice } from "./dom.js";
  *   `unknown` to people (the service's own sentence is for programs)
  */
 export function showSignIn(main, { label, hint, unknown = "Nobody has this token.", sentence, enter }) {
-  const token = h("input", { id: "token", type: "password", autocomplete: "off", required: true, spellcheck: "false", "aria-describedby": "token-hint" });
+  const token = h("input", {
+    id: "token",
+    type: "password",
+    autocomplete: "off",
+    required: true,
+    spellcheck: "false",
+    "aria-describedby": "token-hint",
+  });
   const problem = h("div", {}, sentence === undefined ? null : notice(sentence));
   const button = h("button", { class: "primary", type: "submit" }, "Sign in");
   const send = async (/** @type {Event} */ event) => {
@@ -36,7 +43,13 @@ export function showSignIn(main, { label, hint, unknown = "Nobody has this token
     h(
       "form",
       { class: "card", onsubmit: send },
-      h("div", { class: "field" }, h("label", { for: "token" }, label), token, h("span", { class: "hint", id: "token-hint" }, ...hint)),
+      h(
+        "div",
+        { class: "field" },
+        h("label", { for: "token" }, label),
+        token,
+        h("span", { class: "hint", id: "token-hint" }, ...hint),
+      ),
       button,
     ),
   );

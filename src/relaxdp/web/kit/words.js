@@ -40,4 +40,5 @@ const MEANS = {
 export const measureOf = (encoding) => (encoding.name === "numeric" ? MEANS : SHARES);
 
 /** @param {string | null} time */
-export const moment = (time) => (time === null ? null : new Date(time).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" }));
+export const moment = (time) =>
+  time === null ? null : new Date(time).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });

@@ -23,7 +23,12 @@ export function buyPart(session, listing, { bought, refused }) {
     const more = quote !== null && (quote.owned === null || Number(quote.epsilon) > Number(quote.owned));
     button.disabled = !more || listing.state !== "open";
     button.textContent = quote !== null && quote.owned !== null ? "Upgrade …" : "Buy …";
-    words.textContent = quote === null ? "" : more ? due(quote, balance()) : `You own ε ${shown(quote.owned)}. Choose a larger level to upgrade.`;
+    words.textContent =
+      quote === null
+        ? ""
+        : more
+          ? due(quote, balance())
+          : `You own ε ${shown(quote.owned)}. Choose a larger level to upgrade.`;
   }
 
   const balance = () => session.account?.balance ?? 0;
@@ -34,11 +39,17 @@ export function buyPart(session, listing, { bought, refused }) {
     try {
       await session.refresh(); // the purse may have been used in another tab
       const missing = quote.due - balance();
-      if (missing > 0) throw new Error(`This costs ${credits(quote.due)} and you have ${credits(balance())}: ${credits(missing)} too few. Nothing was bought.`);
+      if (missing > 0)
+        throw new Error(
+          `This costs ${credits(quote.due)} and you have ${credits(balance())}: ${credits(missing)} too few. Nothing was bought.`,
+        );
       if (!(await confirmed(question(quote, listing, balance())))) return;
       button.disabled = true;
       const way = quote.owned === null ? "buy" : "upgrade";
-      const purchase = await session.api.ask("POST", `market/listings/${encodeURIComponent(listing.id)}/${way}`, { epsilon: quote.epsilon, most: quote.due });
+      const purchase = await session.api.ask("POST", `market/listings/${encodeURIComponent(listing.id)}/${way}`, {
+        epsilon: quote.epsilon,
+        most: quote.due,
+      });
       tell(`You own ε ${purchase.epsilon} of ${listing.title} now.`);
       await session.refresh();
       bought(purchase);
@@ -69,7 +80,9 @@ function due(quote, balance) {
 function question(quote, listing, balance) {
   const upgrade = quote.owned !== null;
   const purse = `You have ${credits(balance)}, and ${credits(balance - quote.due)} would be left.`;
-  const price = upgrade ? `ε ${shown(quote.epsilon)} costs ${credits(quote.price)}. You paid for ε ${shown(quote.owned)} already, so you pay the difference of ${credits(quote.due)}.` : `It costs ${credits(quote.due)}.`;
+  const price = upgrade
+    ? `ε ${shown(quote.epsilon)} costs ${credits(quote.price)}. You paid for ε ${shown(quote.owned)} already, so you pay the difference of ${credits(quote.due)}.`
+    : `It costs ${credits(quote.due)}.`;
   return {
     title: `${upgrade ? "Upgrade to" : "Buy"} ε ${shown(quote.epsilon)} of “${listing.title}”?`,
     text: [`${price} ${purse}`, `It tells ${tells(listing.encoding, quote.half_width)} at worst, in 95 of 100 cases.`],

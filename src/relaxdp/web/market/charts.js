@@ -29,7 +29,9 @@ export function curvePart(listing, chosen) {
   const { place, draw } = fitted("curve", (width) => {
     const drawn = curvePicture(listing, { width, mark, owned });
     drawn.addEventListener("click", (/** @type {MouseEvent} */ event) => {
-      const part = (event.clientX - drawn.getBoundingClientRect().left - CURVE_EDGE.left) / (width - CURVE_EDGE.left - CURVE_EDGE.right);
+      const part =
+        (event.clientX - drawn.getBoundingClientRect().left - CURVE_EDGE.left) /
+        (width - CURVE_EDGE.left - CURVE_EDGE.right);
       chosen(Math.min(1, Math.max(0, part)));
     });
     return drawn;
@@ -59,24 +61,54 @@ function curvePicture(listing, { width, mark, owned }) {
   const most = Number(points[points.length - 1].epsilon);
   const measure = measureOf(listing.encoding);
   const right = width - CURVE_EDGE.right;
-  const x = (/** @type {string | number} */ epsilon) => CURVE_EDGE.left + (Number(epsilon) / most) * (right - CURVE_EDGE.left);
+  const x = (/** @type {string | number} */ epsilon) =>
+    CURVE_EDGE.left + (Number(epsilon) / most) * (right - CURVE_EDGE.left);
   const known = points.filter(({ half_width: width }) => width !== null);
   const cap = Math.min(widest(listing.encoding), Math.max(...known.map((point) => Number(point.half_width)), 0) || 1);
   const panels = [
-    { title: "Price in credits", top: CURVE_EDGE.top, high: Math.max(1, ...points.map(({ price }) => price)), whole: true, tick: whole, points, of: (/** @type {Point} */ p) => p.price },
-    { title: "Half-width", top: CURVE_EDGE.top + PANEL + CURVE_EDGE.between, high: cap, whole: false, tick: measure.tick, points: known, of: (/** @type {Point} */ p) => Math.min(cap, Number(p.half_width)) },
+    {
+      title: "Price in credits",
+      top: CURVE_EDGE.top,
+      high: Math.max(1, ...points.map(({ price }) => price)),
+      whole: true,
+      tick: whole,
+      points,
+      of: (/** @type {Point} */ p) => p.price,
+    },
+    {
+      title: "Half-width",
+      top: CURVE_EDGE.top + PANEL + CURVE_EDGE.between,
+      high: cap,
+      whole: false,
+      tick: measure.tick,
+      points: known,
+      of: (/** @type {Point} */ p) => Math.min(cap, Number(p.half_width)),
+    },
   ];
-  const drawn = s("svg", { viewBox: `0 0 ${width} ${CURVE_HEIGHT}`, width, height: CURVE_HEIGHT, role: "img", "aria-label": curveText(listing) });
+  const drawn = s("svg", {
+    viewBox: `0 0 ${width} ${CURVE_HEIGHT}`,
+    width,
+    height: CURVE_HEIGHT,
+    role: "img",
+    "aria-label": curveText(listing),
+  });
   for (const { title, top, high, whole: isWhole, tick, points: those, of } of panels) {
     const y = (/** @type {number} */ value) => top + PANEL * (1 - value / high);
-    if (owned !== null) drawn.append(s("rect", { class: "band", x: CURVE_EDGE.left, y: top, width: x(owned) - CURVE_EDGE.left, height: PANEL }));
+    if (owned !== null)
+      drawn.append(
+        s("rect", { class: "band", x: CURVE_EDGE.left, y: top, width: x(owned) - CURVE_EDGE.left, height: PANEL }),
+      );
     drawn.append(s("text", { x: 0, y: top - 10, class: "head" }, title));
     for (const each of upTo(high).filter((tick) => !isWhole || Number.isInteger(tick))) {
       drawn.append(s("line", { class: "axis", x1: CURVE_EDGE.left, x2: right, y1: y(each), y2: y(each) }));
       drawn.append(s("text", { x: CURVE_EDGE.left - 6, y: y(each) + 4, "text-anchor": "end" }, tick(each)));
     }
-    drawn.append(s("polyline", { class: "line", points: those.map((point) => `${x(point.epsilon)},${y(of(point))}`).join(" ") }));
-    drawn.append(...those.map((point) => s("circle", { class: "level", cx: x(point.epsilon), cy: y(of(point)), r: 2 })));
+    drawn.append(
+      s("polyline", { class: "line", points: those.map((point) => `${x(point.epsilon)},${y(of(point))}`).join(" ") }),
+    );
+    drawn.append(
+      ...those.map((point) => s("circle", { class: "level", cx: x(point.epsilon), cy: y(of(point)), r: 2 })),
+    );
     if (mark === null || (title === "Half-width" && mark.half_width === null)) continue;
     drawn.append(s("line", { class: "mark", x1: x(mark.epsilon), x2: x(mark.epsilon), y1: top, y2: top + PANEL }));
     drawn.append(s("circle", { class: "dot", cx: x(mark.epsilon), cy: y(of(mark)), r: 5 }));
@@ -86,7 +118,10 @@ function curvePicture(listing, { width, mark, owned }) {
     drawn.append(s("text", { x: x(each), y: foot, "text-anchor": "middle" }, String(Number(each.toPrecision(6)))));
   }
   drawn.append(s("text", { x: CURVE_EDGE.left - 12, y: foot, class: "head", "text-anchor": "end" }, "ε"));
-  if (owned !== null) drawn.append(s("text", { x: right, y: CURVE_EDGE.top - 10, "text-anchor": "end" }, `yours: up to ε ${shown(owned)}`));
+  if (owned !== null)
+    drawn.append(
+      s("text", { x: right, y: CURVE_EDGE.top - 10, "text-anchor": "end" }, `yours: up to ε ${shown(owned)}`),
+    );
   return drawn;
 }
 
@@ -102,15 +137,24 @@ function curveText(listing) {
   const { encoding } = listing;
   const points = onSale(listing);
   const few = [points[0], points[Math.floor(points.length / 2)], points[points.length - 1]];
-  const parts = few.map((point) => `at epsilon ${point.epsilon} ${credits(point.price)} and ${precision(encoding, point.half_width)}`);
+  const parts = few.map(
+    (point) => `at epsilon ${point.epsilon} ${credits(point.price)} and ${precision(encoding, point.half_width)}`,
+  );
   return `Price and half-width against epsilon: ${parts.join(", ")}. The table below has all levels.`;
 }
 
 /** @param {any} listing */
 function levelsTable(listing) {
-  const heads = ["ε", "Credits", ...(listing.kind === "pool" ? ["Objects"] : []), "Half-width"].map((each) => h("th", { scope: "col" }, each));
+  const heads = ["ε", "Credits", ...(listing.kind === "pool" ? ["Objects"] : []), "Half-width"].map((each) =>
+    h("th", { scope: "col" }, each),
+  );
   const rows = listing.levels.map((/** @type {Level} */ level) => levelRow(level, listing));
-  return h("details", {}, h("summary", {}, "The same as a table"), h("table", { class: "levels" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)));
+  return h(
+    "details",
+    {},
+    h("summary", {}, "The same as a table"),
+    h("table", { class: "levels" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)),
+  );
 }
 
 /**
@@ -120,10 +164,29 @@ function levelsTable(listing) {
 function levelRow(level, listing) {
   const { epsilon, price, each, objects, available } = level;
   const below = noDearer(listing, epsilon);
-  const notes = [each === null ? null : `${whole(each)} each`, below === null ? null : `same as ε ${shown(below)}`, available || each !== null ? null : ABSENT.release];
-  const cost = h("td", {}, available || each === null ? whole(price) : "–", ...notes.map((note) => (note === null ? null : h("span", { class: "note" }, note))));
-  const width = available || each === null ? precision(listing.encoding, level.half_width) : h("span", { class: "note" }, ABSENT.pool);
-  return h("tr", { class: available ? null : "shut" }, h("th", { scope: "row" }, shown(epsilon)), cost, each === null ? null : h("td", {}, whole(objects)), h("td", {}, width));
+  const notes = [
+    each === null ? null : `${whole(each)} each`,
+    below === null ? null : `same as ε ${shown(below)}`,
+    available || each !== null ? null : ABSENT.release,
+  ];
+  const cost = h(
+    "td",
+    {},
+    available || each === null ? whole(price) : "–",
+    ...notes.map((note) => (note === null ? null : h("span", { class: "note" }, note))),
+  );
+  const width =
+    available || each === null
+      ? precision(listing.encoding, level.half_width)
+      : h("span", { class: "note" }, ABSENT.pool);
+  return h(
+    "tr",
+    { class: available ? null : "shut" },
+    h("th", { scope: "row" }, shown(epsilon)),
+    cost,
+    each === null ? null : h("td", {}, whole(objects)),
+    h("td", {}, width),
+  );
 }
 
 /**
@@ -135,7 +198,11 @@ export function budgetBar({ budget, left, loss_buyers: sold, loss_platform: deli
   const most = Number(budget ?? delivered);
   if (most === 0) return null;
   const part = (/** @type {string} */ epsilon) => (100 * Math.min(most, Number(epsilon))) / most;
-  const words = [`sold up to ε ${shown(sold)}`, `delivered up to ε ${shown(delivered)}`, budget === null ? "no budget was set" : `ε ${shown(left)} left of a budget of ε ${shown(budget)}`];
+  const words = [
+    `sold up to ε ${shown(sold)}`,
+    `delivered up to ε ${shown(delivered)}`,
+    budget === null ? "no budget was set" : `ε ${shown(left)} left of a budget of ε ${shown(budget)}`,
+  ];
   return h(
     "div",
     { class: "budget" },
@@ -146,7 +213,11 @@ export function budgetBar({ budget, left, loss_buyers: sold, loss_platform: deli
       s("rect", { class: "bar-held", width: part(delivered), height: 10 }),
       s("rect", { class: "bar-fill", width: part(sold), height: 10 }),
     ),
-    h("ul", { class: "legend small muted" }, ...words.map((each, place) => h("li", { class: ["sold", "held", "left"][place] }, each))),
+    h(
+      "ul",
+      { class: "legend small muted" },
+      ...words.map((each, place) => h("li", { class: ["sold", "held", "left"][place] }, each)),
+    ),
   );
 }
 
@@ -158,8 +229,15 @@ export function budgetBar({ budget, left, loss_buyers: sold, loss_platform: deli
 export function incomePart(sale) {
   const heading = h("h3", {}, INCOME_TITLE);
   if (sale.sold.length === 0) return h("div", {}, heading, h("p", { class: "muted" }, "Nothing was sold yet."));
-  const words = "Credits that each level brought. The band ends at what all buyers together know, the dashed line stands at what the platform holds.";
-  return h("div", {}, heading, fitted("income", (width) => incomePicture(sale, width)).place, h("p", { class: "small muted" }, words));
+  const words =
+    "Credits that each level brought. The band ends at what all buyers together know, the dashed line stands at what the platform holds.";
+  return h(
+    "div",
+    {},
+    heading,
+    fitted("income", (width) => incomePicture(sale, width)).place,
+    h("p", { class: "small muted" }, words),
+  );
 }
 
 /**
@@ -171,22 +249,41 @@ function incomePicture({ sold, loss_buyers: loss, loss_platform: held, budget },
   const right = width - INCOME_EDGE.right;
   const bottom = INCOME_HEIGHT - INCOME_EDGE.bottom;
   const scale = ticksOf(0, Math.max(1, ...sold.map((/** @type {any} */ level) => level.income)));
-  const x = (/** @type {string | number} */ epsilon) => INCOME_EDGE.left + (Number(epsilon) / most) * (right - INCOME_EDGE.left);
+  const x = (/** @type {string | number} */ epsilon) =>
+    INCOME_EDGE.left + (Number(epsilon) / most) * (right - INCOME_EDGE.left);
   const y = (/** @type {number} */ value) => INCOME_EDGE.top + (bottom - INCOME_EDGE.top) * (1 - value / scale.high);
   const parts = sold.map((/** @type {any} */ level) => `epsilon ${level.epsilon}: ${whole(level.income)}`);
-  const drawn = s("svg", { viewBox: `0 0 ${width} ${INCOME_HEIGHT}`, width, height: INCOME_HEIGHT, role: "img", "aria-label": `${INCOME_TITLE}: ${parts.join(", ")}` });
-  drawn.append(s("rect", { class: "band", x: INCOME_EDGE.left, y: INCOME_EDGE.top, width: x(loss) - INCOME_EDGE.left, height: bottom - INCOME_EDGE.top }));
+  const drawn = s("svg", {
+    viewBox: `0 0 ${width} ${INCOME_HEIGHT}`,
+    width,
+    height: INCOME_HEIGHT,
+    role: "img",
+    "aria-label": `${INCOME_TITLE}: ${parts.join(", ")}`,
+  });
+  drawn.append(
+    s("rect", {
+      class: "band",
+      x: INCOME_EDGE.left,
+      y: INCOME_EDGE.top,
+      width: x(loss) - INCOME_EDGE.left,
+      height: bottom - INCOME_EDGE.top,
+    }),
+  );
   for (const each of scale.ticks.filter(Number.isInteger)) {
     drawn.append(s("line", { class: "axis", x1: INCOME_EDGE.left, x2: right, y1: y(each), y2: y(each) }));
     drawn.append(s("text", { x: INCOME_EDGE.left - 6, y: y(each) + 4, "text-anchor": "end" }, whole(each)));
   }
   for (const level of sold) {
-    drawn.append(s("line", { class: "interval", x1: x(level.epsilon), x2: x(level.epsilon), y1: bottom, y2: y(level.income) }));
+    drawn.append(
+      s("line", { class: "interval", x1: x(level.epsilon), x2: x(level.epsilon), y1: bottom, y2: y(level.income) }),
+    );
     drawn.append(s("circle", { class: "dot", cx: x(level.epsilon), cy: y(level.income), r: 5 }));
   }
   drawn.append(s("line", { class: "mark", x1: x(held), x2: x(held), y1: INCOME_EDGE.top, y2: bottom }));
   for (const each of upTo(most)) {
-    drawn.append(s("text", { x: x(each), y: INCOME_HEIGHT - 6, "text-anchor": "middle" }, String(Number(each.toPrecision(6)))));
+    drawn.append(
+      s("text", { x: x(each), y: INCOME_HEIGHT - 6, "text-anchor": "middle" }, String(Number(each.toPrecision(6)))),
+    );
   }
   drawn.append(s("text", { x: 0, y: INCOME_HEIGHT - 6 }, "ε"));
   return drawn;

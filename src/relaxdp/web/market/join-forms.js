@@ -94,11 +94,17 @@ export function leastForm({ sale }, { prices, send }) {
  */
 function limitField(name, pool, { others, hint, before }) {
   const options = higherLevels(pool, before).map((level) => h("option", { value: String(level) }, String(level)));
-  const input = h("select", { autocomplete: "off", onchange: explain }, h("option", { value: "" }, "Choose …"), ...options);
+  const input = h(
+    "select",
+    { autocomplete: "off", onchange: explain },
+    h("option", { value: "" }, "Choose …"),
+    ...options,
+  );
   const told = h("p", { class: "cost", "aria-live": "polite" }, words.COST);
 
   function explain() {
-    const [luck, promise, after] = input.value === "" ? [words.COST, "", ""] : words.costWords(pool.encoding, input.value, others);
+    const [luck, promise, after] =
+      input.value === "" ? [words.COST, "", ""] : words.costWords(pool.encoding, input.value, others);
     told.replaceChildren(luck, h("strong", {}, promise), after);
   }
   return h("div", {}, field(name, "Your limit (ε)", input, hint), told);
@@ -110,7 +116,8 @@ function limitField(name, pool, { others, hint, before }) {
  * @param {Pool} pool
  * @param {string | null} before
  */
-const higherLevels = ({ levels }, before) => levels.filter((level) => before === null || level.compare(Amount.parse(before)) > 0);
+const higherLevels = ({ levels }, before) =>
+  levels.filter((level) => before === null || level.compare(Amount.parse(before)) > 0);
 
 /** @param {string} text */
 const leastInput = (text) => h("input", { inputmode: "numeric", autocomplete: "off", value: text });

@@ -1,14 +1,14 @@
 /** Joining a pool: the part of its page that is for a single seller, before and after. */
 
-import { ROOT } from "../kit/api.js";
 import { missingParts } from "../device/missing.js";
+import { ROOT } from "../kit/api.js";
 import { confirmed, facts, h, notice, put } from "../kit/dom.js";
 import { reportWords, spentSentence } from "../kit/reports.js";
 import { whole } from "../kit/words.js";
 import { joinForm, leastForm, raiseForm } from "./join-forms.js";
+import * as words from "./join-words.js";
 import { ELSEWHERE, Member, saleOf } from "./member.js";
 import { credits, shown, tell } from "./words.js";
-import * as words from "./join-words.js";
 
 /** @typedef {import("./member.js").Standing} Standing */
 

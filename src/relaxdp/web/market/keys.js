@@ -8,11 +8,11 @@
 
 import { Book } from "../device/book.js";
 import { fromHex, toHex } from "../device/bytes.js";
-import { ZERO, most } from "../device/decimal.js";
-import { refused } from "./pool.js";
+import { most, ZERO } from "../device/decimal.js";
 import { now } from "../device/participation.js";
 import { amount, recordOf, spentBy, spentIn, withRecord } from "../device/state.js";
 import { BrowserStorage } from "../device/storage.js";
+import { refused } from "./pool.js";
 
 /** @typedef {import("./pool.js").Pool} Pool */
 /** @typedef {import("./pool.js").Level} Level */

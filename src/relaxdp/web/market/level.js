@@ -22,9 +22,22 @@ export function levelPart(session, listing, quoted) {
   const steps = onSale(listing).map(({ epsilon }) => epsilon);
   const options = listing.levels.map((/** @type {Level} */ level) => option(level, listing.kind));
   const list = h("select", { autocomplete: "off", onchange: () => choose(list.value) }, ...options);
-  const slider = h("input", { type: "range", min: 0, max: steps.length - 1, step: 1, "aria-label": "Level", oninput: () => choose(steps[slider.value]) });
+  const slider = h("input", {
+    type: "range",
+    min: 0,
+    max: steps.length - 1,
+    step: 1,
+    "aria-label": "Level",
+    oninput: () => choose(steps[slider.value]),
+  });
   const told = h("div", { class: "quote", "aria-live": "polite" });
-  const element = h("div", {}, field("epsilon", "Level (ε)", list, HINTS[/** @type {keyof HINTS} */ (listing.kind)]), slider, told);
+  const element = h(
+    "div",
+    {},
+    field("epsilon", "Level (ε)", list, HINTS[/** @type {keyof HINTS} */ (listing.kind)]),
+    slider,
+    told,
+  );
   let last = "";
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
@@ -33,7 +46,10 @@ export function levelPart(session, listing, quoted) {
   async function ask(epsilon) {
     told.setAttribute("aria-busy", "true");
     try {
-      const quote = await session.api.ask("GET", `market/listings/${encodeURIComponent(listing.id)}/quote?${new URLSearchParams({ epsilon })}`);
+      const quote = await session.api.ask(
+        "GET",
+        `market/listings/${encodeURIComponent(listing.id)}/quote?${new URLSearchParams({ epsilon })}`,
+      );
       if (last !== epsilon) return;
       told.replaceChildren(words(quote, listing));
       quoted(quote);
@@ -89,7 +105,10 @@ function nearest(steps, wanted) {
 function words(quote, listing) {
   const below = noDearer(listing, quote.epsilon);
   return facts([
-    [`Price of ε ${shown(quote.epsilon)}`, `${credits(quote.price)}${below === null ? "" : `, same as ε ${shown(below)}`}`],
+    [
+      `Price of ε ${shown(quote.epsilon)}`,
+      `${credits(quote.price)}${below === null ? "" : `, same as ε ${shown(below)}`}`,
+    ],
     ["What it tells", tells(listing.encoding, quote.half_width)],
     [listing.kind === "pool" ? "Objects that take part" : "Objects", whole(quote.objects)],
   ]);

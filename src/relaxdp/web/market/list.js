@@ -2,10 +2,14 @@
 
 import { facts, h, notice } from "../kit/dom.js";
 import { whole } from "../kit/words.js";
-import { answers, credits, KINDS, onSale, POOLED, shown, STATES, tells } from "./words.js";
+import { answers, credits, KINDS, onSale, POOLED, STATES, shown, tells } from "./words.js";
 
 const LARGEST_RECEIPT = 100_000;
-const HOLDS = { owned: "It holds.", upgraded: "It was upgraded since, and a later receipt holds.", refunded: "It was paid back since." };
+const HOLDS = {
+  owned: "It holds.",
+  upgraded: "It was upgraded since, and a later receipt holds.",
+  refunded: "It was paid back since.",
+};
 
 /**
  * @param {import("./session.js").Session} session
@@ -21,7 +25,13 @@ export async function showList(session, main) {
       "Here the same protected data is sold at many levels of privacy ε: a small ε is cheap and tells little, a larger one tells more, and an upgrade costs the difference. ",
       POOLED,
     ),
-    listings.length > 0 ? h("div", { class: "grid" }, ...listings.map((/** @type {any} */ listing) => card(listing, owned.get(listing.id)))) : empty(),
+    listings.length > 0
+      ? h(
+          "div",
+          { class: "grid" },
+          ...listings.map((/** @type {any} */ listing) => card(listing, owned.get(listing.id))),
+        )
+      : empty(),
     receiptPart(session),
   );
 }
@@ -50,14 +60,25 @@ function card(listing, owned) {
     "article",
     { class: "card campaign" },
     h("h2", {}, h("a", { href: `#listing/${encodeURIComponent(listing.id)}` }, listing.title)),
-    h("p", { class: "row" }, ...badges(listing), owned === undefined ? null : h("span", { class: "badge finished" }, `you own ε ${shown(owned)}`)),
+    h(
+      "p",
+      { class: "row" },
+      ...badges(listing),
+      owned === undefined ? null : h("span", { class: "badge finished" }, `you own ε ${shown(owned)}`),
+    ),
     facts([
       ["Objects", whole(listing.objects)],
       [listing.encoding?.range === undefined ? "Values" : "Answers", answers(listing.encoding)],
       ["ε up to", listing.authorised === null ? "nothing yet" : shown(listing.authorised)],
       ["Price", last === undefined ? null : priceRange(levels)],
     ]),
-    h("p", { class: "small muted" }, last === undefined ? "Nothing was delivered yet." : `ε ${shown(last.epsilon)} tells ${tells(listing.encoding, last.half_width)}.`),
+    h(
+      "p",
+      { class: "small muted" },
+      last === undefined
+        ? "Nothing was delivered yet."
+        : `ε ${shown(last.epsilon)} tells ${tells(listing.encoding, last.half_width)}.`,
+    ),
   );
 }
 
@@ -78,7 +99,12 @@ function priceRange(levels) {
 }
 
 function empty() {
-  return h("div", { class: "card" }, h("h2", {}, "Nothing is on sale yet"), h("p", {}, "A seller lists a released file; the operator opens a pool for single reports. Both then appear here."));
+  return h(
+    "div",
+    { class: "card" },
+    h("h2", {}, "Nothing is on sale yet"),
+    h("p", {}, "A seller lists a released file; the operator opens a pool for single reports. Both then appear here."),
+  );
 }
 
 /**
@@ -98,7 +124,12 @@ function receiptPart(session) {
       const { receipt, signature } = readReceipt(await chosen.text());
       const { state } = await session.api.ask("POST", "market/receipts/verify", { receipt, signature });
       const holds = HOLDS[/** @type {keyof HOLDS} */ (state)] ?? state;
-      told.replaceChildren(notice(`This market signed it: purchase ${receipt.number}, ε ${receipt.epsilon} of ${receipt.listing}, for ${receipt.buyer}. ${holds}`, "good"));
+      told.replaceChildren(
+        notice(
+          `This market signed it: purchase ${receipt.number}, ε ${receipt.epsilon} of ${receipt.listing}, for ${receipt.buyer}. ${holds}`,
+          "good",
+        ),
+      );
     } catch (refusal) {
       told.replaceChildren(notice(/** @type {Error} */ (refusal).message));
     }

@@ -1,6 +1,7 @@
 /** One listing: what it is, what each level costs and tells, and how to get one. */
 
 import { toHex } from "../device/bytes.js";
+import { readValue } from "../device/typed.js";
 import { facts, h, put } from "../kit/dom.js";
 import { whole } from "../kit/words.js";
 import { buyPart } from "./buy.js";
@@ -10,7 +11,6 @@ import { levelPart } from "./level.js";
 import { badges, ownedLevels } from "./list.js";
 import { filesOf } from "./owned.js";
 import { answers, onSale, POOLED, shown } from "./words.js";
-import { readValue } from "../device/typed.js";
 
 const MOST_VALUES = 12;
 
@@ -20,19 +20,40 @@ const MOST_VALUES = 12;
  * @param {string} id
  */
 export async function showListing(session, main, id) {
-  const [listing, owned] = await Promise.all([session.api.ask("GET", `market/listings/${encodeURIComponent(id)}`), ownedLevels(session)]);
+  const [listing, owned] = await Promise.all([
+    session.api.ask("GET", `market/listings/${encodeURIComponent(id)}`),
+    ownedLevels(session),
+  ]);
   const top = h("section", { class: "card", "aria-label": "What it is" });
   const offer = h("div", {});
 
   /** @param {any} now */
   function update(now) {
     put(top, h("p", { class: "row" }, ...badges(now), h("span", { class: "muted small code" }, now.id)), about(now));
-    put(offer, onSale(now).length === 0 ? h("p", { class: "notice" }, now.authorised === null ? "Nothing was delivered yet, so nothing can be bought." : "Nobody sells at these prices now, so nothing can be bought.") : levels(session, now, owned.get(now.id) ?? null));
+    put(
+      offer,
+      onSale(now).length === 0
+        ? h(
+            "p",
+            { class: "notice" },
+            now.authorised === null
+              ? "Nothing was delivered yet, so nothing can be bought."
+              : "Nobody sells at these prices now, so nothing can be bought.",
+          )
+        : levels(session, now, owned.get(now.id) ?? null),
+    );
   }
 
   update(listing);
   const join = listing.kind === "pool" && session.role === "seller" ? await joinPart(session, listing, update) : null;
-  put(main, h("p", { class: "small" }, h("a", { href: "#" }, "All listings")), h("h1", { tabindex: -1 }, listing.title), top, join, offer);
+  put(
+    main,
+    h("p", { class: "small" }, h("a", { href: "#" }, "All listings")),
+    h("h1", { tabindex: -1 }, listing.title),
+    top,
+    join,
+    offer,
+  );
 }
 
 /**
@@ -55,7 +76,18 @@ function levels(session, listing, owned) {
     level.again();
     put(
       news,
-      h("div", { class: "notice good" }, h("p", {}, `You own ε ${shown(purchase.epsilon)} now. What you bought stays yours, and `, h("a", { href: "#owned" }, "is kept here"), "."), filesOf(session, purchase)),
+      h(
+        "div",
+        { class: "notice good" },
+        h(
+          "p",
+          {},
+          `You own ε ${shown(purchase.epsilon)} now. What you bought stays yours, and `,
+          h("a", { href: "#owned" }, "is kept here"),
+          ".",
+        ),
+        filesOf(session, purchase),
+      ),
     );
     news.focus(); // the button that was pressed may be off now
   }
@@ -66,7 +98,15 @@ function levels(session, listing, owned) {
     "div",
     { class: "columns" },
     chart.element,
-    h("section", { class: "card" }, h("h2", {}, "Choose a level"), level.element, buy === null ? visitor(session, listing) : buy.element, news, h("p", { class: "small muted" }, POOLED)),
+    h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "Choose a level"),
+      level.element,
+      buy === null ? visitor(session, listing) : buy.element,
+      news,
+      h("p", { class: "small muted" }, POOLED),
+    ),
   );
 }
 
@@ -76,8 +116,17 @@ function levels(session, listing, owned) {
  */
 function visitor({ role }, listing) {
   const way = listing.kind === "pool" && listing.state === "open" ? "Sign in to buy or to join" : "Sign in to buy";
-  if (role === null) return h("p", { class: "buy" }, h("a", { class: "button primary", href: `#sign-in/${encodeURIComponent(listing.id)}` }, way));
-  return h("p", { class: "buy muted" }, `You are signed in as ${role === "operator" ? "the operator" : "a seller"}; buyers can buy this.`);
+  if (role === null)
+    return h(
+      "p",
+      { class: "buy" },
+      h("a", { class: "button primary", href: `#sign-in/${encodeURIComponent(listing.id)}` }, way),
+    );
+  return h(
+    "p",
+    { class: "buy muted" },
+    `You are signed in as ${role === "operator" ? "the operator" : "a seller"}; buyers can buy this.`,
+  );
 }
 
 /** @param {unknown} value */
@@ -100,6 +149,8 @@ function about({ seller, objects, encoding, authorised }) {
       ["Encoding", encoding?.name ?? null],
       ["ε up to", authorised === null ? "nothing yet" : shown(authorised)],
     ]),
-    values.length > 0 ? h("p", { class: "small muted" }, `Values: ${values.slice(0, MOST_VALUES).join(", ")}${rest}.`) : null,
+    values.length > 0
+      ? h("p", { class: "small muted" }, `Values: ${values.slice(0, MOST_VALUES).join(", ")}${rest}.`)
+      : null,
   );
 }

@@ -26,9 +26,20 @@ const OWN = {
 };
 const HOMES = { buyer: "", seller: "sales", operator: "accounts" };
 const LINKS = {
-  buyer: [["Listings", "#"], ["What I own", "#owned"]],
-  seller: [["Listings", "#"], ["My sales", "#sales"], ["Sell", "#sell"]],
-  operator: [["Listings", "#"], ["Accounts", "#accounts"], ["Campaigns", "./"]],
+  buyer: [
+    ["Listings", "#"],
+    ["What I own", "#owned"],
+  ],
+  seller: [
+    ["Listings", "#"],
+    ["My sales", "#sales"],
+    ["Sell", "#sell"],
+  ],
+  operator: [
+    ["Listings", "#"],
+    ["Accounts", "#accounts"],
+    ["Campaigns", "./"],
+  ],
 };
 let left = new AbortController();
 /** @type {string | null | undefined} */
@@ -46,7 +57,10 @@ async function show() {
   }
   const own = Object.hasOwn(OWN, name) ? OWN[name] : null;
   if (own !== null && session.role !== own.role) {
-    signIn(undefined, `This page is for ${own.role === "operator" ? "the operator" : `a ${own.role}`}: sign in with such a token.`);
+    signIn(
+      undefined,
+      `This page is for ${own.role === "operator" ? "the operator" : `a ${own.role}`}: sign in with such a token.`,
+    );
     return;
   }
   const stage = h("div", {}); // what was left meanwhile is never shown
@@ -102,19 +116,32 @@ function signIn(listing, sentence) {
     if (location.hash === next || (next === "#" && location.hash === "")) show();
     else location.hash = next;
   };
-  const hint = ["The market’s operator gives it to buyers and sellers; the operator uses the service’s own. It stays in this tab."];
+  const hint = [
+    "The market’s operator gives it to buyers and sellers; the operator uses the service’s own. It stays in this tab.",
+  ];
   showSignIn(main, { label: "Token", hint, sentence, enter });
 }
 
 /** Draw the head of the page. */
 function headed() {
   const { account } = session;
-  purse.textContent = account === null ? "" : [account.name, account.role === "operator" ? null : credits(account.balance)].filter((each) => each).join(" · ");
+  purse.textContent =
+    account === null
+      ? ""
+      : [account.name, account.role === "operator" ? null : credits(account.balance)]
+          .filter((each) => each)
+          .join(" · ");
   if (session.role === headedFor) return; // whoever is in the menu with the keyboard stays there
   headedFor = session.role;
   const links = account === null ? [["Listings", "#"]] : LINKS[account.role];
-  const way = account === null ? h("a", { class: "button quiet", href: "#sign-in" }, "Sign in") : h("button", { class: "quiet", type: "button", onclick: leave }, "Sign out");
-  menu.replaceChildren(...links.map(([words, address]) => h("a", { class: "button quiet", href: address }, words)), way);
+  const way =
+    account === null
+      ? h("a", { class: "button quiet", href: "#sign-in" }, "Sign in")
+      : h("button", { class: "quiet", type: "button", onclick: leave }, "Sign out");
+  menu.replaceChildren(
+    ...links.map(([words, address]) => h("a", { class: "button quiet", href: address }, words)),
+    way,
+  );
 }
 
 function leave() {

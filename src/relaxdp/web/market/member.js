@@ -1,7 +1,7 @@
 /** What a seller does in a pool: one report, a clearer one later, another least price. Everything goes through here. */
 
-import { Problem } from "../kit/api.js";
 import { ZERO } from "../device/decimal.js";
+import { Problem } from "../kit/api.js";
 import { PoolKeys, sentAt } from "./keys.js";
 import { Pool, refused } from "./pool.js";
 

@@ -17,9 +17,16 @@ export async function showOwned(session, main) {
   const ended = purchases.filter((/** @type {any} */ each) => each.state !== "owned");
   put(
     main,
-    h("div", { class: "row apart" }, h("h1", { tabindex: -1 }, "What I own"), h("p", {}, "Balance: ", h("strong", {}, credits(balance)))),
+    h(
+      "div",
+      { class: "row apart" },
+      h("h1", { tabindex: -1 }, "What I own"),
+      h("p", {}, "Balance: ", h("strong", {}, credits(balance))),
+    ),
     h("p", { class: "lead" }, POOLED),
-    owned.length > 0 ? h("div", { class: "grid" }, ...owned.map((/** @type {any} */ each) => card(session, each))) : empty(),
+    owned.length > 0
+      ? h("div", { class: "grid" }, ...owned.map((/** @type {any} */ each) => card(session, each)))
+      : empty(),
     ended.length > 0 ? earlier(ended) : null,
     statementPart(session),
   );
@@ -38,12 +45,23 @@ function card(session, purchase) {
     h("h2", {}, h("a", { href: address }, purchase.title)),
     facts([
       ["Level", `ε ${shown(purchase.epsilon)}`],
-      ["Paid", purchase.paid === purchase.price ? credits(purchase.paid) : `${whole(purchase.paid)} of ${credits(purchase.price)}`],
+      [
+        "Paid",
+        purchase.paid === purchase.price
+          ? credits(purchase.paid)
+          : `${whole(purchase.paid)} of ${credits(purchase.price)}`,
+      ],
       ["Objects", whole(purchase.objects)],
       ["Bought", moment(purchase.issued)],
     ]),
     filesOf(session, purchase),
-    h("p", { class: "small muted" }, further ? h("a", { href: address }, `Upgrade, up to ε ${shown(purchase.authorised)}`) : "This is the clearest level on sale."),
+    h(
+      "p",
+      { class: "small muted" },
+      further
+        ? h("a", { href: address }, `Upgrade, up to ε ${shown(purchase.authorised)}`)
+        : "This is the clearest level on sale.",
+    ),
   );
 }
 
@@ -74,8 +92,19 @@ export function filesOf(session, purchase) {
     button.focus();
   }
 
-  const data = h("button", { type: "button", onclick: () => fetched(data, async () => save(await session.api.file(`${path}/data`), `${name}.parquet`)) }, "Download data");
-  const receipt = h("button", { type: "button", "aria-label": "Download receipt", onclick: () => fetched(receipt, signed) }, "Receipt");
+  const data = h(
+    "button",
+    {
+      type: "button",
+      onclick: () => fetched(data, async () => save(await session.api.file(`${path}/data`), `${name}.parquet`)),
+    },
+    "Download data",
+  );
+  const receipt = h(
+    "button",
+    { type: "button", "aria-label": "Download receipt", onclick: () => fetched(receipt, signed) },
+    "Receipt",
+  );
   const signed = async () => {
     const text = JSON.stringify(await session.api.ask("GET", `${path}/receipt`), null, 2);
     save(new Blob([text], { type: "application/json" }), `${name}-receipt.json`);
@@ -87,11 +116,29 @@ export function filesOf(session, purchase) {
 function earlier(purchases) {
   const heads = ["Listing", "ε", "Paid", "What became of it"].map((each) => h("th", { scope: "col" }, each));
   const rows = purchases.map((each) =>
-    h("tr", {}, h("th", { scope: "row" }, each.title), h("td", {}, shown(each.epsilon)), h("td", {}, whole(each.paid)), h("td", {}, ENDED[/** @type {keyof ENDED} */ (each.state)] ?? each.state)),
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, each.title),
+      h("td", {}, shown(each.epsilon)),
+      h("td", {}, whole(each.paid)),
+      h("td", {}, ENDED[/** @type {keyof ENDED} */ (each.state)] ?? each.state),
+    ),
   );
-  return h("details", { class: "card" }, h("summary", {}, "Earlier purchases"), h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)));
+  return h(
+    "details",
+    { class: "card" },
+    h("summary", {}, "Earlier purchases"),
+    h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)),
+  );
 }
 
 function empty() {
-  return h("div", { class: "card" }, h("h2", {}, "Nothing yet"), h("p", {}, "Choose a listing, look at what each level costs and tells, and buy one."), h("a", { class: "button primary", href: "#" }, "See the listings"));
+  return h(
+    "div",
+    { class: "card" },
+    h("h2", {}, "Nothing yet"),
+    h("p", {}, "Choose a listing, look at what each level costs and tells, and buy one."),
+    h("a", { class: "button primary", href: "#" }, "See the listings"),
+  );
 }

@@ -71,7 +71,8 @@ class Reader {
     const length = head >> 4 === 15 ? this.#varint() : head >> 4;
     const type = head & 15;
     const values = [];
-    for (let place = 0; place < length; place += 1) values.push(type <= 2 ? this.#byte() === 1 : this.#value(type, depth));
+    for (let place = 0; place < length; place += 1)
+      values.push(type <= 2 ? this.#byte() === 1 : this.#value(type, depth));
     return values;
   }
 
@@ -98,10 +99,14 @@ export async function footerOf(file) {
   try {
     const tail = new Uint8Array(await file.slice(-TAIL).arrayBuffer());
     const length = new DataView(tail.buffer).getUint32(0, true);
-    if (text.decode(tail.subarray(4)) !== MARK || length > LARGEST || length + TAIL > file.size) throw new RangeError("no footer");
+    if (text.decode(tail.subarray(4)) !== MARK || length > LARGEST || length + TAIL > file.size)
+      throw new RangeError("no footer");
     const found = new Reader(new Uint8Array(await file.slice(-TAIL - length, -TAIL).arrayBuffer())).struct();
     const names = found.get(2).map((/** @type {Map<number, any>} */ each) => text.decode(each.get(4)));
-    const notes = (found.get(5) ?? []).map((/** @type {Map<number, any>} */ each) => [text.decode(each.get(1)), text.decode(each.get(2) ?? new Uint8Array())]);
+    const notes = (found.get(5) ?? []).map((/** @type {Map<number, any>} */ each) => [
+      text.decode(each.get(1)),
+      text.decode(each.get(2) ?? new Uint8Array()),
+    ]);
     return { rows: found.get(3), columns: names.slice(1), notes: new Map(notes) };
   } catch {
     throw new Error("This is no Parquet file, or it is damaged. Nothing was sent.");
@@ -117,11 +122,16 @@ export async function footerOf(file) {
 export async function releasedIn(file) {
   const { rows, columns, notes } = await footerOf(file);
   const said = described(notes.get(DESCRIBED));
-  if (said === null) throw new Error("This file does not say that relaxdp release wrote it, so it could hold answers. Nothing was sent.");
+  if (said === null)
+    throw new Error(
+      "This file does not say that relaxdp release wrote it, so it could hold answers. Nothing was sent.",
+    );
   const [column] = Object.keys(said.columns);
   const others = columns.filter((name) => name !== said.id && name !== column);
   if (others.length > 0) {
-    throw new Error(`This file has more columns than its ids and “${column}”, and they would be sent too: ${others.join(", ")}. relaxdp market deliver sends only what is for sale. Nothing was sent.`);
+    throw new Error(
+      `This file has more columns than its ids and “${column}”, and they would be sent too: ${others.join(", ")}. relaxdp market deliver sends only what is for sale. Nothing was sent.`,
+    );
   }
   return { column, epsilon: said.columns[column].epsilon, objects: rows };
 }

@@ -51,7 +51,10 @@ export class Pool {
     if (encoding === null || encoding instanceof Bloom) {
       throw refused("offer_error", "the pool's encoding or its values cannot be used by this version.");
     }
-    return new Pool(asked, String(listing.title), encoding, { open: listing.state === "open", levels: levelsOf(listing.levels) });
+    return new Pool(asked, String(listing.title), encoding, {
+      open: listing.state === "open",
+      levels: levelsOf(listing.levels),
+    });
   }
 
   /** What the encoding binds into every key, in hexadecimal: other values, or another order, are other parameters. */
@@ -73,7 +76,10 @@ export class Pool {
     const near = above < 0 ? this.levels.slice(-1) : this.levels.slice(Math.max(0, above - 1), above + 1);
     const level = near.find((each) => this.encoding.threshold(String(each)) === threshold);
     if (level === undefined) {
-      throw refused("level_error", `epsilon ${exact} is none of this pool's levels: the nearest are ${near.join(" and ")}.`);
+      throw refused(
+        "level_error",
+        `epsilon ${exact} is none of this pool's levels: the nearest are ${near.join(" and ")}.`,
+      );
     }
     return { epsilon: String(level), threshold: String(threshold) };
   }

@@ -2,10 +2,10 @@
 
 import { facts, h, put } from "../kit/dom.js";
 import { whole } from "../kit/words.js";
-import { badges } from "./list.js";
 import { budgetBar, incomePart } from "./charts.js";
-import { stepsPart } from "./steps.js";
+import { badges } from "./list.js";
 import { statementPart } from "./statement.js";
+import { stepsPart } from "./steps.js";
 import { credits, shown } from "./words.js";
 
 /**
@@ -15,7 +15,12 @@ import { credits, shown } from "./words.js";
 export async function showSales(session, main) {
   const [{ listings, balance }] = await Promise.all([session.api.ask("GET", "market/sales"), session.refresh()]);
   main.replaceChildren(
-    h("div", { class: "row apart" }, h("h1", { tabindex: -1 }, "My sales"), h("p", {}, "Balance: ", h("strong", {}, credits(balance)))),
+    h(
+      "div",
+      { class: "row apart" },
+      h("h1", { tabindex: -1 }, "My sales"),
+      h("p", {}, "Balance: ", h("strong", {}, credits(balance))),
+    ),
     h(
       "p",
       { class: "lead" },
@@ -51,7 +56,9 @@ function card(session, first) {
         ["Least price", sale.minimum === null ? null : `${credits(sale.minimum)} for your report`],
       ]),
       budgetBar(sale),
-      sale.delivered.length > 0 ? h("div", { class: "columns" }, incomePart(sale), levelsOf(sale)) : h("p", { class: "muted" }, "No level was delivered yet; until then only you see this."),
+      sale.delivered.length > 0
+        ? h("div", { class: "columns" }, incomePart(sale), levelsOf(sale))
+        : h("p", { class: "muted" }, "No level was delivered yet; until then only you see this."),
     );
   }
 
@@ -70,20 +77,34 @@ function card(session, first) {
 /** @param {any} listing a pool, whose page has the forms of its members */
 function memberPart({ id, state }) {
   if (state !== "open") return null;
-  return h("p", {}, h("a", { href: `#listing/${encodeURIComponent(id)}` }, "Raise your limit or change your least price"));
+  return h(
+    "p",
+    {},
+    h("a", { href: `#listing/${encodeURIComponent(id)}` }, "Raise your limit or change your least price"),
+  );
 }
 
 /** @param {any} sale */
 function levelsOf({ delivered, sold }) {
   const given = new Set(delivered.map((/** @type {any} */ level) => level.epsilon));
-  const levels = [...new Set([...given, ...sold.map((/** @type {any} */ level) => level.epsilon)])].sort((one, other) => Number(one) - Number(other));
+  const levels = [...new Set([...given, ...sold.map((/** @type {any} */ level) => level.epsilon)])].sort(
+    (one, other) => Number(one) - Number(other),
+  );
   const heads = ["ε", "Buyers", "Where it comes from"].map((each) => h("th", { scope: "col" }, each));
   const rows = levels.map((epsilon) => {
     const level = sold.find((/** @type {any} */ each) => each.epsilon === epsilon);
-    const cells = [level === undefined ? "–" : whole(level.buyers), given.has(epsilon) ? "delivered" : origin(level.from)];
+    const cells = [
+      level === undefined ? "–" : whole(level.buyers),
+      given.has(epsilon) ? "delivered" : origin(level.from),
+    ];
     return h("tr", {}, h("th", { scope: "row" }, shown(epsilon)), ...cells.map((cell) => h("td", {}, cell)));
   });
-  return h("div", {}, h("h3", {}, "Levels"), h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)));
+  return h(
+    "div",
+    {},
+    h("h3", {}, "Levels"),
+    h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)),
+  );
 }
 
 /** @param {[string | null, string] | null} from */
@@ -94,5 +115,20 @@ function origin(from) {
 }
 
 function empty() {
-  return h("div", { class: "card" }, h("h2", {}, "Nothing is listed yet"), h("p", {}, "List a file that relaxdp release wrote: buyers then choose among levels up to its own. Or sell one answer of your own, in a pool."), h("p", { class: "row" }, h("a", { class: "button primary", href: "#sell" }, "Sell a release"), h("a", { class: "button", href: "#" }, "Look for a pool")));
+  return h(
+    "div",
+    { class: "card" },
+    h("h2", {}, "Nothing is listed yet"),
+    h(
+      "p",
+      {},
+      "List a file that relaxdp release wrote: buyers then choose among levels up to its own. Or sell one answer of your own, in a pool.",
+    ),
+    h(
+      "p",
+      { class: "row" },
+      h("a", { class: "button primary", href: "#sell" }, "Sell a release"),
+      h("a", { class: "button", href: "#" }, "Look for a pool"),
+    ),
+  );
 }

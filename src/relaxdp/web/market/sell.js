@@ -17,14 +17,34 @@ export function showSell(session, main) {
     [
       field("title", "Title", h("input", { autocomplete: "off", maxlength: 200 }), "What a buyer reads first."),
       fileField("new"),
-      field("prices", "Prices", pricesInput("0.1 10\n1 100"), "A level ε and its price in credits on each line, straight lines between. Or a formula, like 10 + 90*epsilon."),
-      field("budget", "Budget (ε)", h("input", { inputmode: "decimal", autocomplete: "off" }), "What you will deliver at most, ever; it may be raised later. Leave it empty for none."),
+      field(
+        "prices",
+        "Prices",
+        pricesInput("0.1 10\n1 100"),
+        "A level ε and its price in credits on each line, straight lines between. Or a formula, like 10 + 90*epsilon.",
+      ),
+      field(
+        "budget",
+        "Budget (ε)",
+        h("input", { inputmode: "decimal", autocomplete: "off" }),
+        "What you will deliver at most, ever; it may be raised later. Leave it empty for none.",
+      ),
       h(
         "details",
         {},
         h("summary", {}, "More"),
-        field("levels", "Levels (ε)", h("input", { autocomplete: "off" }), "What buyers choose from, like 0.1, 0.5, 1: at most 100. Round ones up to the level of your file if left empty."),
-        field("id", "Name in addresses", h("input", { autocomplete: "off" }), "Small letters, digits and hyphens. A random one if left empty."),
+        field(
+          "levels",
+          "Levels (ε)",
+          h("input", { autocomplete: "off" }),
+          "What buyers choose from, like 0.1, 0.5, 1: at most 100. Round ones up to the level of your file if left empty.",
+        ),
+        field(
+          "id",
+          "Name in addresses",
+          h("input", { autocomplete: "off" }),
+          "Small letters, digits and hyphens. A random one if left empty.",
+        ),
       ),
     ],
     { yes: "Put it on sale", primary: true, check, work },
@@ -39,14 +59,20 @@ export function showSell(session, main) {
       ...chosen,
       ...checkedTerms(data, { prices: "prices", levels: "levels", budget: "budget" }),
       ...(read(data, "title") === "" ? { title: "A listing needs a title." } : {}),
-      ...(read(data, "id") === "" || NAME.test(read(data, "id")) ? {} : { id: "Small letters, digits and hyphens, at most 64." }),
+      ...(read(data, "id") === "" || NAME.test(read(data, "id"))
+        ? {}
+        : { id: "Small letters, digits and hyphens, at most 64." }),
     };
   }
 
   /** @param {FormData} data */
   async function work(data) {
     if (draft === null) {
-      const terms = { prices: pricesOf(read(data, "prices")), levels: levelsOf(read(data, "levels")), budget: read(data, "budget") || null };
+      const terms = {
+        prices: pricesOf(read(data, "prices")),
+        levels: levelsOf(read(data, "levels")),
+        budget: read(data, "budget") || null,
+      };
       const asked = { id: read(data, "id") || null, title: read(data, "title"), ...terms };
       await releasedIn(/** @type {File} */ (data.get("file-new")));
       draft = String((await session.api.ask("POST", "market/listings", asked)).listing.id);
@@ -55,7 +81,9 @@ export function showSell(session, main) {
     try {
       await delivered(session, `market/listings/${encodeURIComponent(draft)}`, data, "new");
     } catch (refusal) {
-      throw new Error(`${/** @type {Error} */ (refusal).message} The listing is a draft: choose another file here, or go on under “My sales”.`);
+      throw new Error(
+        `${/** @type {Error} */ (refusal).message} The listing is a draft: choose another file here, or go on under “My sales”.`,
+      );
     }
     location.hash = "sales";
     return null;
@@ -63,7 +91,11 @@ export function showSell(session, main) {
 
   main.replaceChildren(
     h("h1", { tabindex: -1 }, "Sell a release"),
-    h("p", { class: "lead" }, "Buyers choose among the levels of your listing, up to that of your file. To offer more later, relax the release with the same key and deliver the new file."),
+    h(
+      "p",
+      { class: "lead" },
+      "Buyers choose among the levels of your listing, up to that of your file. To offer more later, relax the release with the same key and deliver the new file.",
+    ),
     h("section", { class: "card reading" }, form),
   );
 }

@@ -6,7 +6,12 @@ import { moment, whole } from "../kit/words.js";
 /** @param {import("./session.js").Session} session */
 export function statementPart(session) {
   const told = h("div", {}, h("p", { class: "muted" }, "One moment …"));
-  const element = h("details", { class: "card", ontoggle: opened }, h("summary", {}, "Every credit that came and went"), told);
+  const element = h(
+    "details",
+    { class: "card", ontoggle: opened },
+    h("summary", {}, "Every credit that came and went"),
+    told,
+  );
 
   async function opened() {
     if (!element.open) return;
@@ -27,9 +32,26 @@ function tableOf(entries) {
     h(
       "tr",
       {},
-      h("th", { scope: "row" }, reason, h("span", { class: "hint" }, [moment(issued), purchase === null ? null : `purchase ${purchase}`].filter((each) => each !== null).join(", "))),
+      h(
+        "th",
+        { scope: "row" },
+        reason,
+        h(
+          "span",
+          { class: "hint" },
+          [moment(issued), purchase === null ? null : `purchase ${purchase}`]
+            .filter((each) => each !== null)
+            .join(", "),
+        ),
+      ),
       h("td", {}, `${amount > 0 ? "+" : ""}${whole(amount)}`),
     ),
   );
-  return h("table", {}, h("caption", {}, "The newest first, at most 1,000."), h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows));
+  return h(
+    "table",
+    {},
+    h("caption", {}, "The newest first, at most 1,000."),
+    h("thead", {}, h("tr", {}, ...heads)),
+    h("tbody", {}, ...rows),
+  );
 }

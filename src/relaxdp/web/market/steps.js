@@ -8,7 +8,8 @@ import { checkedTerms, levelsOf, pricesOf, pricesText } from "./terms.js";
 import { shown, tell } from "./words.js";
 
 const PARQUET = "application/vnd.apache.parquet";
-const FILE = "The Parquet file that relaxdp release wrote. It holds reports and no answers, so it may be sent; your key stays with you.";
+const FILE =
+  "The Parquet file that relaxdp release wrote. It holds reports and no answers, so it may be sent; your key stays with you.";
 
 /**
  * @param {import("./session.js").Session} session
@@ -32,8 +33,18 @@ export function stepsPart(session, sale, changed) {
     primary: true,
     work: async (data) => seen(await delivered(session, path, data, id)),
   });
-  const priced = field(`prices-${id}`, "Prices", pricesInput(pricesText(prices)), "What is on sale keeps its price; add lines for larger levels, or terms.");
-  const further = field(`levels-${id}`, "More levels (ε)", h("input", { autocomplete: "off" }), "Above what was delivered. Round ones come with the next file if left empty.");
+  const priced = field(
+    `prices-${id}`,
+    "Prices",
+    pricesInput(pricesText(prices)),
+    "What is on sale keeps its price; add lines for larger levels, or terms.",
+  );
+  const further = field(
+    `levels-${id}`,
+    "More levels (ε)",
+    h("input", { autocomplete: "off" }),
+    "Above what was delivered. Round ones come with the next file if left empty.",
+  );
   const price = formPart([priced, further], {
     yes: "Extend the prices",
     check: (data) => checkedTerms(data, { prices: `prices-${id}`, levels: `levels-${id}` }),
@@ -42,11 +53,22 @@ export function stepsPart(session, sale, changed) {
       return seen(await session.api.ask("POST", `${path}/prices`, asked));
     },
   });
-  const budget = formPart([field(`budget-${id}`, "Budget (ε)", h("input", { inputmode: "decimal", autocomplete: "off" }), "It may only grow.")], {
-    yes: "Raise the budget",
-    check: (data) => checkedTerms(data, { budget: `budget-${id}`, needed: true }),
-    work: async (data) => seen(await session.api.ask("POST", `${path}/budget`, { budget: read(data, `budget-${id}`) })),
-  });
+  const budget = formPart(
+    [
+      field(
+        `budget-${id}`,
+        "Budget (ε)",
+        h("input", { inputmode: "decimal", autocomplete: "off" }),
+        "It may only grow.",
+      ),
+    ],
+    {
+      yes: "Raise the budget",
+      check: (data) => checkedTerms(data, { budget: `budget-${id}`, needed: true }),
+      work: async (data) =>
+        seen(await session.api.ask("POST", `${path}/budget`, { budget: read(data, `budget-${id}`) })),
+    },
+  );
   const close = h("button", { class: "danger", type: "button", onclick: shut }, "Sell no more …");
 
   async function shut() {
@@ -64,14 +86,29 @@ export function stepsPart(session, sale, changed) {
   return h(
     "div",
     {},
-    h("details", { open: state === "draft" }, h("summary", {}, state === "draft" ? "Deliver the file" : "Deliver a higher level"), h("div", { class: "reading" }, deliver)),
-    h("details", {}, h("summary", {}, "Prices, budget, end of the sale"), h("div", { class: "grid" }, price, budget), h("p", { class: "last" }, close), problem),
+    h(
+      "details",
+      { open: state === "draft" },
+      h("summary", {}, state === "draft" ? "Deliver the file" : "Deliver a higher level"),
+      h("div", { class: "reading" }, deliver),
+    ),
+    h(
+      "details",
+      {},
+      h("summary", {}, "Prices, budget, end of the sale"),
+      h("div", { class: "grid" }, price, budget),
+      h("p", { class: "last" }, close),
+      problem,
+    ),
   );
 }
 
 const CLOSE = {
   title: "Sell no more of this?",
-  text: ["Nobody can buy or upgrade any more. What was bought stays with its buyers.", "A closed listing cannot be opened again."],
+  text: [
+    "Nobody can buy or upgrade any more. What was bought stays with its buyers.",
+    "A closed listing cannot be opened again.",
+  ],
   yes: "Sell no more",
 };
 
@@ -85,7 +122,8 @@ const CLOSE = {
  */
 export async function delivered(session, path, data, id) {
   const file = data.get(`file-${id}`);
-  if (!(file instanceof File) || file.size === 0) throw new Error("Choose the released Parquet file. Nothing was delivered.");
+  if (!(file instanceof File) || file.size === 0)
+    throw new Error("Choose the released Parquet file. Nothing was delivered.");
   await releasedIn(file);
   return session.api.send(`${path}/deliveries`, file, PARQUET);
 }

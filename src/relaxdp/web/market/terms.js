@@ -8,13 +8,20 @@ import { DECIMAL, read } from "../kit/form.js";
  * @param {string} text
  */
 export function pricesOf(text) {
-  if (text === "") throw new Error("What does a level cost? Write a level and its price on each line, or a formula. Nothing was sent.");
+  if (text === "")
+    throw new Error(
+      "What does a level cost? Write a level and its price on each line, or a formula. Nothing was sent.",
+    );
   if (/epsilon|precision|[*^+]|^[0-9.]+$/.test(text)) return { formula: text };
-  const lines = text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+  const lines = text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
   return {
     points: lines.map((line) => {
       const found = /^([0-9]+(?:\.[0-9]+)?)[\s,;:=]+([0-9]+)$/.exec(line);
-      if (found === null) throw new Error(`“${line}” is not a level and a price in whole credits, like 0.5 50. Nothing was sent.`);
+      if (found === null)
+        throw new Error(`“${line}” is not a level and a price in whole credits, like 0.5 50. Nothing was sent.`);
       return [found[1], Number(found[2])];
     }),
   };
@@ -37,8 +44,10 @@ export const levelsOf = (text) => (text === "" ? null : text.split(/[\s,;]+/).fi
 export function checkedTerms(data, { prices, levels, budget, needed = false }) {
   /** @type {Record<string, string>} */
   const wrong = {};
-  if (budget !== undefined && !(read(data, budget) === "" ? !needed : DECIMAL.test(read(data, budget)))) wrong[budget] = "A number above 0, like 4.";
-  if (levels !== undefined && !(levelsOf(read(data, levels)) ?? []).every((level) => DECIMAL.test(level))) wrong[levels] = "Numbers above 0, like 0.1, 0.5, 1.";
+  if (budget !== undefined && !(read(data, budget) === "" ? !needed : DECIMAL.test(read(data, budget))))
+    wrong[budget] = "A number above 0, like 4.";
+  if (levels !== undefined && !(levelsOf(read(data, levels)) ?? []).every((level) => DECIMAL.test(level)))
+    wrong[levels] = "Numbers above 0, like 0.1, 0.5, 1.";
   try {
     if (prices !== undefined) pricesOf(read(data, prices));
   } catch (problem) {
@@ -52,4 +61,5 @@ export function checkedTerms(data, { prices, levels, budget, needed = false }) {
  *
  * @param {{ points?: [string, number][], formula?: string }} prices
  */
-export const pricesText = (prices) => prices.formula ?? (prices.points ?? []).map(([epsilon, price]) => `${epsilon} ${price}`).join("\n");
+export const pricesText = (prices) =>
+  prices.formula ?? (prices.points ?? []).map(([epsilon, price]) => `${epsilon} ${price}`).join("\n");

@@ -46,7 +46,8 @@ export function noDearer({ levels }, epsilon) {
  *
  * @param {any} encoding
  */
-export const widest = (encoding) => (encoding?.range === undefined ? WIDEST_SHARE : (encoding.range[1] - encoding.range[0]) / 2);
+export const widest = (encoding) =>
+  encoding?.range === undefined ? WIDEST_SHARE : (encoding.range[1] - encoding.range[0]) / 2;
 
 /**
  * Return how precise a level is.

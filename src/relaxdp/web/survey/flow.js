@@ -2,13 +2,13 @@
 
 import { CampaignAddress } from "../device/address.js";
 import { Client } from "../device/client.js";
-import { Amount, ZERO, most } from "../device/decimal.js";
+import { Amount, most, ZERO } from "../device/decimal.js";
 import { Device } from "../device/device.js";
 import { RelaxdpError } from "../device/errors.js";
 import { readOffer } from "../device/offer.js";
 import { BrowserStorage } from "../device/storage.js";
 import { LimitView } from "./limit.js";
-import { part, ProblemView, say, show } from "./page.js";
+import { ProblemView, part, say, show } from "./page.js";
 import { QuestionView } from "./question.js";
 import { StatusView } from "./status.js";
 import { Tag, Watch } from "./watch.js";

@@ -5,7 +5,7 @@
  */
 
 import { missingParts } from "../device/missing.js";
-import { part, ProblemView } from "./page.js";
+import { ProblemView, part } from "./page.js";
 
 /** Where the campaign lies: the page is at PREFIX/survey/NAME, the campaign at PREFIX/v1/campaigns/NAME. */
 const PLACE = /^(.*)\/survey\/([^/]+)\/?$/;

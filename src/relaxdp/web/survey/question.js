@@ -1,6 +1,6 @@
 /** The second view: the question, and how it is answered. Nothing that is typed here leaves the page by itself. */
 
-import { answersOf, count, guessAt, valueText, times } from "../kit/reports.js";
+import { answersOf, count, guessAt, times, valueText } from "../kit/reports.js";
 import { made, part, say, show } from "./page.js";
 import { problemWords } from "./words.js";
 

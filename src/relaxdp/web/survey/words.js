@@ -1,7 +1,7 @@
 /** What the survey page says: plain sentences for limits, reports, states and refusals. Nothing touches the page. */
 
 import { ONE } from "../device/threshold.js";
-import { WORDS_SUSPECTED, answersOf, count, times } from "../kit/reports.js";
+import { answersOf, count, times, WORDS_SUSPECTED } from "../kit/reports.js";
 
 /** @typedef {import("../device/encodings/registry.js").Encoding} Encoding */
 /** @typedef {import("../device/state.js").Sent} Sent */
