@@ -12,6 +12,7 @@ const device = new URL("../../src/relaxdp/web/device/", import.meta.url);
 const { Amount, Client, RelaxdpError, missingParts } = await import("../../src/relaxdp/web/device/relaxdp.js");
 const { CampaignAddress } = await import("../../src/relaxdp/web/device/address.js");
 
+const { Problem, isUnknownToken, sentenceOf } = await import("../../src/relaxdp/web/kit/problem.js");
 const { between } = await import("../../src/relaxdp/web/dashboard/words.js");
 const { measureOf } = await import("../../src/relaxdp/web/kit/words.js");
 
@@ -202,6 +203,35 @@ test("nothing is sent along that tells one person from another", async () => {
   );
 });
 
+test("while nothing has changed, a campaign is asked for its tag alone", async () => {
+  const tagged = (status, tag) => new Response(status === 304 ? null : "{}", { status, headers: { ETag: tag } });
+  const { client, asked } = scripted([tagged(200, '"a"'), tagged(304, '"a"'), tagged(200, '"b"'), tagged(500, '"c"')]);
+  const tags = [];
+  for (const known of [null, '"a"', '"a"', '"b"']) tags.push(await client.tag(ADDRESS, known));
+  assert.deepEqual(tags, ['"a"', '"a"', '"b"', null]);
+  assert.deepEqual(
+    asked.map(({ headers }) => headers["If-None-Match"]),
+    [undefined, '"a"', '"a"', '"b"'],
+  );
+  for (const { credentials, redirect, headers } of asked) {
+    assert.deepEqual([credentials, redirect, headers["Accept-Language"]], ["omit", "manual", "*"]);
+  }
+  await assert.rejects(scripted([new TypeError("gone")]).client.tag(ADDRESS, null), TypeError);
+});
+
+// ---- What pages show of a refusal
+
+test("a page shows the service's own sentence, or says that there is none", async () => {
+  const refused = await Problem.of(Response.json({ error: "sold_out", message: "nobody sells it." }, { status: 409 }));
+  assert.ok(refused instanceof RelaxdpError);
+  assert.deepEqual([refused.code, refused.status, sentenceOf(refused)], ["sold_out", 409, "nobody sells it."]);
+  assert.equal(isUnknownToken(refused), false);
+  assert.equal(isUnknownToken(await Problem.of(new Response("{}", { status: 401 }))), true);
+  const other = await Problem.of(new Response("<h1>proxy</h1>", { status: 502 }));
+  assert.equal(sentenceOf(other), "The service answered with status 502.");
+  assert.equal(sentenceOf("thrown text"), "thrown text");
+});
+
 // ---- What is missing
 
 const BROWSER = { isSecureContext: true, crypto: { subtle: {} }, BigInt, fetch, AbortController, indexedDB: {} };
@@ -238,7 +268,7 @@ async function sources() {
   while (waiting.length > 0) {
     const place = waiting.pop();
     if (found.has(place)) continue;
-    const source = (await readFile(new URL(place), "utf8")).replace(/\/\*\*[^]*?\*\//g, "");
+    const source = (await readFile(new URL(place), "utf8")).replace(/\/\*\*[\s\S]*?\*\//g, "");
     found.set(place, source);
     for (const [, from] of source.matchAll(/^(?:import|export) [^;]* from "([^"]+)";$/gm)) {
       assert.match(from, /^\.\.?\/[a-z0-9_/]+\.js$/, "nothing from outside");

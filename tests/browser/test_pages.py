@@ -14,6 +14,7 @@ from urllib.request import urlopen
 import pyarrow.parquet as pq
 import pytest
 from tests.browser.dashboard_operator import commute, report_all
+from tests.browser.wire_types import PLACE, types_of
 from tests.patience import PATIENCE
 from tests.servers.collectors import STORES, Running, running
 
@@ -72,6 +73,11 @@ def test_only_files_of_the_package_are_served(server: Running) -> None:
             answer = server.ask("GET", f"/static/{file.relative_to(WEB).as_posix()}")
             assert answer.body == file.read_bytes()
             assert answer.headers["content-type"].startswith(kinds[file.suffix])
+
+
+def test_pages_know_the_answers_of_the_service(server: Running) -> None:
+    """Where this fails, an answer is another one now: `python -m tests.browser.wire_types` writes its type."""
+    assert PLACE.read_text("utf-8") == types_of(server.ask("GET", "/openapi.json").json)
 
 
 def test_pages_name_nobody_else() -> None:

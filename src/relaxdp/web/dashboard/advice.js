@@ -1,14 +1,19 @@
 /** The planner's advice beside the form: how precise each level would be, by the rule that also stops a campaign. */
 
-import { h, notice } from "../kit/dom.js";
+import { h, notice, put, tableHead, tableRow } from "../kit/dom.js";
+import { sentenceOf } from "../kit/problem.js";
 import { measureOf, whole } from "../kit/words.js";
-import { checkedPlan, planOf } from "./definition.js";
+import { planOf, wrongPlan } from "./definition.js";
+
+/** @typedef {import("../kit/wire.d.ts").Advice} Advice */
+/** @typedef {ReturnType<typeof planOf>} Plan */
 
 const PATIENCE = 300;
+const ODDS = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
 /** @param {import("../kit/api.js").Api} api */
 export function advicePart(api) {
-  const told = h(
+  const body = h(
     "div",
     { "aria-live": "polite" },
     h("p", { class: "muted" }, "Fill in the answers to see how precise each level will be."),
@@ -17,7 +22,7 @@ export function advicePart(api) {
     "aside",
     { class: "card advice", "aria-label": "What to expect" },
     h("h2", {}, "What to expect"),
-    told,
+    body,
   );
   let last = "";
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -25,12 +30,12 @@ export function advicePart(api) {
 
   /** @param {FormData} data */
   function update(data) {
-    const [reason] = Object.values(checkedPlan(data));
+    const [reason] = Object.values(wrongPlan(data));
     if (reason !== undefined) {
       if (last === "" || reason === last) return; // nothing was shown yet, or this was
       clearTimeout(timer);
       last = reason; // numbers of what stood here before would be taken for those of what stands here now
-      told.replaceChildren(notice(reason, "warn"));
+      body.replaceChildren(notice(reason, "warn"));
       return;
     }
     const plan = planOf(data);
@@ -40,10 +45,10 @@ export function advicePart(api) {
     clearTimeout(timer);
     timer = setTimeout(async () => {
       try {
-        const found = await api.ask("POST", "advice", plan);
-        if (last === text) told.replaceChildren(...words(found, plan));
+        const advice = await api.ask("POST", "advice", plan);
+        if (last === text) put(body, ...advicePieces(advice, plan));
       } catch (problem) {
-        if (last === text) told.replaceChildren(notice(/** @type {Error} */ (problem).message, "warn"));
+        if (last === text) body.replaceChildren(notice(sentenceOf(problem), "warn"));
       }
     }, PATIENCE);
   }
@@ -51,57 +56,49 @@ export function advicePart(api) {
 }
 
 /**
- * @param {any} found
- * @param {any} plan
+ * @param {Advice} advice
+ * @param {Plan} plan
  */
-function words(found, plan) {
-  const measure = measureOf(found.encoding);
+function advicePieces(advice, plan) {
+  const { width } = measureOf(advice.encoding);
   const aimed = plan.target !== undefined;
-  const heads = ["ε", "Half-width", ...(aimed ? ["Devices it takes"] : []), "Odds"].map((each) =>
-    h("th", { scope: "col" }, each),
-  );
-  const rows = found.levels.map((/** @type {any} */ level) => {
+  const rows = advice.levels.map((level) => {
     const needed = level.devices_needed === null ? "no number" : whole(level.devices_needed);
-    const width = level.half_width >= found.widest ? "nothing known" : measure.width(level.half_width);
-    const cells = [width, ...(aimed ? [`${needed}${level.met ? " ✓" : ""}`] : []), `× ${odds(level.epsilon)}`];
-    return h("tr", {}, h("th", { scope: "row" }, level.epsilon), ...cells.map((cell) => h("td", {}, cell)));
+    const precision = level.half_width >= advice.widest ? "nothing known" : width(level.half_width);
+    const odds = `× ${ODDS.format(Math.exp(Number(level.epsilon)))}`;
+    return tableRow(level.epsilon, precision, ...(aimed ? [`${needed}${level.met ? " ✓" : ""}`] : []), odds);
   });
-  const caption = `If all ${whole(plan.devices)} devices report at a level, whatever they answer. Encoding: ${found.encoding.name}.`;
+  const all = `If all ${whole(plan.devices)} devices report at a level, whatever they answer.`;
   return [
-    aimed ? verdict(found, plan) : null,
-    h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)),
+    aimed ? verdict(advice, plan) : null,
+    h(
+      "table",
+      {},
+      h("caption", {}, `${all} Encoding: ${advice.encoding.name}.`),
+      tableHead("ε", "Half-width", ...(aimed ? ["Devices it takes"] : []), "Odds"),
+      h("tbody", {}, ...rows),
+    ),
     h(
       "p",
       { class: "small muted" },
       "Odds: by what factor a person’s reports up to this level can at most change what somebody believes of them.",
     ),
-  ].filter((each) => each !== null);
+  ];
 }
 
 /**
- * @param {any} found
- * @param {any} plan
+ * @param {Advice} advice
+ * @param {Plan} plan
  */
-function verdict(found, plan) {
-  const first = found.levels.find((/** @type {any} */ level) => level.met);
-  if (first !== undefined)
-    return h(
-      "p",
-      { class: "notice good" },
-      `Precise enough at ε ${first.epsilon}: there the campaign finishes by itself.`,
-    );
-  const needed = found.levels[found.levels.length - 1].devices_needed;
+function verdict({ levels }, plan) {
+  const first = levels.find(({ met }) => met);
+  if (first !== undefined) {
+    return notice(`Precise enough at ε ${first.epsilon}: there the campaign finishes by itself.`, "good");
+  }
+  const needed = levels[levels.length - 1].devices_needed;
   const more =
     needed === null
       ? "a wider target or a larger last level"
       : `${whole(needed)} devices at the last level, a larger last level or a wider target`;
-  return h(
-    "p",
-    { class: "notice warn" },
-    `With ${whole(plan.devices)} devices no level is precise enough. It takes ${more}.`,
-  );
+  return notice(`With ${whole(plan.devices)} devices no level is precise enough. It takes ${more}.`, "warn");
 }
-
-/** @param {string} epsilon */
-const odds = (epsilon) =>
-  new Intl.NumberFormat("en", { maximumSignificantDigits: 3 }).format(Math.exp(Number(epsilon)));

@@ -1,16 +1,22 @@
 /** One campaign, live: what is known, how it became known, who took part, and what can be done next. */
 
-import { follow, Problem, ROOT } from "../kit/api.js";
+import { follow, ROOT } from "../kit/api.js";
 import { facts, h } from "../kit/dom.js";
+import { tell } from "../kit/page.js";
+import { isUnknownToken, Problem } from "../kit/problem.js";
 import { measureOf, whole } from "../kit/words.js";
-import { actionsOf } from "./actions.js";
-import { progress, state } from "./list.js";
-import { exportPart, invitationsPart, settingsPart } from "./more.js";
-import { answerPart, historyPart, levelsPart } from "./parts.js";
+import { exportPart, invitationsPart, settingsPart, stepsPart } from "./controls.js";
+import { progressPart, stateBadge } from "./list.js";
+import { answerPart, historyPart, levelsPart } from "./results.js";
 import { levelOf } from "./words.js";
+
+/** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
+/** @typedef {import("../kit/wire.d.ts").Estimate} Estimate */
+/** @typedef {import("../kit/wire.d.ts").History} History */
 
 const HISTORY_SECONDS = 3;
 const MOST_SHOWN = 20;
+const INTERVALS = /** @type {const} */ (["method", "confidence_level", "about", "simultaneous"]);
 
 /**
  * @param {import("../kit/api.js").Api} api
@@ -20,6 +26,7 @@ const MOST_SHOWN = 20;
  */
 export async function showCampaign(api, main, id, { signal, fail }) {
   const path = `campaigns/${encodeURIComponent(id)}`;
+  /** @type {Campaign} */
   let campaign = await api.ask("GET", `${path}/status`);
   const measure = measureOf(campaign.encoding);
   const summary = h("div", {});
@@ -27,64 +34,76 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const answer = answerPart(measure);
   const levels = levelsPart();
   const history = historyPart(measure);
-  const actions = actionsOf(api, path, (changed) => seen(changed));
+  const steps = stepsPart(api, path, campaign, (changed) => update(changed));
   const exports = exportPart(api, path, id);
   const settings = h("div", {});
 
-  /** @param {any} now the campaign as its operator sees it */
-  function seen(now) {
-    if (campaign.state !== now.state || campaign.open_level !== now.open_level) tell(now);
+  /** @param {Campaign} now */
+  function update(now) {
+    if (campaign.state !== now.state || campaign.open_level !== now.open_level) {
+      tell(`The campaign is ${now.state}. Level: ${levelOf(now)}.`);
+    }
     campaign = now;
     summary.replaceChildren(
       facts([
-        ["State", state(now)],
+        ["State", stateBadge(now)],
         ["Open level", levelOf(now)],
         ["Devices", whole(now.devices.total)],
         ["Half-width at worst", now.half_width === null ? "no reports yet" : measure.width(now.half_width)],
       ]),
-      progress(now),
+      progressPart(now),
     );
-    actions.update(now);
+    steps.update(now);
     exports.update(now);
     settings.replaceChildren(settingsPart(now));
   }
 
-  const refresh = calm(async () => {
-    if (signal.aborted) return true;
-    const told = await api.ask("GET", `${path}/history?simultaneous=${estimate.simultaneous}`).catch((problem) => {
-      if (problem instanceof Problem && problem.code === "campaign_reduced") return null;
-      if (!(problem instanceof Problem) || problem.status !== 401) throw problem;
-      if (!signal.aborted) fail(problem); // a token that ended is not tried again
-      return null;
-    });
-    if (!signal.aborted) history.update(campaign, told, estimate);
+  /**
+   * Return what each level told; null where that is gone, or where nobody may ask any more.
+   *
+   * @param {boolean} simultaneous
+   * @returns {Promise<History | null>}
+   */
+  async function askHistory(simultaneous) {
+    try {
+      return await api.ask("GET", `${path}/history?simultaneous=${simultaneous}`);
+    } catch (problem) {
+      if (isUnknownToken(problem) && !signal.aborted) fail(problem); // a token that ended is not tried again
+      if (isUnknownToken(problem) || (problem instanceof Problem && problem.code === "campaign_reduced")) return null;
+      throw problem;
+    }
+  }
+
+  /** @type {Estimate | null} */
+  let estimate = null;
+  const refresh = throttled(async () => {
+    if (signal.aborted || estimate === null) return true;
+    const told = await askHistory(estimate.simultaneous);
+    if (!signal.aborted) history.update(told, estimate);
     if (!signal.aborted && told !== null) levels.update(campaign, told);
     // A busy service shows a history that is a little old, and after the last report no event would ask for a newer one.
     return told === null || told.version >= estimate.version;
   }, HISTORY_SECONDS);
 
-  /** @type {any} */
-  let estimate = null;
-
-  /** @param {any} found */
-  async function receive(found) {
-    estimate = found;
-    answer.update(found);
+  /** @param {Estimate} event */
+  async function receive(event) {
+    estimate = event;
+    answer.update(event);
     try {
-      seen(await api.ask("GET", `${path}/status`));
+      update(await api.ask("GET", `${path}/status`));
       levels.update(campaign, null);
       await refresh();
     } catch (problem) {
-      if (problem instanceof Problem && problem.status === 401) fail(problem); // else the next event brings it
+      if (isUnknownToken(problem)) fail(problem); // else the next event brings it
     }
   }
 
-  seen(campaign);
+  update(campaign);
   levels.update(campaign, null);
   main.replaceChildren(
     h("p", { class: "row small" }, h("a", { href: "#" }, "All campaigns"), live),
     h("h1", { tabindex: -1 }, campaign.question),
-    h("section", { class: "card", "aria-label": "How it stands" }, summary, actions.element),
+    h("section", { class: "card", "aria-label": "How it stands" }, summary, steps.element),
     h("div", { class: "columns" }, answer.element, levels.element),
     history.element,
     h(
@@ -100,23 +119,22 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     live.classList.toggle("on", on);
     live.textContent = on ? "live" : "connection lost, trying again";
   };
-  follow(api, `${path}/stream?${optionsOf(campaign.target)}`, { receive, linked, signal }).catch(fail);
+  follow(api, `${path}/stream?${optionsOf(campaign)}`, { receive, linked, signal }).catch(fail);
 }
 
 /**
  * The intervals are those that the target speaks of; of more values than are shown the server chooses the largest.
  *
- * @param {Record<string, any> | null} target
+ * @param {Campaign} campaign
  */
-function optionsOf(target) {
-  const names = ["method", "confidence_level", "about", "simultaneous"];
-  return new URLSearchParams([
-    ["largest", String(MOST_SHOWN)],
-    ...(target === null ? [] : names.map((name) => [name, String(target[name])])),
-  ]);
+function optionsOf({ target }) {
+  const options = new URLSearchParams({ largest: String(MOST_SHOWN) });
+  if (target === null) return options;
+  for (const name of INTERVALS) options.set(name, String(target[name]));
+  return options;
 }
 
-/** @param {any} campaign */
+/** @param {Campaign} campaign */
 function surveyPart(campaign) {
   const address = new URL(`survey/${campaign.id}`, ROOT).href;
   return h(
@@ -129,23 +147,13 @@ function surveyPart(campaign) {
 }
 
 /**
- * Say what changed, for those who do not see it.
- *
- * @param {any} campaign
- */
-function tell(campaign) {
-  const place = document.getElementById("told");
-  if (place !== null) place.textContent = `The campaign is ${campaign.state}. Level: ${levelOf(campaign)}.`;
-}
-
-/**
  * Return a function that works at most once in so many seconds, and once more when it was asked meanwhile, when it
  * failed, or when it says that it is not done.
  *
  * @param {() => Promise<boolean>} work
  * @param {number} seconds
  */
-function calm(work, seconds) {
+function throttled(work, seconds) {
   let busy = false;
   let again = false;
   return async function run() {

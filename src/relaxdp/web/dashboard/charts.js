@@ -9,7 +9,7 @@ const HEIGHT = 150;
 const EDGE = { left: 38, right: 4, top: 8, bottom: 22 };
 const LETTER = 7;
 
-/** @typedef {{ value: string | number, estimate: number, low: number, high: number, beyond?: "below" | "above" }} Row */
+/** @typedef {import("../kit/wire.d.ts").Row} Row */
 /** @typedef {import("../kit/words.js").Measure} Measure */
 /** @typedef {import("../kit/charts.js").Scale} Scale */
 
@@ -27,7 +27,7 @@ export function scaleOf(rows, measure) {
 }
 
 /**
- * Return one interval as a lying bar, for a row of a table that says the same in numbers.
+ * Return one interval as a horizontal bar, for a row of a table that says the same in numbers.
  *
  * @param {Row} row
  * @param {Scale} scale
@@ -58,7 +58,7 @@ export function horizontalInterval(row, scale) {
  * @param {number} part
  * @param {number} most
  */
-export function lyingBar(part, most) {
+export function horizontalBar(part, most) {
   const ground = s("rect", { class: "bar-ground", width: 200, height: 14, rx: 3 });
   const fill =
     part > 0 ? s("rect", { class: "bar-fill", width: Math.max(2, (200 * part) / most), height: 14, rx: 3 }) : null;
@@ -70,11 +70,11 @@ export function lyingBar(part, most) {
  *
  * @param {string} name
  * @param {{ epsilon: string, row: Row | undefined }[]} points one for each level of the campaign
- * @param {Row | undefined} now
+ * @param {Row} now
  * @param {Scale} scale
  * @param {Measure} measure
  */
-export function panel(name, points, now, scale, measure) {
+export function intervalPanel(name, points, now, scale, measure) {
   const y = (/** @type {number} */ v) =>
     EDGE.top + ((scale.high - v) * (HEIGHT - EDGE.top - EDGE.bottom)) / (scale.high - scale.low);
   const step = (WIDTH - EDGE.left - EDGE.right) / points.length;
@@ -83,19 +83,10 @@ export function panel(name, points, now, scale, measure) {
   const drawn = s("svg", {
     viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
     role: "img",
-    "aria-label": spoken(name, points, now, measure),
+    "aria-label": panelText(name, points, now, measure),
   });
-  if (now !== undefined) {
-    drawn.append(
-      s("rect", {
-        class: "band",
-        x: EDGE.left,
-        width: right - EDGE.left,
-        y: y(now.high),
-        height: Math.max(1, y(now.low) - y(now.high)),
-      }),
-    );
-  }
+  const height = Math.max(1, y(now.low) - y(now.high));
+  drawn.append(s("rect", { class: "band", x: EDGE.left, width: right - EDGE.left, y: y(now.high), height }));
   for (const tick of scale.ticks) {
     drawn.append(s("line", { class: "axis", x1: EDGE.left, x2: right, y1: y(tick), y2: y(tick) }));
     drawn.append(s("text", { x: EDGE.left - 5, y: y(tick) + 4, "text-anchor": "end" }, measure.tick(tick)));
@@ -109,8 +100,8 @@ export function panel(name, points, now, scale, measure) {
       drawn.append(s("text", { x: x(place), y: HEIGHT - 6, "text-anchor": "middle" }, epsilon));
       free = x(place) - half;
     }
-    if (row !== undefined)
-      drawn.append(...standingInterval(x(place), y(row.low), y(row.high), y(inside(row)), Math.min(6, step / 3)));
+    if (row === undefined) continue;
+    drawn.append(...verticalInterval(x(place), y(row.low), y(row.high), y(inside(row)), Math.min(6, step / 3)));
   }
   return drawn;
 }
@@ -122,7 +113,7 @@ export function panel(name, points, now, scale, measure) {
  * @param {number} middle
  * @param {number} cap
  */
-function standingInterval(x, low, high, middle, cap) {
+function verticalInterval(x, low, high, middle, cap) {
   return [
     s("line", { class: "interval", x1: x, x2: x, y1: low, y2: high }),
     s("line", { class: "interval", x1: x - cap, x2: x + cap, y1: low, y2: low }),
@@ -134,12 +125,11 @@ function standingInterval(x, low, high, middle, cap) {
 /**
  * @param {string} name
  * @param {{ epsilon: string, row: Row | undefined }[]} points
- * @param {Row | undefined} now
+ * @param {Row} now
  * @param {Measure} measure
  */
-function spoken(name, points, now, measure) {
-  const known = points.filter(({ row }) => row !== undefined);
-  const parts = known.map(({ epsilon, row }) => `at epsilon ${epsilon} ${between(/** @type {Row} */ (row), measure)}`);
-  if (now !== undefined) parts.push(`now ${between(now, measure)}`);
-  return parts.length > 0 ? `${name}: ${parts.join(", ")}` : `${name}: no reports yet`;
+function panelText(name, points, now, measure) {
+  const known = points.flatMap(({ epsilon, row }) => (row === undefined ? [] : [{ epsilon, row }]));
+  const parts = known.map(({ epsilon, row }) => `at epsilon ${epsilon} ${between(row, measure)}`);
+  return `${name}: ${[...parts, `now ${between(now, measure)}`].join(", ")}`;
 }

@@ -1,20 +1,17 @@
 /** From what a person typed to a campaign's definition, with a sentence for whatever cannot be meant. */
 
-import { DECIMAL, NAME } from "../kit/form.js";
+import { DECIMAL, NAME, splitLevels, textOf } from "../kit/form.js";
 
 const NUMBER = /^[-+]?[0-9]+(\.[0-9]+)?$/;
 const MOST_DEVICES = 1e15;
-
-/** @param {FormData} data */
-const read = (data, name = "") => String(data.get(name) ?? "").trim();
 
 /**
  * Return the answers, one for each line that is not empty.
  *
  * @param {FormData} data
  */
-export const valuesOf = (data) =>
-  read(data, "values")
+const valuesOf = (data) =>
+  textOf(data, "values")
     .split("\n")
     .map((line) => line.trim().normalize("NFC"))
     .filter((line) => line !== "");
@@ -24,26 +21,23 @@ export const valuesOf = (data) =>
  *
  * @param {FormData} data
  */
-export const levelsOf = (data) =>
-  read(data, "levels")
-    .split(/[\s,;]+/)
-    .filter((level) => level !== "");
+const levelsOf = (data) => splitLevels(textOf(data, "levels"));
 
 /**
  * Return a sentence for each field that has to be changed. The service checks everything again.
  *
  * @param {FormData} data
- * @returns {Record<string, string>}
+ * @returns {import("../kit/form.js").Wrong}
  */
-export function checked(data) {
-  /** @type {Record<string, string>} */
-  const wrong = { ...checkedPlan(data) };
-  if (read(data, "question") === "") wrong.question = "A campaign needs a question.";
-  if (read(data, "id") !== "" && !NAME.test(read(data, "id")))
+export function wrongDefinition(data) {
+  /** @type {import("../kit/form.js").Wrong} */
+  const wrong = { ...wrongPlan(data) };
+  if (textOf(data, "question") === "") wrong.question = "A campaign needs a question.";
+  if (textOf(data, "id") !== "" && !NAME.test(textOf(data, "id")))
     wrong.id = "Small letters, digits and hyphens, at most 64.";
-  if (data.get("advance") === "devices" && !isCount(read(data, "devices")))
+  if (data.get("advance") === "devices" && !isCount(textOf(data, "devices")))
     wrong.devices = "A whole number, from 1 on.";
-  const closes = read(data, "closes");
+  const closes = textOf(data, "closes");
   if (closes !== "" && new Date(closes) <= new Date()) wrong.closes = "This has passed already.";
   return wrong;
 }
@@ -52,10 +46,10 @@ export function checked(data) {
  * The same for what the advice depends on.
  *
  * @param {FormData} data
- * @returns {Record<string, string>}
+ * @returns {import("../kit/form.js").Wrong}
  */
-export function checkedPlan(data) {
-  /** @type {Record<string, string>} */
+export function wrongPlan(data) {
+  /** @type {import("../kit/form.js").Wrong} */
   const wrong = {};
   const levels = levelsOf(data);
   if (levels.length === 0) wrong.levels = "At least one level is needed, like 0.5.";
@@ -64,7 +58,7 @@ export function checkedPlan(data) {
   else if (levels.some((level, place) => place > 0 && Number(level) <= Number(levels[place - 1])))
     wrong.levels = "Each level must be larger than the one before: a report cannot be taken back.";
   if (data.get("kind") === "number") {
-    const [low, high] = [read(data, "low"), read(data, "high")];
+    const [low, high] = [textOf(data, "low"), textOf(data, "high")];
     if (!NUMBER.test(low)) wrong.low = "A number, like 0.";
     if (!NUMBER.test(high)) wrong.high = "A number, like 100.";
     else if (NUMBER.test(low) && Number(high) <= Number(low)) wrong.high = "This must be larger than the smallest.";
@@ -73,12 +67,12 @@ export function checkedPlan(data) {
     if (values.length < 2) wrong.values = "At least two answers are needed, each on a line of its own.";
     else if (new Set(values).size < values.length) wrong.values = "An answer is listed twice.";
   }
-  const width = read(data, "half_width");
-  const most = data.get("kind") === "number" ? (Number(read(data, "high")) - Number(read(data, "low"))) / 2 : 50;
+  const width = textOf(data, "half_width");
+  const most = data.get("kind") === "number" ? (Number(textOf(data, "high")) - Number(textOf(data, "low"))) / 2 : 50;
   if (width !== "" && !(DECIMAL.test(width) && Number(width) > 0)) wrong.half_width = "A number above 0, or nothing.";
   else if (width !== "" && Number(width) >= most)
     wrong.half_width = `Less than ${most}: that would be knowing nothing.`;
-  if (!isCount(read(data, "expected"))) wrong.expected = "A whole number, from 1 on.";
+  if (!isCount(textOf(data, "expected"))) wrong.expected = "A whole number, from 1 on.";
   return wrong;
 }
 
@@ -91,7 +85,7 @@ export function planOf(data) {
   return {
     encoding: encodingOf(data),
     levels: levelsOf(data).map((epsilon) => ({ epsilon })),
-    devices: Number(read(data, "expected")),
+    devices: Number(textOf(data, "expected")),
     ...targetOf(data),
   };
 }
@@ -104,34 +98,34 @@ export function planOf(data) {
 export function definitionOf(data) {
   /** @type {Record<string, unknown>} */
   const definition = {
-    question: read(data, "question"),
+    question: textOf(data, "question"),
     encoding: encodingOf(data),
     levels: levelsOf(data).map((epsilon) => ({ epsilon })),
     ...targetOf(data),
     invitations: data.has("invitations"),
   };
-  if (read(data, "id") !== "") definition.id = read(data, "id");
-  if (data.get("advance") === "devices") definition.devices = Number(read(data, "devices"));
-  if (read(data, "closes") !== "") definition.closes = new Date(read(data, "closes")).toISOString();
+  if (textOf(data, "id") !== "") definition.id = textOf(data, "id");
+  if (data.get("advance") === "devices") definition.devices = Number(textOf(data, "devices"));
+  if (textOf(data, "closes") !== "") definition.closes = new Date(textOf(data, "closes")).toISOString();
   return definition;
 }
 
 /** @param {FormData} data */
 function encodingOf(data) {
   if (data.get("kind") === "number")
-    return { name: "numeric", range: [Number(read(data, "low")), Number(read(data, "high"))] };
-  return { name: read(data, "encoding"), values: valuesOf(data) };
+    return { name: "numeric", range: [Number(textOf(data, "low")), Number(textOf(data, "high"))] };
+  return { name: textOf(data, "encoding"), values: valuesOf(data) };
 }
 
 /** @param {FormData} data */
 function targetOf(data) {
-  const width = read(data, "half_width");
+  const width = textOf(data, "half_width");
   if (width === "") return {};
   const shares = data.get("kind") !== "number";
   return {
     target: {
       half_width: Number(width) / (shares ? 100 : 1),
-      confidence_level: Number(read(data, "confidence")) / 100,
+      confidence_level: Number(textOf(data, "confidence")) / 100,
     },
   };
 }

@@ -1,9 +1,9 @@
 /** A new campaign: its question, its levels, and what to expect of them while they are chosen. */
 
-import { h, notice } from "../kit/dom.js";
-import { field, mark } from "../kit/form.js";
+import { h } from "../kit/dom.js";
+import { field, formPart, markWrong } from "../kit/form.js";
 import { advicePart } from "./advice.js";
-import { checked, definitionOf } from "./definition.js";
+import { definitionOf, wrongDefinition } from "./definition.js";
 
 const ENCODINGS = [
   ["auto", "the best one for these answers"],
@@ -19,42 +19,27 @@ const ENCODINGS = [
  */
 export function showForm(api, main) {
   const advice = advicePart(api);
-  const problem = h("div", {});
-  const button = h("button", { class: "primary", type: "submit" }, "Create the campaign");
-  const form = h(
-    "form",
-    { class: "card form", novalidate: true, oninput: changed, onsubmit: send },
-    ...fields(advice.element),
-    problem,
-    button,
-  );
+  const form = formPart(fields(advice.element), {
+    yes: "Create the campaign",
+    primary: true,
+    attributes: { class: "card form", oninput: changed },
+    check: wrongDefinition,
+    work: async (data) => {
+      /** @type {import("../kit/wire.d.ts").OperatorCampaign} */
+      const campaign = await api.ask("POST", "campaigns", definitionOf(data));
+      location.hash = `campaign/${campaign.id}`;
+      return null;
+    },
+  });
 
   function changed() {
     const data = new FormData(form);
-    for (const part of form.querySelectorAll("[data-for]"))
-      part.hidden = ![data.get("kind"), data.get("advance")].includes(part.dataset.for);
-    if (form.querySelector("[aria-invalid]") !== null) mark(form, checked(data));
+    const chosen = [data.get("kind"), data.get("advance")];
+    for (const part of /** @type {NodeListOf<HTMLElement>} */ (form.querySelectorAll("[data-for]"))) {
+      part.hidden = !chosen.includes(part.dataset.for ?? null);
+    }
+    if (form.querySelector("[aria-invalid]") !== null) markWrong(form, wrongDefinition(data));
     advice.update(data);
-  }
-
-  /** @param {Event} event */
-  async function send(event) {
-    event.preventDefault();
-    problem.replaceChildren();
-    const data = new FormData(form);
-    const first = mark(form, checked(data));
-    if (first !== null) {
-      first.focus();
-      return;
-    }
-    button.disabled = true;
-    try {
-      const made = await api.ask("POST", "campaigns", definitionOf(data));
-      location.hash = `campaign/${made.id}`;
-    } catch (refusal) {
-      problem.replaceChildren(notice(/** @type {Error} */ (refusal).message));
-      button.disabled = false;
-    }
   }
 
   main.replaceChildren(h("h1", { tabindex: -1 }, "New campaign"), form);

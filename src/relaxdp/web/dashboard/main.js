@@ -1,20 +1,18 @@
 /** The operator's dashboard: signing in, and which page is shown. */
 
-import { Api, Problem } from "../kit/api.js";
-import { h, notice } from "../kit/dom.js";
-import { showSignIn } from "../kit/session.js";
+import { Api } from "../kit/api.js";
+import { h } from "../kit/dom.js";
+import { arrived, failure, followAddress, partOf } from "../kit/page.js";
+import { isUnknownToken } from "../kit/problem.js";
+import { Session, showSignIn } from "../kit/session.js";
 import { showCampaign } from "./campaign.js";
 import { showForm } from "./form.js";
 import { showList } from "./list.js";
 
-// The tab forgets the token when it is closed, and no other tab or page sees it.
-const PLACE = "relaxdp operator token";
 const UNKNOWN = "This is not the operator’s token.";
-const main = /** @type {HTMLElement} */ (document.getElementById("main"));
-const menu = /** @type {HTMLElement} */ (document.getElementById("menu"));
-
-/** @type {Api | null} */
-let api = null;
+const main = partOf("main", HTMLElement);
+const menu = partOf("menu", HTMLElement);
+const session = new Session("relaxdp operator token");
 let left = new AbortController();
 
 /** Show the page that the address names. */
@@ -22,12 +20,13 @@ async function show() {
   left.abort();
   left = new AbortController();
   const { signal } = left;
-  menu.hidden = api === null;
-  main.classList.toggle("narrow", api === null);
-  if (api === null) {
+  menu.hidden = !session.signedIn;
+  main.classList.toggle("narrow", !session.signedIn);
+  if (!session.signedIn) {
     signIn();
     return;
   }
+  const { api } = session;
   const [page, id] = location.hash.slice(1).split("/");
   main.replaceChildren(h("p", { class: "muted" }, "One moment …"));
   try {
@@ -38,28 +37,18 @@ async function show() {
     if (!signal.aborted) fail(problem);
     return;
   }
-  if (!signal.aborted) arrived();
+  if (!signal.aborted) arrived(main);
 }
 
 /** @param {unknown} problem */
 function fail(problem) {
-  if (problem instanceof Problem && problem.status === 401) {
+  if (isUnknownToken(problem)) {
     leave();
     signIn(UNKNOWN);
     return;
   }
-  const sentence = problem instanceof Error ? problem.message : String(problem);
-  const again = h("button", { type: "button", onclick: show }, "Try again");
-  main.replaceChildren(h("h1", { tabindex: -1 }, "That did not work"), notice(sentence), again);
-  arrived();
-}
-
-/** Say where we are, to the tab and to whoever cannot see the page. */
-function arrived() {
-  const heading = main.querySelector("h1");
-  document.title = heading === null ? "relaxdp" : `${heading.textContent} · relaxdp`;
-  heading?.focus({ preventScroll: true });
-  window.scrollTo(0, 0);
+  main.replaceChildren(...failure(problem, show));
+  arrived(main);
 }
 
 /** @param {string} [sentence] why the last token was refused */
@@ -73,25 +62,23 @@ function signIn(sentence) {
     " makes a new one. It stays in this tab.",
   ];
   const enter = async (/** @type {string} */ token) => {
-    const tried = new Api(token);
-    await tried.ask("GET", "campaigns");
-    sessionStorage.setItem(PLACE, token);
-    api = tried;
+    await new Api(token).ask("GET", "campaigns");
+    session.use(token);
     show();
   };
   showSignIn(main, { label: "Operator’s token", hint, unknown: UNKNOWN, sentence, enter });
 }
 
 function leave() {
-  sessionStorage.removeItem(PLACE);
-  api = null;
+  session.leave();
   left.abort();
   menu.hidden = true;
 }
 
-const kept = sessionStorage.getItem(PLACE);
-if (kept !== null) api = new Api(kept);
-document.getElementById("leave")?.addEventListener("click", () => (leave(), signIn()));
-document.getElementById("skip")?.addEventListener("click", (event) => (event.preventDefault(), main.focus()));
-window.addEventListener("hashchange", show);
+if (session.token !== null) session.use(session.token);
+partOf("leave", HTMLElement).addEventListener("click", () => {
+  leave();
+  signIn();
+});
+followAddress(main, show);
 show();

@@ -1,5 +1,7 @@
 /** A campaign in words: its intervals, its levels, and how far it is. */
 
+/** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
+/** @typedef {import("../kit/wire.d.ts").Row} Row */
 /** @typedef {import("../kit/words.js").Measure} Measure */
 
 export const STATES = { waiting: "not open yet", open: "open", paused: "paused", finished: "finished" };
@@ -7,14 +9,14 @@ export const STATES = { waiting: "not open yet", open: "open", paused: "paused",
 /**
  * Return the estimate that is shown: inside its interval, so that no share is below 0.
  *
- * @param {{ estimate: number, low: number, high: number }} row
+ * @param {Pick<Row, "estimate" | "low" | "high">} row
  */
 export const inside = (row) => Math.min(row.high, Math.max(row.low, row.estimate));
 
 /**
  * Return an interval in words. What lies beyond what can be told has only a bound.
  *
- * @param {{ low: number, high: number, beyond?: "below" | "above" }} row
+ * @param {Pick<Row, "low" | "high" | "beyond">} row
  * @param {Measure} measure
  */
 export function between(row, measure) {
@@ -24,19 +26,18 @@ export function between(row, measure) {
 }
 
 /**
- * Return how far a campaign is on its way to its target: as many times more devices would do as this is below 1.
+ * Return how far a campaign is on its way to a target: as many times more devices would do as this is below 1.
  *
- * @param {{ half_width: number | null, target: { half_width: number } | null, target_met: boolean }} campaign
- * @returns {number | null}
+ * @param {Campaign} campaign
+ * @param {NonNullable<Campaign["target"]>} target
  */
-export function progressOf(campaign) {
-  if (campaign.target === null) return null;
+export function progressOf(campaign, target) {
   if (campaign.target_met) return 1;
   if (campaign.half_width === null) return 0;
-  return Math.min(1, (campaign.target.half_width / campaign.half_width) ** 2);
+  return Math.min(1, (target.half_width / campaign.half_width) ** 2);
 }
 
-/** @param {{ open_level: number | null, levels: { epsilon: string }[] }} campaign */
+/** @param {Campaign} campaign */
 export function levelOf(campaign) {
   if (campaign.open_level === null) return "none yet";
   return `ε ${campaign.levels[campaign.open_level].epsilon} (${campaign.open_level + 1} of ${campaign.levels.length})`;

@@ -1,11 +1,13 @@
 /** HTTP as a device needs it: short answers, no redirects, a deadline, and patience with a server that is away. */
 
 import { RelaxdpError } from "./errors.js";
+import { fieldsOf } from "./typed.js";
 
 const MOST_BYTES = 4 << 20;
 const AGAIN = new Set([408, 429, 500, 502, 503, 504]);
 const SHOWN = 200;
 
+/** @typedef {RequestInit & { headers: Record<string, string> }} PlainRequest */
 /** @typedef {{ status: number, body: Uint8Array, redirected: boolean, retryAfter: number }} Answer */
 
 /**
@@ -44,14 +46,14 @@ export class Client {
    * @param {import("./address.js").CampaignAddress} address
    * @param {string[]} words below the campaign
    * @param {unknown} [body] what is posted; nothing is fetched without it
-   * @returns {Promise<any>}
+   * @returns {Promise<unknown>}
    */
   async ask(address, words, body) {
     for (let attempt = 1; ; attempt += 1) {
       const last = attempt >= this.attempts;
       let wait = 0;
       try {
-        const answer = await this.#once(address.url(...words), body);
+        const answer = await this.#once(address.url(...words), jsonRequest(body), readAnswer);
         if (!AGAIN.has(answer.status) || last) return checked(answer, address.host);
         wait = answer.retryAfter;
       } catch (problem) {
@@ -65,41 +67,83 @@ export class Client {
   }
 
   /**
-   * @param {string} url
-   * @param {unknown} body
-   * @returns {Promise<Answer>}
+   * Return the entity tag of a campaign as it is now, which is the known one while nothing has changed; null where there
+   * is none. While nothing has changed the answer is a few bytes. What else is wrong is found out by whoever asks more.
+   *
+   * @param {import("./address.js").CampaignAddress} address
+   * @param {string | null} known
+   * @returns {Promise<string | null>}
    */
-  async #once(url, body) {
+  async tag(address, known) {
+    /** @type {Record<string, string>} */
+    const headers = known === null ? {} : { "If-None-Match": known };
+    return this.#once(address.url(), { headers }, async (response) => {
+      if (response.status === 304) return known;
+      return response.ok ? response.headers.get("ETag") : null;
+    });
+  }
+
+  /**
+   * @template Result
+   * @param {string} url
+   * @param {PlainRequest} request
+   * @param {(response: Response) => Promise<Result>} read
+   * @returns {Promise<Result>}
+   */
+  async #once(url, request, read) {
     const stop = new AbortController();
     const deadline = setTimeout(() => stop.abort(), this.timeout * 1000);
-    // One language for all: which ones a person reads is nothing that a server needs to know.
-    const headers = { Accept: "application/json", "Accept-Language": "*" };
-    if (body !== undefined) headers["Content-Type"] = "application/json";
     try {
-      const response = await this.fetch(url, {
-        method: body === undefined ? "GET" : "POST",
-        headers,
-        body: body === undefined ? undefined : JSON.stringify(body),
-        cache: "no-store",
-        credentials: "omit",
-        redirect: "manual",
-        referrerPolicy: "no-referrer",
-        signal: stop.signal,
-      });
-      const { status } = response;
-      const redirected = response.type === "opaqueredirect" || (status >= 300 && status < 400);
-      const retryAfter = response.headers.get("Retry-After") ?? "";
-      return {
-        status,
-        body: redirected ? new Uint8Array(0) : await readShort(response),
-        redirected,
-        retryAfter: /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : 0,
-      };
+      return await read(await this.fetch(url, plainRequest({ ...request, signal: stop.signal })));
     } finally {
       clearTimeout(deadline);
       stop.abort(); // what was not read is not waited for
     }
   }
+}
+
+/**
+ * Return a request that tells a server no more than it must: no cookies, no address of the page, and one language for
+ * all, because which ones a person reads is nothing that a server needs to know. Redirects are not followed.
+ *
+ * @param {PlainRequest} request
+ * @returns {RequestInit}
+ */
+export function plainRequest(request) {
+  return {
+    cache: "no-store",
+    credentials: "omit",
+    redirect: "manual",
+    referrerPolicy: "no-referrer",
+    ...request,
+    headers: { "Accept-Language": "*", ...request.headers },
+  };
+}
+
+/**
+ * @param {unknown} body nothing is posted without one
+ * @returns {PlainRequest}
+ */
+function jsonRequest(body) {
+  const Accept = "application/json";
+  if (body === undefined) return { method: "GET", headers: { Accept } };
+  return { method: "POST", headers: { Accept, "Content-Type": Accept }, body: JSON.stringify(body) };
+}
+
+/**
+ * @param {Response} response
+ * @returns {Promise<Answer>}
+ */
+async function readAnswer(response) {
+  const { status } = response;
+  const redirected = response.type === "opaqueredirect" || (status >= 300 && status < 400);
+  const retryAfter = response.headers.get("Retry-After") ?? "";
+  return {
+    status,
+    body: redirected ? new Uint8Array(0) : await readShort(response),
+    redirected,
+    retryAfter: /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : 0,
+  };
 }
 
 /**
@@ -145,17 +189,18 @@ function checked({ status, body, redirected }, host) {
     }
     return content;
   }
-  const said = typeof content?.error === "string" && typeof content?.message === "string";
+  const { error, message } = fieldsOf(content);
+  const readable = typeof error === "string" && typeof message === "string";
   throw new RelaxdpError(
     "refused_by_server_error",
-    `${host} refused (status ${status})${said ? `: ${tidy(content.message)}` : "."}`,
-    { status, error: said ? tidy(content.error) : null },
+    `${host} refused (status ${status})${readable ? `: ${tidy(message)}` : "."}`,
+    { status, error: readable ? tidy(error) : null },
   );
 }
 
 /**
  * @param {Uint8Array} body
- * @returns {any} undefined for what is no JSON
+ * @returns {unknown} undefined for what is no JSON
  */
 function parsed(body) {
   try {
@@ -176,10 +221,11 @@ function tidy(text) {
 
 /**
  * @param {string} host
- * @param {any} problem
+ * @param {unknown} problem
  */
 function unreachable(host, problem) {
-  const what = problem?.name === "AbortError" ? "did not answer in time" : "cannot be reached";
+  const what =
+    problem instanceof Error && problem.name === "AbortError" ? "did not answer in time" : "cannot be reached";
   return new RelaxdpError("unreachable_error", `${host} ${what}. What was to be sent is kept for the next time.`, {
     host,
   });

@@ -10,6 +10,16 @@ const HEX_NUMBER = /^(-?)0x([01])\.([0-9a-f]{1,13})p([+-]\d{1,4})$/;
 const MANTISSA_DIGITS = 13;
 
 /**
+ * Return the fields of what a stranger wrote, each of them of any kind; none where it is no object.
+ *
+ * @param {unknown} content
+ * @returns {Partial<Record<string, unknown>>}
+ */
+export function fieldsOf(content) {
+  return typeof content === "object" && content !== null ? { ...content } : {};
+}
+
+/**
  * Return the value that a server or a file wrote.
  *
  * @param {unknown} written

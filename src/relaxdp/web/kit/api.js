@@ -1,24 +1,14 @@
 /** The service, as the pages ask it. The token travels in a header and never in an address. */
 
+import { plainRequest } from "../device/client.js";
+import { Problem } from "./problem.js";
+
 /** The service that this page came from: it may lie below a path of its site, and there may be others beside it. */
 export const ROOT = new URL("../../", import.meta.url);
 const BASE = new URL("v1/", ROOT);
 const AWAY = "The service does not answer. If something was to be changed, look whether it was before you ask again.";
 
-/** A refusal: the sentence is the service's own. */
-export class Problem extends Error {
-  /**
-   * @param {string} message
-   * @param {string} [code]
-   * @param {number} [status] 0 where nobody answered
-   */
-  constructor(message, code = "unreachable", status = 0) {
-    super(message);
-    this.code = code;
-    this.status = status;
-  }
-}
-
+/** Asks the service. Whoever has signed in has a token. */
 export class Api {
   #token;
 
@@ -28,12 +18,14 @@ export class Api {
   }
 
   /**
-   * Return the JSON of an answer, or throw what the service says.
+   * Return the JSON of an answer, or throw what the service says. The caller names its type, as the service's own
+   * description has it (wire.d.ts).
    *
+   * @template Answer
    * @param {"GET" | "POST"} method
    * @param {string} path below /v1/
    * @param {unknown} [body]
-   * @returns {Promise<any>}
+   * @returns {Promise<Answer>}
    */
   async ask(method, path, body) {
     return (await this.#fetch(path, { method, body })).json();
@@ -42,10 +34,11 @@ export class Api {
   /**
    * Hand over a file and return the JSON of the answer.
    *
+   * @template Answer
    * @param {string} path
    * @param {Blob} file
    * @param {string} type the media type; a browser knows few of them by the name of the file
-   * @returns {Promise<any>}
+   * @returns {Promise<Answer>}
    */
   async send(path, file, type) {
     return (await this.#fetch(path, { method: "POST", body: file, type })).json();
@@ -64,8 +57,9 @@ export class Api {
   /**
    * Hand over server-sent events until the stream ends. EventSource cannot send a header, so this reads them itself.
    *
+   * @template Event
    * @param {string} path
-   * @param {(data: any) => void} receive
+   * @param {(event: Event) => void} receive
    * @param {AbortSignal} signal
    */
   async stream(path, receive, signal) {
@@ -96,37 +90,37 @@ export class Api {
     const content = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
     let answer;
     try {
-      answer = await fetch(new URL(path, BASE), {
-        method,
-        headers,
-        body: content,
-        signal,
-        credentials: "omit",
-        redirect: "error",
-        cache: "no-store",
-      });
+      answer = await fetch(
+        new URL(path, BASE),
+        plainRequest({ method, headers, body: content, signal, redirect: "error" }),
+      );
     } catch (problem) {
       if (signal?.aborted) throw problem;
       throw new Problem(AWAY);
     }
     if (answer.ok) return answer;
-    const said = await answer.json().catch(() => ({}));
-    throw new Problem(said.message ?? `The service answered with status ${answer.status}.`, said.error, answer.status);
+    throw await Problem.of(answer);
   }
 }
 
 /**
  * Follow a campaign's estimates for as long as the signal lets us; a stream that breaks off is opened again.
  *
+ * @template Event
  * @param {Api} api
  * @param {string} path
- * @param {{ receive: (data: any) => void, linked: (on: boolean) => void, signal: AbortSignal }} options
+ * @param {{ receive: (event: Event) => void, linked: (on: boolean) => void, signal: AbortSignal }} options
  */
 export async function follow(api, path, { receive, linked, signal }) {
   let wait = 1;
+  const heard = (/** @type {Event} */ event) => {
+    wait = 1;
+    linked(true);
+    receive(event);
+  };
   while (!signal.aborted) {
     try {
-      await api.stream(path, (data) => ((wait = 1), linked(true), receive(data)), signal);
+      await api.stream(path, heard, signal);
     } catch (problem) {
       if (signal.aborted) return;
       if (problem instanceof Problem && [400, 401, 404].includes(problem.status)) throw problem;
@@ -145,6 +139,10 @@ export async function follow(api, path, { receive, linked, signal }) {
 function pause(seconds, signal) {
   return new Promise((wake) => {
     const timer = setTimeout(wake, 1000 * seconds);
-    signal.addEventListener("abort", () => (clearTimeout(timer), wake()), { once: true });
+    const stop = () => {
+      clearTimeout(timer);
+      wake();
+    };
+    signal.addEventListener("abort", stop, { once: true });
   });
 }

@@ -33,7 +33,7 @@ function roundStep(size) {
  * Return a place for a picture that is drawn as wide as it is, so that letters keep their size on every screen.
  *
  * @param {string} kind the class of the place, which fixes its height: nothing moves when the picture comes
- * @param {(width: number) => any} picture
+ * @param {(width: number) => Node} picture
  */
 export function fitted(kind, picture) {
   const place = h("div", { class: kind });

@@ -1,58 +1,71 @@
-/** Signing in with a token. Where it is kept is the page's affair; here it is only typed. */
+/** Who is looking, and how they sign in: with a token, which is typed once and stays in its tab. */
 
-import { Problem } from "./api.js";
+import { Api } from "./api.js";
 import { h, notice } from "./dom.js";
+import { field, formPart, textOf } from "./form.js";
+import { isUnknownToken, Problem } from "./problem.js";
+
+/** The tab forgets the token when it is closed, and no other tab or page sees it. */
+export class Session {
+  api = new Api(null);
+  signedIn = false;
+  #place;
+
+  /** @param {string} place under which the tab keeps the token */
+  constructor(place) {
+    this.#place = place;
+  }
+
+  /** The token that this tab has kept, if it has one. */
+  get token() {
+    return sessionStorage.getItem(this.#place);
+  }
+
+  /** @param {string} token */
+  use(token) {
+    sessionStorage.setItem(this.#place, token);
+    this.api = new Api(token);
+    this.signedIn = true;
+  }
+
+  /** Forget the token. */
+  leave() {
+    sessionStorage.removeItem(this.#place);
+    this.api = new Api(null);
+    this.signedIn = false;
+  }
+}
 
 /**
  * Show the form, and hand over what was typed until it is accepted.
  *
  * @param {HTMLElement} main
- * @param {{ label: string, hint: (Node | string)[], unknown?: string, sentence?: string, enter: (token: string) => Promise<void> }} page
- *   `sentence` says why the last token was refused; `enter` throws where the service does not know this one, which is
+ * @param {{ label: string, hint: (Node | string)[], unknown: string, sentence?: string,
+ *           enter: (token: string) => Promise<void> }} page
+ *   `sentence` says why somebody has to sign in; `enter` throws where the service does not know the token, which is
  *   `unknown` to people (the service's own sentence is for programs)
  */
-export function showSignIn(main, { label, hint, unknown = "Nobody has this token.", sentence, enter }) {
-  const token = h("input", {
-    id: "token",
-    type: "password",
-    autocomplete: "off",
-    required: true,
-    spellcheck: "false",
-    "aria-describedby": "token-hint",
+export function showSignIn(main, { label, hint, unknown, sentence, enter }) {
+  const place = h("div", {}, sentence === undefined ? null : notice(sentence));
+  const token = h("input", { type: "password", autocomplete: "off", required: true, spellcheck: "false" });
+  const form = formPart([field("token", label, token, ...hint)], {
+    yes: "Sign in",
+    primary: true,
+    attributes: { class: "card" },
+    place,
+    work: async (data) => {
+      try {
+        const text = textOf(data, "token");
+        if (!/^[!-~]+$/.test(text)) throw new Problem("This is not a token: it has only letters, digits, - and _.");
+        await enter(text);
+        return null;
+      } catch (problem) {
+        token.focus();
+        throw isUnknownToken(problem) ? new Problem(unknown) : problem;
+      }
+    },
   });
-  const problem = h("div", {}, sentence === undefined ? null : notice(sentence));
-  const button = h("button", { class: "primary", type: "submit" }, "Sign in");
-  const send = async (/** @type {Event} */ event) => {
-    event.preventDefault();
-    button.disabled = true;
-    try {
-      const text = token.value.trim();
-      if (!/^[!-~]+$/.test(text)) throw new Error("This is not a token: it has only letters, digits, - and _.");
-      await enter(text);
-    } catch (refusal) {
-      const refused = refusal instanceof Problem && refusal.status === 401;
-      problem.replaceChildren(notice(refused ? unknown : /** @type {Error} */ (refusal).message));
-      token.focus();
-    } finally {
-      button.disabled = false;
-    }
-  };
-  main.replaceChildren(
-    h("h1", { tabindex: -1 }, "Sign in"),
-    problem,
-    h(
-      "form",
-      { class: "card", onsubmit: send },
-      h(
-        "div",
-        { class: "field" },
-        h("label", { for: "token" }, label),
-        token,
-        h("span", { class: "hint", id: "token-hint" }, ...hint),
-      ),
-      button,
-    ),
-  );
+  main.replaceChildren(h("h1", { tabindex: -1 }, "Sign in"), place, form);
   document.title = "Sign in · relaxdp";
   token.focus();
 }

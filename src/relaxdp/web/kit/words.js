@@ -34,10 +34,10 @@ const MEANS = {
 };
 
 /**
- * @param {{ name: string }} encoding
+ * @param {{ name: string } | null} encoding null where nothing was delivered yet
  * @returns {Measure}
  */
-export const measureOf = (encoding) => (encoding.name === "numeric" ? MEANS : SHARES);
+export const measureOf = (encoding) => (encoding?.name === "numeric" ? MEANS : SHARES);
 
 /** @param {string | null} time */
 export const moment = (time) =>

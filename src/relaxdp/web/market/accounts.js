@@ -1,16 +1,21 @@
 /** The operator's page: who trades, who has how many credits, and whether the books balance. */
 
-import { confirmed, h, notice } from "../kit/dom.js";
-import { field, formPart, NAME, read } from "../kit/form.js";
+import { attempt, confirmed, h, notice, tableHead, tableRow } from "../kit/dom.js";
+import { field, formPart, NAME, textOf } from "../kit/form.js";
+import { tell } from "../kit/page.js";
 import { whole } from "../kit/words.js";
-import { credits, tell } from "./words.js";
+import { credits } from "./words.js";
+
+/** @typedef {import("../kit/wire.d.ts").Account} Account */
+/** @typedef {import("../kit/wire.d.ts").Books} Books */
+/** @typedef {import("../kit/wire.d.ts").NewAccount} NewAccount */
 
 const ISSUE = "issue";
 const MOST_ROWS = 20;
 const MOST_NAMES = 1000;
 
 /**
- * @param {import("./session.js").Session} session
+ * @param {import("./session.js").MarketSession} session
  * @param {HTMLElement} main
  */
 export async function showAccounts(session, main) {
@@ -19,18 +24,16 @@ export async function showAccounts(session, main) {
   const body = h("tbody", {});
   const more = h("p", { class: "small muted" });
   const find = h("input", { type: "search", autocomplete: "off", oninput: draw });
-  /** @type {any[]} */
+  /** @type {Account[]} */
   let people = [];
   const names = h("datalist", { id: "accounts" });
   const token = h("div", { "aria-live": "polite" });
 
   async function refresh() {
-    const [{ accounts }, found] = await Promise.all([
-      api.ask("GET", "market/accounts"),
-      api.ask("GET", "market/books"),
-    ]);
-    people = accounts.filter((/** @type {any} */ each) => each.name !== ISSUE);
-    books.replaceChildren(balance(found));
+    /** @type {[import("../kit/wire.d.ts").Accounts, Books]} */
+    const [{ accounts }, now] = await Promise.all([api.ask("GET", "market/accounts"), api.ask("GET", "market/books")]);
+    people = accounts.filter(({ name }) => name !== ISSUE);
+    books.replaceChildren(balanceNotice(now));
     names.replaceChildren(...people.slice(0, MOST_NAMES).map(({ name }) => h("option", { value: name })));
     draw();
   }
@@ -46,20 +49,16 @@ export async function showAccounts(session, main) {
     more.textContent = hidden > 0 ? `${whole(hidden)} more: type a part of the name.` : "";
   }
 
-  /** @param {any} account */
-  function row({ name, role, balance: has }) {
+  /** @param {Account} account */
+  function row({ name, role, balance }) {
     const button = h(
       "button",
       { class: "quiet", type: "button", "aria-label": `New token for ${name}`, onclick: () => renew(name) },
       "New\u00a0token\u00a0…",
     );
-    return h(
-      "tr",
-      {},
-      h("th", { scope: "row" }, name, h("span", { class: "hint" }, role)),
-      h("td", {}, whole(has)),
-      h("td", {}, button),
-    );
+    const row = tableRow(name, whole(balance), button);
+    row.cells[0].append(h("span", { class: "hint" }, role));
+    return row;
   }
 
   /** @param {string} name */
@@ -70,11 +69,9 @@ export async function showAccounts(session, main) {
       yes: "Make a new token",
     });
     if (!sure) return;
-    try {
-      token.replaceChildren(once(await api.ask("POST", `market/accounts/${encodeURIComponent(name)}/token`)));
-    } catch (refusal) {
-      token.replaceChildren(notice(/** @type {Error} */ (refusal).message));
-    }
+    await attempt(token, async () => {
+      token.replaceChildren(tokenField(await api.ask("POST", `market/accounts/${encodeURIComponent(name)}/token`)));
+    });
   }
 
   const create = formPart(
@@ -89,12 +86,14 @@ export async function showAccounts(session, main) {
     {
       yes: "Make the account",
       check: (data) =>
-        NAME.test(read(data, "name")) ? {} : { name: "Small letters, digits and hyphens, at most 64, like anna." },
+        NAME.test(textOf(data, "name")) ? {} : { name: "Small letters, digits and hyphens, at most 64, like anna." },
       work: async (data) => {
-        const made = await api.ask("POST", "market/accounts", { name: read(data, "name"), role: read(data, "role") });
+        const account = { name: textOf(data, "name"), role: textOf(data, "role") };
+        /** @type {NewAccount} */
+        const created = await api.ask("POST", "market/accounts", account);
         create.reset();
         await refresh();
-        return once(made);
+        return tokenField(created);
       },
     },
   );
@@ -113,17 +112,15 @@ export async function showAccounts(session, main) {
     {
       yes: "Give credits",
       check: (data) => ({
-        ...(NAME.test(read(data, "account")) ? {} : { account: "The name of an account, like anna." }),
-        ...(/^[1-9][0-9]{0,14}$/.test(read(data, "amount")) ? {} : { amount: "A whole number, from 1 on." }),
-        ...(read(data, "reason") === "" ? { reason: "Say why, in a few words." } : {}),
+        ...(NAME.test(textOf(data, "account")) ? {} : { account: "The name of an account, like anna." }),
+        ...(/^[1-9][0-9]{0,14}$/.test(textOf(data, "amount")) ? {} : { amount: "A whole number, from 1 on." }),
+        ...(textOf(data, "reason") === "" ? { reason: "Say why, in a few words." } : {}),
       }),
       work: async (data) => {
-        const amount = Number(read(data, "amount"));
-        const account = await api.ask("POST", "market/credits", {
-          account: read(data, "account"),
-          amount,
-          reason: read(data, "reason"),
-        });
+        const [name, reason] = [textOf(data, "account"), textOf(data, "reason")];
+        const gift = { account: name, amount: Number(textOf(data, "amount")), reason };
+        /** @type {Account} */
+        const account = await api.ask("POST", "market/credits", gift);
         give.reset();
         await refresh();
         tell(`${account.name} has ${credits(account.balance)} now.`);
@@ -133,7 +130,6 @@ export async function showAccounts(session, main) {
   );
 
   await refresh();
-  const heads = ["Account", "Credits", "Token"].map((each) => h("th", { scope: "col" }, each));
   main.replaceChildren(
     h("h1", { tabindex: -1 }, "Accounts"),
     books,
@@ -149,34 +145,26 @@ export async function showAccounts(session, main) {
       h("h2", {}, "All accounts"),
       field("find", "Find", find),
       token,
-      h("table", { class: "people" }, h("thead", {}, h("tr", {}, ...heads)), body),
+      h("table", { class: "people" }, tableHead("Account", "Credits", "Token"), body),
       more,
     ),
   );
 }
 
-/** @param {{ balanced: boolean, transactions: number, credits: number }} books */
-function balance(books) {
+/** @param {Books} books */
+function balanceNotice(books) {
   const numbers = `${whole(books.transactions)} transactions, ${credits(books.credits)} in circulation.`;
   return books.balanced
     ? notice(`The books balance: ${numbers}`, "good")
     : notice(`The books do not balance: ${numbers} Stop the service and look at its database.`);
 }
 
-/** @param {{ name: string, role: string, token: string }} account */
-function once({ name, role, token }) {
-  const shown = h("textarea", {
-    id: `token-of-${name}`,
-    class: "code",
-    rows: 2,
-    readonly: true,
-    onfocus: () => shown.select(),
-  });
-  shown.value = token;
-  return h(
-    "div",
-    { class: "field" },
-    h("label", { for: `token-of-${name}` }, `Token of ${name} (${role}), shown this once`),
-    shown,
-  );
+/** @param {NewAccount} account whose token is shown this once */
+function tokenField({ name, role, token }) {
+  const id = `token-of-${name}`;
+  const text = h("textarea", { id, class: "code", rows: 2, readonly: true });
+  text.value = token;
+  text.addEventListener("focus", () => text.select());
+  const label = h("label", { for: id }, `Token of ${name} (${role}), shown this once`);
+  return h("div", { class: "field" }, label, text);
 }

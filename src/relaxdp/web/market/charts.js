@@ -1,9 +1,9 @@
 /** The market's charts: price and precision of levels, income against privacy loss, and what is left of a budget. */
 
 import { fitted, ticksOf } from "../kit/charts.js";
-import { h, s } from "../kit/dom.js";
+import { h, s, tableHead } from "../kit/dom.js";
 import { measureOf, whole } from "../kit/words.js";
-import { ABSENT, credits, noDearer, onSale, precision, shown, widest } from "./words.js";
+import { ABSENT, credits, noDearer, onSale, precision, shortEpsilon, widest } from "./words.js";
 
 const PANEL = 116;
 const CURVE_EDGE = { left: 52, right: 14, top: 24, between: 40, bottom: 36 };
@@ -12,13 +12,15 @@ const INCOME_EDGE = { left: 52, right: 14, top: 14, bottom: 24 };
 const INCOME_HEIGHT = 190;
 const INCOME_TITLE = "Income against loss";
 
-/** @typedef {import("./words.js").Level} Level */
+/** @typedef {import("../kit/wire.d.ts").Listing} Listing */
+/** @typedef {import("../kit/wire.d.ts").OfferedLevel} Level */
+/** @typedef {import("../kit/wire.d.ts").SellerListing} Sale */
 /** @typedef {Pick<Level, "epsilon" | "price" | "objects" | "half_width">} Point */
 
 /**
  * Return the chart, kept current by what is chosen and what is owned.
  *
- * @param {any} listing
+ * @param {Listing} listing
  * @param {(share: number) => void} chosen hears which part of the axis was pressed, from 0 to 1
  */
 export function curvePart(listing, chosen) {
@@ -28,7 +30,7 @@ export function curvePart(listing, chosen) {
   let owned = null;
   const { place, draw } = fitted("curve", (width) => {
     const drawn = curvePicture(listing, { width, mark, owned });
-    drawn.addEventListener("click", (/** @type {MouseEvent} */ event) => {
+    drawn.addEventListener("click", (event) => {
       const part =
         (event.clientX - drawn.getBoundingClientRect().left - CURVE_EDGE.left) /
         (width - CURVE_EDGE.left - CURVE_EDGE.right);
@@ -52,14 +54,13 @@ export function curvePart(listing, chosen) {
 }
 
 /**
- * @param {any} listing
+ * @param {Listing} listing
  * @param {{ width: number, mark: Point | null, owned: string | null }} now
  */
 function curvePicture(listing, { width, mark, owned }) {
-  /** @type {Point[]} */
   const points = onSale(listing);
   const most = Number(points[points.length - 1].epsilon);
-  const measure = measureOf(listing.encoding);
+  const { tick: widthTick } = measureOf(listing.encoding);
   const right = width - CURVE_EDGE.right;
   const x = (/** @type {string | number} */ epsilon) =>
     CURVE_EDGE.left + (Number(epsilon) / most) * (right - CURVE_EDGE.left);
@@ -80,7 +81,7 @@ function curvePicture(listing, { width, mark, owned }) {
       top: CURVE_EDGE.top + PANEL + CURVE_EDGE.between,
       high: cap,
       whole: false,
-      tick: measure.tick,
+      tick: widthTick,
       points: known,
       of: (/** @type {Point} */ p) => Math.min(cap, Number(p.half_width)),
     },
@@ -120,7 +121,7 @@ function curvePicture(listing, { width, mark, owned }) {
   drawn.append(s("text", { x: CURVE_EDGE.left - 12, y: foot, class: "head", "text-anchor": "end" }, "ε"));
   if (owned !== null)
     drawn.append(
-      s("text", { x: right, y: CURVE_EDGE.top - 10, "text-anchor": "end" }, `yours: up to ε ${shown(owned)}`),
+      s("text", { x: right, y: CURVE_EDGE.top - 10, "text-anchor": "end" }, `yours: up to ε ${shortEpsilon(owned)}`),
     );
   return drawn;
 }
@@ -132,7 +133,7 @@ function curvePicture(listing, { width, mark, owned }) {
  */
 const upTo = (high) => ticksOf(0, high).ticks.filter((tick) => tick <= high * 1.0001);
 
-/** @param {any} listing */
+/** @param {Listing} listing */
 function curveText(listing) {
   const { encoding } = listing;
   const points = onSale(listing);
@@ -143,30 +144,28 @@ function curveText(listing) {
   return `Price and half-width against epsilon: ${parts.join(", ")}. The table below has all levels.`;
 }
 
-/** @param {any} listing */
+/** @param {Listing} listing */
 function levelsTable(listing) {
-  const heads = ["ε", "Credits", ...(listing.kind === "pool" ? ["Objects"] : []), "Half-width"].map((each) =>
-    h("th", { scope: "col" }, each),
-  );
-  const rows = listing.levels.map((/** @type {Level} */ level) => levelRow(level, listing));
+  const head = tableHead("ε", "Credits", ...(listing.kind === "pool" ? ["Objects"] : []), "Half-width");
+  const rows = listing.levels.map((level) => levelRow(level, listing));
   return h(
     "details",
     {},
     h("summary", {}, "The same as a table"),
-    h("table", { class: "levels" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)),
+    h("table", { class: "levels" }, head, h("tbody", {}, ...rows)),
   );
 }
 
 /**
  * @param {Level} level
- * @param {any} listing
+ * @param {Listing} listing
  */
 function levelRow(level, listing) {
   const { epsilon, price, each, objects, available } = level;
   const below = noDearer(listing, epsilon);
   const notes = [
     each === null ? null : `${whole(each)} each`,
-    below === null ? null : `same as ε ${shown(below)}`,
+    below === null ? null : `same as ε ${shortEpsilon(below)}`,
     available || each !== null ? null : ABSENT.release,
   ];
   const cost = h(
@@ -182,7 +181,7 @@ function levelRow(level, listing) {
   return h(
     "tr",
     { class: available ? null : "shut" },
-    h("th", { scope: "row" }, shown(epsilon)),
+    h("th", { scope: "row" }, shortEpsilon(epsilon)),
     cost,
     each === null ? null : h("td", {}, whole(objects)),
     h("td", {}, width),
@@ -192,16 +191,18 @@ function levelRow(level, listing) {
 /**
  * Return a bar of the budget: what buyers know and what the platform holds, each a part of what may ever be given.
  *
- * @param {any} sale
+ * @param {Sale} sale
  */
 export function budgetBar({ budget, left, loss_buyers: sold, loss_platform: delivered }) {
   const most = Number(budget ?? delivered);
   if (most === 0) return null;
   const part = (/** @type {string} */ epsilon) => (100 * Math.min(most, Number(epsilon))) / most;
   const words = [
-    `sold up to ε ${shown(sold)}`,
-    `delivered up to ε ${shown(delivered)}`,
-    budget === null ? "no budget was set" : `ε ${shown(left)} left of a budget of ε ${shown(budget)}`,
+    `sold up to ε ${shortEpsilon(sold)}`,
+    `delivered up to ε ${shortEpsilon(delivered)}`,
+    budget === null
+      ? "no budget was set"
+      : `ε ${shortEpsilon(left ?? "0")} left of a budget of ε ${shortEpsilon(budget)}`,
   ];
   return h(
     "div",
@@ -224,13 +225,14 @@ export function budgetBar({ budget, left, loss_buyers: sold, loss_platform: deli
 /**
  * Return what each level brought, at the place of the loss that it means.
  *
- * @param {any} sale
+ * @param {Sale} sale
  */
 export function incomePart(sale) {
   const heading = h("h3", {}, INCOME_TITLE);
   if (sale.sold.length === 0) return h("div", {}, heading, h("p", { class: "muted" }, "Nothing was sold yet."));
   const words =
-    "Credits that each level brought. The band ends at what all buyers together know, the dashed line stands at what the platform holds.";
+    "Credits that each level brought. The band ends at what all buyers together know, the dashed line stands at what " +
+    "the platform holds.";
   return h(
     "div",
     {},
@@ -241,18 +243,18 @@ export function incomePart(sale) {
 }
 
 /**
- * @param {any} sale
+ * @param {Sale} sale
  * @param {number} width
  */
 function incomePicture({ sold, loss_buyers: loss, loss_platform: held, budget }, width) {
   const most = Math.max(Number(budget ?? 0), Number(held));
   const right = width - INCOME_EDGE.right;
   const bottom = INCOME_HEIGHT - INCOME_EDGE.bottom;
-  const scale = ticksOf(0, Math.max(1, ...sold.map((/** @type {any} */ level) => level.income)));
+  const scale = ticksOf(0, Math.max(1, ...sold.map((level) => level.income)));
   const x = (/** @type {string | number} */ epsilon) =>
     INCOME_EDGE.left + (Number(epsilon) / most) * (right - INCOME_EDGE.left);
   const y = (/** @type {number} */ value) => INCOME_EDGE.top + (bottom - INCOME_EDGE.top) * (1 - value / scale.high);
-  const parts = sold.map((/** @type {any} */ level) => `epsilon ${level.epsilon}: ${whole(level.income)}`);
+  const parts = sold.map((level) => `epsilon ${level.epsilon}: ${whole(level.income)}`);
   const drawn = s("svg", {
     viewBox: `0 0 ${width} ${INCOME_HEIGHT}`,
     width,

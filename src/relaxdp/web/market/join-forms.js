@@ -2,21 +2,22 @@
 
 import { Amount } from "../device/decimal.js";
 import { confirmed, h } from "../kit/dom.js";
-import { field, formPart, read } from "../kit/form.js";
+import { field, formPart, textOf, UNREMEMBERED } from "../kit/form.js";
 import { valueText } from "../kit/reports.js";
 import * as words from "./join-words.js";
-import { shown } from "./words.js";
+import { shortEpsilon } from "./words.js";
 
 /** @typedef {import("./pool.js").Pool} Pool */
+/** @typedef {import("../kit/form.js").Wrong} Wrong */
+/** @typedef {import("../kit/wire.d.ts").Prices} Prices */
+/** @typedef {import("../kit/wire.d.ts").SellerListing} Sale */
 /** @typedef {import("./member.js").Standing} Standing */
-
-// Spelling services and form memories of browsers would learn the answer.
-const UNREMEMBERED = { autocomplete: "off", spellcheck: "false", autocapitalize: "off", translate: "no" };
+/** @typedef {import("./member.js").Delivery} Delivery */
 
 /**
  * @param {Pool} pool
  * @param {Standing} standing
- * @param {{ prices: any, send: (asked: { answer: unknown, epsilon: string, minimum: number }) => Promise<void> }} page
+ * @param {{ prices: Prices, send: (delivery: Delivery) => Promise<void> }} page
  */
 export function joinForm(pool, { sent, others }, { prices, send }) {
   return formPart(
@@ -34,7 +35,7 @@ export function joinForm(pool, { sent, others }, { prices, send }) {
         ...answerWrong(data, "answer", pool.encoding),
       }),
       work: async (data) => {
-        const asked = { epsilon: read(data, "limit"), minimum: Number(read(data, "least")) };
+        const asked = { epsilon: textOf(data, "limit"), minimum: Number(textOf(data, "least")) };
         if (!(await confirmed(words.question(pool, { ...asked, before: null })))) return null;
         await send({ ...asked, answer: answerOf(data, "answer", pool.encoding) });
         return null;
@@ -45,20 +46,22 @@ export function joinForm(pool, { sent, others }, { prices, send }) {
 
 /**
  * @param {Pool} pool
- * @param {Standing} standing
- * @param {(asked: { answer: unknown, epsilon: string, minimum: number }) => Promise<void>} send
+ * @param {Sale} sale
+ * @param {Standing["others"]} others
+ * @param {(delivery: Delivery) => Promise<void>} send
  */
-export function raiseForm(pool, { sale, others }, send) {
-  const { loss_platform: before, minimum } = sale;
+export function raiseForm(pool, sale, others, send) {
+  const before = sale.loss_platform;
+  const minimum = sale.minimum ?? 0;
   if (higherLevels(pool, before).length === 0) return null;
-  const hint = `More than ε ${shown(before)}. All your reports here together cost the largest limit, not the sum.`;
+  const hint = `More than ε ${shortEpsilon(before)}. All your reports here together cost the largest limit, not the sum.`;
   const form = formPart(
     [limitField("higher", pool, { others, hint, before }), answerField("same", pool.encoding, words.AGAIN)],
     {
       yes: "Raise …",
       check: (data) => ({ ...limitWrong(data, "higher"), ...answerWrong(data, "same", pool.encoding) }),
       work: async (data) => {
-        const asked = { epsilon: read(data, "higher"), minimum };
+        const asked = { epsilon: textOf(data, "higher"), minimum };
         if (!(await confirmed(words.question(pool, { ...asked, before })))) return null;
         await send({ ...asked, answer: answerOf(data, "same", pool.encoding) });
         return null;
@@ -69,16 +72,16 @@ export function raiseForm(pool, { sale, others }, send) {
 }
 
 /**
- * @param {Standing} standing
- * @param {{ prices: any, send: (minimum: number) => Promise<void> }} page
+ * @param {Sale} sale
+ * @param {{ prices: Prices, send: (minimum: number) => Promise<void> }} page
  */
-export function leastForm({ sale }, { prices, send }) {
+export function leastForm(sale, { prices, send }) {
   const hint = `${words.LEAST} ${words.pricesSentence(prices)}`;
-  const form = formPart([field("price", "Your least price (credits)", leastInput(String(sale.minimum)), hint)], {
+  const form = formPart([field("price", "Your least price (credits)", leastInput(String(sale.minimum ?? 0)), hint)], {
     yes: "Change the least price",
     check: (data) => leastWrong(data, "price"),
     work: async (data) => {
-      await send(Number(read(data, "price")));
+      await send(Number(textOf(data, "price")));
       return null;
     },
   });
@@ -145,7 +148,7 @@ function answerField(name, encoding, hint) {
  * @returns {unknown}
  */
 function answerOf(data, name, encoding) {
-  const given = Number(read(data, name));
+  const given = Number(textOf(data, name));
   return encoding.values === null ? given : encoding.values[given];
 }
 
@@ -153,10 +156,10 @@ function answerOf(data, name, encoding) {
  * @param {FormData} data
  * @param {string} name
  * @param {Pool["encoding"]} encoding
- * @returns {Record<string, string>}
+ * @returns {Wrong}
  */
 function answerWrong(data, name, encoding) {
-  const text = read(data, name);
+  const text = textOf(data, name);
   if (encoding.values !== null) return text === "" ? { [name]: "Choose your answer." } : {};
   const inside = text !== "" && Number(text) >= encoding.low && Number(text) <= encoding.high;
   return inside ? {} : { [name]: `A number from ${encoding.low} to ${encoding.high}.` };
@@ -165,17 +168,17 @@ function answerWrong(data, name, encoding) {
 /**
  * @param {FormData} data
  * @param {string} name
- * @returns {Record<string, string>}
+ * @returns {Wrong}
  */
 function limitWrong(data, name) {
-  return read(data, name) === "" ? { [name]: "Choose your limit." } : {};
+  return textOf(data, name) === "" ? { [name]: "Choose your limit." } : {};
 }
 
 /**
  * @param {FormData} data
  * @param {string} name
- * @returns {Record<string, string>}
+ * @returns {Wrong}
  */
 function leastWrong(data, name) {
-  return /^[0-9]{1,15}$/.test(read(data, name)) ? {} : { [name]: "A whole number of credits, 0 or more." };
+  return /^[0-9]{1,15}$/.test(textOf(data, name)) ? {} : { [name]: "A whole number of credits, 0 or more." };
 }

@@ -2,7 +2,7 @@
 
 import { Amount } from "../device/decimal.js";
 import { answersOf, cautionSentence, count, guessAt, times } from "../kit/reports.js";
-import { credits, shown } from "./words.js";
+import { credits, shortEpsilon } from "./words.js";
 
 /** @typedef {import("./pool.js").Encoding} Encoding */
 
@@ -70,9 +70,10 @@ export function question({ title, encoding }, { epsilon, minimum, before }) {
   const { bound, blind, scale } = guessAt(answersOf(encoding), epsilon);
   const guess = `Whoever sees it guesses right at most ${times(bound)} in ${count(scale)}, instead of ${count(blind)}.`;
   const sales = minimum === 0 ? "" : ` that pays you at least ${credits(minimum)}`;
-  const level = `ε ${shown(epsilon)}`;
+  const level = `ε ${shortEpsilon(epsilon)}`;
   return {
-    title: before === null ? `Join “${title}” at ${level}?` : `Raise your limit from ε ${shown(before)} to ${level}?`,
+    title:
+      before === null ? `Join “${title}” at ${level}?` : `Raise your limit from ε ${shortEpsilon(before)} to ${level}?`,
     text: [
       `One report at ${level} leaves this browser. ${guess}`,
       `You are in every sale up to your limit${sales}. A report cannot be taken back.`,
@@ -85,18 +86,20 @@ export function question({ title, encoding }, { epsilon, minimum, before }) {
 /**
  * Return what one report brings.
  *
- * @param {{ points?: [string, number][], formula?: string }} prices
+ * @param {import("../kit/wire.d.ts").Prices} prices
  */
-export function pricesSentence({ points = [], formula }) {
-  if (formula !== undefined) return `A sale at epsilon brings ${formula} credits for one report, rounded up.`;
+export function pricesSentence(prices) {
+  const { formula } = prices;
+  const points = prices.points ?? [];
+  if (typeof formula === "string") return `A sale at epsilon brings ${formula} credits for one report, rounded up.`;
   const last = points[points.length - 1];
   const some = points.length > MOST_POINTS ? [points[0], last] : points;
-  const each = some.map(([epsilon, price]) => `${credits(price)} at ε ${shown(epsilon)}`).join(", ");
+  const each = some.map(([epsilon, price]) => `${credits(price)} at ε ${shortEpsilon(epsilon)}`).join(", ");
   const between = points.length > 1 ? ", in between accordingly" : "";
-  return `A sale brings ${each} for one report${between}. Nothing is sold above ε ${shown(last[0])}.`;
+  return `A sale brings ${each} for one report${between}. Nothing is sold above ε ${shortEpsilon(last[0])}.`;
 }
 
-/** @param {any} sale */
-export function standing({ loss_platform: limit, minimum }) {
-  return `You are in this pool at ε ${shown(limit)}, least price ${credits(minimum)}.`;
+/** @param {import("../kit/wire.d.ts").SellerListing} sale */
+export function standingSentence({ loss_platform: limit, minimum }) {
+  return `You are in this pool at ε ${shortEpsilon(limit)}, least price ${credits(minimum ?? 0)}.`;
 }

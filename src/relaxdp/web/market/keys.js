@@ -9,6 +9,7 @@
 import { Book } from "../device/book.js";
 import { fromHex, toHex } from "../device/bytes.js";
 import { most, ZERO } from "../device/decimal.js";
+import { RelaxdpError } from "../device/errors.js";
 import { now } from "../device/participation.js";
 import { amount, recordOf, spentBy, spentIn, withRecord } from "../device/state.js";
 import { BrowserStorage } from "../device/storage.js";
@@ -115,7 +116,7 @@ export class PoolKeys {
     try {
       return await this.#book.begin(null, false);
     } catch (problem) {
-      if (problem.code === "budget_missing_error") return NEVER;
+      if (problem instanceof RelaxdpError && problem.code === "budget_missing_error") return NEVER;
       throw problem;
     }
   }

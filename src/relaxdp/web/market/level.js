@@ -2,8 +2,9 @@
 
 import { facts, h, notice } from "../kit/dom.js";
 import { field } from "../kit/form.js";
+import { sentenceOf } from "../kit/problem.js";
 import { whole } from "../kit/words.js";
-import { ABSENT, credits, noDearer, onSale, shown, tells } from "./words.js";
+import { ABSENT, credits, noDearer, onSale, shortEpsilon, toldBy } from "./words.js";
 
 const PATIENCE = 120;
 const HINTS = {
@@ -11,54 +12,46 @@ const HINTS = {
   pool: "Whoever has a smaller limit of their own, or wants more credits, is not in the sale.",
 };
 
-/** @typedef {import("./words.js").Level} Level */
+/** @typedef {import("../kit/wire.d.ts").Listing} Listing */
+/** @typedef {import("../kit/wire.d.ts").OfferedLevel} Level */
+/** @typedef {import("../kit/wire.d.ts").Quote} Quote */
 
 /**
- * @param {import("./session.js").Session} session
- * @param {any} listing
- * @param {(quote: any) => void} quoted hears every quote, and null where there is none
+ * @param {import("./session.js").MarketSession} session
+ * @param {Listing} listing
+ * @param {(quote: Quote | null) => void} quoted hears every quote, and null where there is none
  */
 export function levelPart(session, listing, quoted) {
   const steps = onSale(listing).map(({ epsilon }) => epsilon);
-  const options = listing.levels.map((/** @type {Level} */ level) => option(level, listing.kind));
-  const list = h("select", { autocomplete: "off", onchange: () => choose(list.value) }, ...options);
-  const slider = h("input", {
-    type: "range",
-    min: 0,
-    max: steps.length - 1,
-    step: 1,
-    "aria-label": "Level",
-    oninput: () => choose(steps[slider.value]),
-  });
-  const told = h("div", { class: "quote", "aria-live": "polite" });
-  const element = h(
-    "div",
-    {},
-    field("epsilon", "Level (ε)", list, HINTS[/** @type {keyof HINTS} */ (listing.kind)]),
-    slider,
-    told,
-  );
+  const options = listing.levels.map((level) => option(level, listing.kind));
+  const list = h("select", { autocomplete: "off" }, ...options);
+  list.addEventListener("change", () => choose(list.value));
+  const slider = h("input", { type: "range", min: 0, max: steps.length - 1, step: 1, "aria-label": "Level" });
+  slider.addEventListener("input", () => choose(steps[slider.valueAsNumber]));
+  const place = h("div", { class: "quote", "aria-live": "polite" });
+  const element = h("div", {}, field("epsilon", "Level (ε)", list, HINTS[listing.kind]), slider, place);
   let last = "";
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
 
   /** @param {string} epsilon */
   async function ask(epsilon) {
-    told.setAttribute("aria-busy", "true");
+    place.setAttribute("aria-busy", "true");
     try {
+      /** @type {Quote} */
       const quote = await session.api.ask(
         "GET",
         `market/listings/${encodeURIComponent(listing.id)}/quote?${new URLSearchParams({ epsilon })}`,
       );
       if (last !== epsilon) return;
-      told.replaceChildren(words(quote, listing));
+      place.replaceChildren(quoteFacts(quote, listing));
       quoted(quote);
-    } catch (refusal) {
+    } catch (problem) {
       if (last !== epsilon) return;
-      told.replaceChildren(notice(/** @type {Error} */ (refusal).message, "warn"));
+      place.replaceChildren(notice(sentenceOf(problem), "warn"));
       quoted(null);
     } finally {
-      if (last === epsilon) told.removeAttribute("aria-busy");
+      if (last === epsilon) place.removeAttribute("aria-busy");
     }
   }
 
@@ -67,7 +60,7 @@ export function levelPart(session, listing, quoted) {
     last = epsilon;
     clearTimeout(timer);
     list.value = epsilon;
-    slider.value = steps.indexOf(epsilon);
+    slider.valueAsNumber = steps.indexOf(epsilon);
     slider.setAttribute("aria-valuetext", `ε ${epsilon}`);
     timer = setTimeout(ask, PATIENCE, epsilon);
   }
@@ -82,11 +75,11 @@ export function levelPart(session, listing, quoted) {
 
 /**
  * @param {Level} level
- * @param {string} kind
+ * @param {Listing["kind"]} kind
  */
 function option({ epsilon, price, available }, kind) {
-  const cost = available ? credits(price) : ABSENT[/** @type {keyof ABSENT} */ (kind)];
-  return h("option", { value: epsilon, disabled: !available }, `${shown(epsilon)}: ${cost}`);
+  const cost = available ? credits(price) : ABSENT[kind];
+  return h("option", { value: epsilon, disabled: !available }, `${shortEpsilon(epsilon)}: ${cost}`);
 }
 
 /**
@@ -99,17 +92,17 @@ function nearest(steps, wanted) {
 }
 
 /**
- * @param {any} quote
- * @param {any} listing
+ * @param {Quote} quote
+ * @param {Listing} listing
  */
-function words(quote, listing) {
+function quoteFacts(quote, listing) {
   const below = noDearer(listing, quote.epsilon);
   return facts([
     [
-      `Price of ε ${shown(quote.epsilon)}`,
-      `${credits(quote.price)}${below === null ? "" : `, same as ε ${shown(below)}`}`,
+      `Price of ε ${shortEpsilon(quote.epsilon)}`,
+      `${credits(quote.price)}${below === null ? "" : `, same as ε ${shortEpsilon(below)}`}`,
     ],
-    ["What it tells", tells(listing.encoding, quote.half_width)],
+    ["What it tells", toldBy(listing.encoding, quote.half_width)],
     [listing.kind === "pool" ? "Objects that take part" : "Objects", whole(quote.objects)],
   ]);
 }

@@ -1,8 +1,11 @@
 /** What is on sale, and for whoever got a receipt, whether it is one. */
 
-import { facts, h, notice } from "../kit/dom.js";
+import { attempt, facts, h, notice } from "../kit/dom.js";
+import { Problem } from "../kit/problem.js";
 import { whole } from "../kit/words.js";
-import { answers, credits, KINDS, onSale, POOLED, STATES, shown, tells } from "./words.js";
+import { answers, credits, KINDS, onSale, POOLED, STATES, shortEpsilon, toldBy } from "./words.js";
+
+/** @typedef {import("../kit/wire.d.ts").Listing} Listing */
 
 const LARGEST_RECEIPT = 100_000;
 const HOLDS = {
@@ -12,26 +15,25 @@ const HOLDS = {
 };
 
 /**
- * @param {import("./session.js").Session} session
+ * @param {import("./session.js").MarketSession} session
  * @param {HTMLElement} main
  */
 export async function showList(session, main) {
-  const [{ listings }, owned] = await Promise.all([session.api.ask("GET", "market/listings"), ownedLevels(session)]);
+  const { api } = session;
+  /** @type {[import("../kit/wire.d.ts").Listings, Map<string, string>]} */
+  const [{ listings }, owned] = await Promise.all([api.ask("GET", "market/listings"), ownedLevels(session)]);
   main.replaceChildren(
     h("h1", { tabindex: -1 }, "Market"),
     h(
       "p",
       { class: "lead" },
-      "Here the same protected data is sold at many levels of privacy ε: a small ε is cheap and tells little, a larger one tells more, and an upgrade costs the difference. ",
+      "Here the same protected data is sold at many levels of privacy ε: a small ε is cheap and tells little, a larger " +
+        "one tells more, and an upgrade costs the difference. ",
       POOLED,
     ),
     listings.length > 0
-      ? h(
-          "div",
-          { class: "grid" },
-          ...listings.map((/** @type {any} */ listing) => card(listing, owned.get(listing.id))),
-        )
-      : empty(),
+      ? h("div", { class: "grid" }, ...listings.map((listing) => card(listing, owned.get(listing.id))))
+      : nothingOnSale(),
     receiptPart(session),
   );
 }
@@ -39,18 +41,19 @@ export async function showList(session, main) {
 /**
  * Return the level that a buyer owns of each listing.
  *
- * @param {import("./session.js").Session} session
+ * @param {import("./session.js").MarketSession} session
  * @returns {Promise<Map<string, string>>}
  */
 export async function ownedLevels(session) {
   if (session.role !== "buyer") return new Map();
+  /** @type {import("../kit/wire.d.ts").Purchases} */
   const { purchases } = await session.api.ask("GET", "market/purchases");
-  const owned = purchases.filter((/** @type {any} */ each) => each.state === "owned");
-  return new Map(owned.map((/** @type {any} */ each) => [each.listing, each.epsilon]));
+  const owned = purchases.filter(({ state }) => state === "owned");
+  return new Map(owned.map(({ listing, epsilon }) => [listing, epsilon]));
 }
 
 /**
- * @param {any} listing
+ * @param {Listing} listing
  * @param {string | undefined} owned
  */
 function card(listing, owned) {
@@ -64,12 +67,12 @@ function card(listing, owned) {
       "p",
       { class: "row" },
       ...badges(listing),
-      owned === undefined ? null : h("span", { class: "badge finished" }, `you own ε ${shown(owned)}`),
+      owned === undefined ? null : h("span", { class: "badge finished" }, `you own ε ${shortEpsilon(owned)}`),
     ),
     facts([
       ["Objects", whole(listing.objects)],
       [listing.encoding?.range === undefined ? "Values" : "Answers", answers(listing.encoding)],
-      ["ε up to", listing.authorised === null ? "nothing yet" : shown(listing.authorised)],
+      ["ε up to", listing.authorised === null ? "nothing yet" : shortEpsilon(listing.authorised)],
       ["Price", last === undefined ? null : priceRange(levels)],
     ]),
     h(
@@ -77,28 +80,28 @@ function card(listing, owned) {
       { class: "small muted" },
       last === undefined
         ? "Nothing was delivered yet."
-        : `ε ${shown(last.epsilon)} tells ${tells(listing.encoding, last.half_width)}.`,
+        : `ε ${shortEpsilon(last.epsilon)} tells ${toldBy(listing.encoding, last.half_width)}.`,
     ),
   );
 }
 
-/** @param {any} listing */
+/** @param {Listing} listing */
 export function badges(listing) {
   const state = listing.state === "draft" ? "waiting" : listing.state;
   return [
-    h("span", { class: "badge" }, KINDS[/** @type {keyof KINDS} */ (listing.kind)]),
-    h("span", { class: `badge ${state}` }, STATES[/** @type {keyof STATES} */ (listing.state)]),
+    h("span", { class: "badge" }, KINDS[listing.kind]),
+    h("span", { class: `badge ${state}` }, STATES[listing.state]),
   ];
 }
 
-/** @param {{ price: number }[]} levels fewer people may sell at a larger level of a pool, so the last is not always the largest */
+/** @param {{ price: number }[]} levels fewer people may sell at a larger level of a pool: the last may not be the dearest */
 function priceRange(levels) {
   const prices = levels.map(({ price }) => price);
   const [low, high] = [Math.min(...prices), Math.max(...prices)];
   return low === high ? credits(high) : `${whole(low)} to ${credits(high)}`;
 }
 
-function empty() {
+function nothingOnSale() {
   return h(
     "div",
     { class: "card" },
@@ -110,29 +113,24 @@ function empty() {
 /**
  * Say whether a receipt was signed by this market, and whether it still holds. Anybody may ask.
  *
- * @param {import("./session.js").Session} session
+ * @param {import("./session.js").MarketSession} session
  */
 function receiptPart(session) {
   const file = h("input", { id: "receipt-file", type: "file", accept: "application/json,.json", onchange: check });
-  const told = h("div", { class: "answer-room", "aria-live": "polite" });
+  const outcome = h("div", { class: "answer-room", "aria-live": "polite" });
 
   async function check() {
-    const chosen = file.files[0];
+    const chosen = file.files?.[0];
     if (chosen === undefined) return;
-    try {
-      if (chosen.size > LARGEST_RECEIPT) throw new Error("This file is too large for a receipt. Nothing was sent.");
+    await attempt(outcome, async () => {
+      if (chosen.size > LARGEST_RECEIPT) throw new Problem("This file is too large for a receipt. Nothing was sent.");
       const { receipt, signature } = readReceipt(await chosen.text());
+      /** @type {import("../kit/wire.d.ts").Verified} */
       const { state } = await session.api.ask("POST", "market/receipts/verify", { receipt, signature });
-      const holds = HOLDS[/** @type {keyof HOLDS} */ (state)] ?? state;
-      told.replaceChildren(
-        notice(
-          `This market signed it: purchase ${receipt.number}, ε ${receipt.epsilon} of ${receipt.listing}, for ${receipt.buyer}. ${holds}`,
-          "good",
-        ),
-      );
-    } catch (refusal) {
-      told.replaceChildren(notice(/** @type {Error} */ (refusal).message));
-    }
+      const { number, epsilon, listing, buyer } = receipt;
+      const what = `purchase ${number}, ε ${epsilon} of ${listing}, for ${buyer}`;
+      outcome.replaceChildren(notice(`This market signed it: ${what}. ${HOLDS[state]}`, "good"));
+    });
     file.value = ""; // so that the same file can be chosen again
   }
 
@@ -142,11 +140,14 @@ function receiptPart(session) {
     h("summary", {}, "Check a receipt"),
     h("p", {}, "A receipt names what was bought and the fingerprint of its file, and the market has signed it."),
     h("div", { class: "field" }, h("label", { for: "receipt-file" }, "Receipt (JSON)"), file),
-    told,
+    outcome,
   );
 }
 
-/** @param {string} text */
+/**
+ * @param {string} text
+ * @returns {{ receipt: Record<string, unknown>, signature: string }}
+ */
 function readReceipt(text) {
   try {
     const { receipt, signature } = JSON.parse(text);
@@ -154,5 +155,5 @@ function readReceipt(text) {
   } catch {
     // It is not even JSON; the sentence is the same.
   }
-  throw new Error("This file is no receipt of a market: it has no receipt and no signature in it. Nothing was sent.");
+  throw new Problem("This file is no receipt of a market: it has no receipt and no signature in it. Nothing was sent.");
 }

@@ -1,25 +1,30 @@
 /** One listing: what it is, what each level costs and tells, and how to get one. */
 
-import { toHex } from "../device/bytes.js";
 import { readValue } from "../device/typed.js";
 import { facts, h, put } from "../kit/dom.js";
+import { valueText } from "../kit/reports.js";
 import { whole } from "../kit/words.js";
 import { buyPart } from "./buy.js";
 import { curvePart } from "./charts.js";
 import { joinPart } from "./join.js";
 import { levelPart } from "./level.js";
 import { badges, ownedLevels } from "./list.js";
-import { filesOf } from "./owned.js";
-import { answers, onSale, POOLED, shown } from "./words.js";
+import { filesPart } from "./owned.js";
+import { answers, onSale, POOLED, shortEpsilon } from "./words.js";
+
+/** @typedef {import("../kit/wire.d.ts").Listing} Listing */
+/** @typedef {import("../kit/wire.d.ts").Purchase} Purchase */
+/** @typedef {import("./session.js").MarketSession} Session */
 
 const MOST_VALUES = 12;
 
 /**
- * @param {import("./session.js").Session} session
+ * @param {Session} session
  * @param {HTMLElement} main
  * @param {string} id
  */
 export async function showListing(session, main, id) {
+  /** @type {[Listing, Map<string, string>]} */
   const [listing, owned] = await Promise.all([
     session.api.ask("GET", `market/listings/${encodeURIComponent(id)}`),
     ownedLevels(session),
@@ -27,7 +32,7 @@ export async function showListing(session, main, id) {
   const top = h("section", { class: "card", "aria-label": "What it is" });
   const offer = h("div", {});
 
-  /** @param {any} now */
+  /** @param {Listing} now */
   function update(now) {
     put(top, h("p", { class: "row" }, ...badges(now), h("span", { class: "muted small code" }, now.id)), about(now));
     put(
@@ -40,7 +45,7 @@ export async function showListing(session, main, id) {
               ? "Nothing was delivered yet, so nothing can be bought."
               : "Nobody sells at these prices now, so nothing can be bought.",
           )
-        : levels(session, now, owned.get(now.id) ?? null),
+        : levelsPart(session, now, owned.get(now.id) ?? null),
     );
   }
 
@@ -57,11 +62,11 @@ export async function showListing(session, main, id) {
 }
 
 /**
- * @param {import("./session.js").Session} session
- * @param {any} listing
+ * @param {Session} session
+ * @param {Listing} listing
  * @param {string | null} owned
  */
-function levels(session, listing, owned) {
+function levelsPart(session, listing, owned) {
   const news = h("div", { tabindex: -1 });
   const chart = curvePart(listing, (share) => level.near(share));
   const buy = session.role === "buyer" ? buyPart(session, listing, { bought, refused: () => level.again() }) : null;
@@ -70,7 +75,7 @@ function levels(session, listing, owned) {
     buy?.update(quote);
   });
 
-  /** @param {any} purchase */
+  /** @param {Purchase} purchase */
   function bought(purchase) {
     chart.own(purchase.epsilon);
     level.again();
@@ -82,11 +87,11 @@ function levels(session, listing, owned) {
         h(
           "p",
           {},
-          `You own ε ${shown(purchase.epsilon)} now. What you bought stays yours, and `,
+          `You own ε ${shortEpsilon(purchase.epsilon)} now. What you bought stays yours, and `,
           h("a", { href: "#owned" }, "is kept here"),
           ".",
         ),
-        filesOf(session, purchase),
+        filesPart(session, purchase),
       ),
     );
     news.focus(); // the button that was pressed may be off now
@@ -103,7 +108,7 @@ function levels(session, listing, owned) {
       { class: "card" },
       h("h2", {}, "Choose a level"),
       level.element,
-      buy === null ? visitor(session, listing) : buy.element,
+      buy === null ? visitorPart(session, listing) : buy.element,
       news,
       h("p", { class: "small muted" }, POOLED),
     ),
@@ -111,10 +116,10 @@ function levels(session, listing, owned) {
 }
 
 /**
- * @param {import("./session.js").Session} session
- * @param {any} listing
+ * @param {Session} session
+ * @param {Listing} listing
  */
-function visitor({ role }, listing) {
+function visitorPart({ role }, listing) {
   const way = listing.kind === "pool" && listing.state === "open" ? "Sign in to buy or to join" : "Sign in to buy";
   if (role === null)
     return h(
@@ -129,15 +134,9 @@ function visitor({ role }, listing) {
   );
 }
 
-/** @param {unknown} value */
-function written(value) {
-  const { type, value: read } = readValue(value);
-  return type === "bytes" ? toHex(/** @type {Uint8Array} */ (read)) : String(read);
-}
-
-/** @param {any} listing */
+/** @param {Listing} listing */
 function about({ seller, objects, encoding, authorised }) {
-  const values = (encoding?.values ?? []).map(written);
+  const values = (encoding?.values ?? []).map((value) => valueText(readValue(value).value));
   const rest = values.length > MOST_VALUES ? ` and ${whole(values.length - MOST_VALUES)} more` : "";
   return h(
     "div",
@@ -147,7 +146,7 @@ function about({ seller, objects, encoding, authorised }) {
       ["Objects", whole(objects)],
       [encoding?.range === undefined ? "Values" : "Answers", answers(encoding)],
       ["Encoding", encoding?.name ?? null],
-      ["ε up to", authorised === null ? "nothing yet" : shown(authorised)],
+      ["ε up to", authorised === null ? "nothing yet" : shortEpsilon(authorised)],
     ]),
     values.length > 0
       ? h("p", { class: "small muted" }, `Values: ${values.slice(0, MOST_VALUES).join(", ")}${rest}.`)

@@ -1,7 +1,8 @@
 /** The market's page: who is signed in, and which of its pages is shown. */
 
-import { Problem } from "../kit/api.js";
-import { h, notice } from "../kit/dom.js";
+import { h } from "../kit/dom.js";
+import { arrived, failure, followAddress, partOf } from "../kit/page.js";
+import { isUnknownToken } from "../kit/problem.js";
 import { showSignIn } from "../kit/session.js";
 import { showAccounts } from "./accounts.js";
 import { showList } from "./list.js";
@@ -9,22 +10,25 @@ import { showListing } from "./listing.js";
 import { showOwned } from "./owned.js";
 import { showSales } from "./sales.js";
 import { showSell } from "./sell.js";
-import { Session } from "./session.js";
+import { MarketSession } from "./session.js";
 import { credits } from "./words.js";
 
-const main = /** @type {HTMLElement} */ (document.getElementById("main"));
-const menu = /** @type {HTMLElement} */ (document.getElementById("menu"));
-const purse = /** @type {HTMLElement} */ (document.getElementById("purse"));
-const session = new Session(headed);
+const UNKNOWN = "Nobody has this token.";
+const main = partOf("main", HTMLElement);
+const menu = partOf("menu", HTMLElement);
+const purse = partOf("purse", HTMLElement);
+const session = new MarketSession(drawHead);
 
-/** @type {Record<string, { role: string, show: (session: Session, main: HTMLElement) => unknown }>} */
+/** @type {Record<string, { role: string, show: (session: MarketSession, main: HTMLElement) => unknown }>} */
 const OWN = {
   owned: { role: "buyer", show: showOwned },
   sales: { role: "seller", show: showSales },
   sell: { role: "seller", show: showSell },
   accounts: { role: "operator", show: showAccounts },
 };
+/** @type {Record<string, string>} */
 const HOMES = { buyer: "", seller: "sales", operator: "accounts" };
+/** @type {Record<string, string[][]>} */
 const LINKS = {
   buyer: [
     ["Listings", "#"],
@@ -43,7 +47,7 @@ const LINKS = {
 };
 let left = new AbortController();
 /** @type {string | null | undefined} */
-let headedFor;
+let headedFor; // nobody has seen the head yet
 
 /** Show the page that the address names. */
 async function show() {
@@ -57,10 +61,8 @@ async function show() {
   }
   const own = Object.hasOwn(OWN, name) ? OWN[name] : null;
   if (own !== null && session.role !== own.role) {
-    signIn(
-      undefined,
-      `This page is for ${own.role === "operator" ? "the operator" : `a ${own.role}`}: sign in with such a token.`,
-    );
+    const whom = own.role === "operator" ? "the operator" : `a ${own.role}`;
+    signIn(undefined, `This page is for ${whom}: sign in with such a token.`);
     return;
   }
   const stage = h("div", {}); // what was left meanwhile is never shown
@@ -73,34 +75,25 @@ async function show() {
     if (!signal.aborted) fail(problem);
     return;
   }
-  if (!signal.aborted) arrived(stage);
+  if (!signal.aborted) showStage(stage);
 }
 
 /** @param {unknown} problem */
 function fail(problem) {
-  const sentence = problem instanceof Error ? problem.message : String(problem);
-  if (problem instanceof Problem && problem.status === 401) {
+  if (isUnknownToken(problem)) {
     session.leave();
-    signIn(undefined, "Nobody has this token.");
+    signIn(undefined, UNKNOWN);
     return;
   }
-  const again = h("button", { type: "button", onclick: start }, "Try again");
-  arrived(h("div", {}, h("h1", { tabindex: -1 }, "That did not work"), notice(sentence), again));
+  showStage(h("div", {}, ...failure(problem, start)));
 }
 
-/**
- * Show a page, and say where we are, to the tab and to whoever cannot see it.
- *
- * @param {HTMLElement} stage
- */
-function arrived(stage) {
+/** @param {HTMLElement} stage */
+function showStage(stage) {
   main.classList.remove("narrow");
   main.removeAttribute("aria-busy");
   main.replaceChildren(stage);
-  const heading = main.querySelector("h1");
-  document.title = heading === null ? "relaxdp" : `${heading.textContent} · relaxdp`;
-  heading?.focus({ preventScroll: true });
-  window.scrollTo(0, 0);
+  arrived(main);
 }
 
 /**
@@ -112,25 +105,20 @@ function signIn(listing, sentence) {
   main.removeAttribute("aria-busy");
   const enter = async (/** @type {string} */ token) => {
     await session.enter(token);
-    const next = `#${listing === undefined ? HOMES[/** @type {keyof HOMES} */ (session.role)] : `listing/${listing}`}`;
+    const next = `#${listing === undefined ? HOMES[session.role ?? "buyer"] : `listing/${listing}`}`;
     if (location.hash === next || (next === "#" && location.hash === "")) show();
     else location.hash = next;
   };
   const hint = [
     "The market’s operator gives it to buyers and sellers; the operator uses the service’s own. It stays in this tab.",
   ];
-  showSignIn(main, { label: "Token", hint, sentence, enter });
+  showSignIn(main, { label: "Token", hint, unknown: UNKNOWN, sentence, enter });
 }
 
 /** Draw the head of the page. */
-function headed() {
+function drawHead() {
   const { account } = session;
-  purse.textContent =
-    account === null
-      ? ""
-      : [account.name, account.role === "operator" ? null : credits(account.balance)]
-          .filter((each) => each)
-          .join(" · ");
+  purse.textContent = account === null ? "" : purseText(account);
   if (session.role === headedFor) return; // whoever is in the menu with the keyboard stays there
   headedFor = session.role;
   const links = account === null ? [["Listings", "#"]] : LINKS[account.role];
@@ -144,6 +132,9 @@ function headed() {
   );
 }
 
+/** @param {import("../kit/wire.d.ts").Account} account */
+const purseText = ({ name, role, balance }) => (role === "operator" ? name : `${name} · ${credits(balance)}`);
+
 function leave() {
   session.leave();
   if (location.hash === "" || location.hash === "#") show();
@@ -153,8 +144,7 @@ function leave() {
 /** Sign in again where this tab has kept a token, and show the page. */
 const start = () => session.resume().then(show, fail);
 
-document.getElementById("skip")?.addEventListener("click", (event) => (event.preventDefault(), main.focus()));
-window.addEventListener("hashchange", show);
-headed();
+followAddress(main, show);
+drawHead();
 main.append(h("p", { class: "muted first" }, "One moment …"));
 start();

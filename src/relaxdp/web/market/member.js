@@ -1,17 +1,20 @@
 /** What a seller does in a pool: one report, a clearer one later, another least price. Everything goes through here. */
 
 import { ZERO } from "../device/decimal.js";
-import { Problem } from "../kit/api.js";
+import { Problem } from "../kit/problem.js";
 import { PoolKeys, sentAt } from "./keys.js";
 import { Pool, refused } from "./pool.js";
 
 /** @typedef {import("../device/state.js").Sent} Sent */
+/** @typedef {import("../kit/wire.d.ts").SellerListing} Sale */
+
+/** @typedef {{ answer: unknown, epsilon: string, minimum: number }} Delivery an answer, the limit, the least price */
 
 /**
  * How somebody stands in a pool.
  *
  * @typedef {object} Standing
- * @property {any} sale the pool as the market shows it to its member; null for whoever is none
+ * @property {Sale | null} sale the pool as the market shows it to its member; null for whoever is none
  * @property {Sent[]} sent what this browser sent, or was about to send
  * @property {string} spent the largest level of it
  * @property {boolean} mine whether all that was delivered came from here: only then is the key here
@@ -34,7 +37,7 @@ export class Member {
 
   /**
    * @param {{ api: import("../kit/api.js").Api, account: { name: string } | null }} session
-   * @param {any} listing as it was shown: what is answered is what the person saw
+   * @param {import("../kit/wire.d.ts").Listing} listing as it was shown: what is answered is what the person saw
    * @param {string} server
    * @param {{ startOver?: boolean }} [options] the person knows that keys were lost, and begins anew
    */
@@ -47,13 +50,13 @@ export class Member {
   }
 
   /**
-   * @param {any} [sale] what the market said a moment ago
+   * @param {Sale | null} [sale] what the market said a moment ago
    * @returns {Promise<Standing>}
    */
   async look(sale) {
     const seen = sale === undefined ? await saleOf(this.#api, this.pool.id) : sale;
     const known = this.#startOver ? NOTHING_KEPT : await this.#keys.known(this.pool.id);
-    const mine = (seen?.delivered ?? []).every((/** @type {any} */ level) => sentAt(known.sent, level) !== undefined);
+    const mine = (seen?.delivered ?? []).every((level) => sentAt(known.sent, level) !== undefined);
     return { sale: seen, mine, ...known };
   }
 
@@ -63,7 +66,8 @@ export class Member {
    * The market is asked first: an account that joined elsewhere must not get a second key, and no report leaves for a
    * pool that is closed or asks something else now.
    *
-   * @param {{ answer: unknown, epsilon: string, minimum: number }} asked
+   * @param {Delivery} delivery
+   * @returns {Promise<Sale>}
    */
   async deliver({ answer, epsilon, minimum }) {
     const [{ mine }, listing] = await Promise.all([this.look(), this.#api.ask("GET", this.#path)]);
@@ -80,7 +84,7 @@ export class Member {
       return await this.#send(sent, minimum);
     } catch (problem) {
       // What was sent has left, whatever came of it: another answer would be a second path.
-      if (problem instanceof Problem) throw new Problem(`${problem.message} ${AGAIN}`, problem.code, problem.status);
+      if (problem instanceof Problem) throw new Problem(`${problem.message} ${AGAIN}`, problem);
       throw problem;
     }
   }
@@ -89,16 +93,20 @@ export class Member {
    * Send the last report once more, the same one, with another least price.
    *
    * @param {number} minimum
+   * @returns {Promise<Sale>}
    */
   async reprice(minimum) {
     const { sale, sent, mine } = await this.look();
-    if (sale === null || !mine) throw refused("participation_error", ELSEWHERE);
-    return this.#send(/** @type {Sent} */ (sentAt(sent, sale.delivered.at(-1))), minimum);
+    const level = sale?.delivered.at(-1);
+    const last = level === undefined ? undefined : sentAt(sent, level);
+    if (last === undefined || !mine) throw refused("participation_error", ELSEWHERE);
+    return this.#send(last, minimum);
   }
 
   /**
    * @param {Sent} sent
    * @param {number} minimum
+   * @returns {Promise<Sale>}
    */
   async #send({ epsilon, threshold, report }, minimum) {
     const level = { epsilon, threshold };
@@ -113,8 +121,10 @@ export class Member {
  *
  * @param {import("../kit/api.js").Api} api
  * @param {string} id
+ * @returns {Promise<Sale | null>}
  */
 export async function saleOf(api, id) {
+  /** @type {import("../kit/wire.d.ts").Sales} */
   const { listings } = await api.ask("GET", "market/sales");
-  return listings.find((/** @type {any} */ each) => each.listing.id === id) ?? null;
+  return listings.find((each) => each.listing.id === id) ?? null;
 }

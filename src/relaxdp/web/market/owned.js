@@ -1,20 +1,23 @@
 /** What a buyer owns: files, receipts, what was paid, and how far an upgrade could go. */
 
-import { facts, h, notice, put, save } from "../kit/dom.js";
+import { attempt, facts, h, put, save, tableHead, tableRow } from "../kit/dom.js";
 import { moment, whole } from "../kit/words.js";
 import { statementPart } from "./statement.js";
-import { credits, POOLED, shown } from "./words.js";
+import { credits, POOLED, shortEpsilon } from "./words.js";
 
-const ENDED = { upgraded: "upgraded", refunded: "paid back" };
+/** @typedef {import("../kit/wire.d.ts").Purchase} Purchase */
+
+const ENDED = { owned: "", upgraded: "upgraded", refunded: "paid back" };
 
 /**
- * @param {import("./session.js").Session} session
+ * @param {import("./session.js").MarketSession} session
  * @param {HTMLElement} main
  */
 export async function showOwned(session, main) {
+  /** @type {[import("../kit/wire.d.ts").Purchases, void]} */
   const [{ purchases, balance }] = await Promise.all([session.api.ask("GET", "market/purchases"), session.refresh()]);
-  const owned = purchases.filter((/** @type {any} */ each) => each.state === "owned");
-  const ended = purchases.filter((/** @type {any} */ each) => each.state !== "owned");
+  const owned = purchases.filter(({ state }) => state === "owned");
+  const ended = purchases.filter(({ state }) => state !== "owned");
   put(
     main,
     h(
@@ -24,42 +27,36 @@ export async function showOwned(session, main) {
       h("p", {}, "Balance: ", h("strong", {}, credits(balance))),
     ),
     h("p", { class: "lead" }, POOLED),
-    owned.length > 0
-      ? h("div", { class: "grid" }, ...owned.map((/** @type {any} */ each) => card(session, each)))
-      : empty(),
-    ended.length > 0 ? earlier(ended) : null,
+    owned.length > 0 ? h("div", { class: "grid" }, ...owned.map((each) => card(session, each))) : nothingOwned(),
+    ended.length > 0 ? earlierPart(ended) : null,
     statementPart(session),
   );
 }
 
 /**
- * @param {import("./session.js").Session} session
- * @param {any} purchase
+ * @param {import("./session.js").MarketSession} session
+ * @param {Purchase} purchase
  */
 function card(session, purchase) {
   const address = `#listing/${encodeURIComponent(purchase.listing)}`;
-  const further = purchase.authorised !== null && Number(purchase.authorised) > Number(purchase.epsilon);
+  const { authorised, paid, price } = purchase;
+  const further = authorised !== null && Number(authorised) > Number(purchase.epsilon);
   return h(
     "article",
     { class: "card campaign" },
     h("h2", {}, h("a", { href: address }, purchase.title)),
     facts([
-      ["Level", `ε ${shown(purchase.epsilon)}`],
-      [
-        "Paid",
-        purchase.paid === purchase.price
-          ? credits(purchase.paid)
-          : `${whole(purchase.paid)} of ${credits(purchase.price)}`,
-      ],
+      ["Level", `ε ${shortEpsilon(purchase.epsilon)}`],
+      ["Paid", paid === price ? credits(paid) : `${whole(paid)} of ${credits(price)}`],
       ["Objects", whole(purchase.objects)],
       ["Bought", moment(purchase.issued)],
     ]),
-    filesOf(session, purchase),
+    filesPart(session, purchase),
     h(
       "p",
       { class: "small muted" },
       further
-        ? h("a", { href: address }, `Upgrade, up to ε ${shown(purchase.authorised)}`)
+        ? h("a", { href: address }, `Upgrade, up to ε ${shortEpsilon(authorised)}`)
         : "This is the clearest level on sale.",
     ),
   );
@@ -68,72 +65,55 @@ function card(session, purchase) {
 /**
  * Return the buttons that fetch the data and the receipt of a purchase.
  *
- * @param {import("./session.js").Session} session
- * @param {any} purchase
+ * @param {import("./session.js").MarketSession} session
+ * @param {Purchase} purchase
  */
-export function filesOf(session, purchase) {
-  const problem = h("div", {});
+export function filesPart(session, purchase) {
+  const refusal = h("div", {});
   const path = `market/purchases/${purchase.number}`;
   const name = `${purchase.listing}-${purchase.epsilon}`;
 
   /**
-   * @param {HTMLButtonElement} button
+   * @param {string} label
+   * @param {string} text
    * @param {() => Promise<void>} work
    */
-  async function fetched(button, work) {
-    problem.replaceChildren();
-    button.disabled = true;
-    try {
-      await work();
-    } catch (refusal) {
-      problem.replaceChildren(notice(/** @type {Error} */ (refusal).message));
-    }
-    button.disabled = false;
-    button.focus();
+  function fileButton(label, text, work) {
+    const button = h("button", { type: "button", "aria-label": label }, text);
+    button.addEventListener("click", async () => {
+      button.disabled = true;
+      await attempt(refusal, work);
+      button.disabled = false;
+      button.focus();
+    });
+    return button;
   }
 
-  const data = h(
-    "button",
-    {
-      type: "button",
-      onclick: () => fetched(data, async () => save(await session.api.file(`${path}/data`), `${name}.parquet`)),
-    },
-    "Download data",
-  );
-  const receipt = h(
-    "button",
-    { type: "button", "aria-label": "Download receipt", onclick: () => fetched(receipt, signed) },
-    "Receipt",
-  );
-  const signed = async () => {
+  const saveData = async () => save(await session.api.file(`${path}/data`), `${name}.parquet`);
+  const saveReceipt = async () => {
     const text = JSON.stringify(await session.api.ask("GET", `${path}/receipt`), null, 2);
     save(new Blob([text], { type: "application/json" }), `${name}-receipt.json`);
   };
-  return h("div", { class: "files" }, h("div", { class: "row" }, data, receipt), problem);
+  const data = fileButton("Download data", "Download data", saveData);
+  const receipt = fileButton("Download receipt", "Receipt", saveReceipt);
+  return h("div", { class: "files" }, h("div", { class: "row" }, data, receipt), refusal);
 }
 
-/** @param {any[]} purchases */
-function earlier(purchases) {
-  const heads = ["Listing", "ε", "Paid", "What became of it"].map((each) => h("th", { scope: "col" }, each));
-  const rows = purchases.map((each) =>
-    h(
-      "tr",
-      {},
-      h("th", { scope: "row" }, each.title),
-      h("td", {}, shown(each.epsilon)),
-      h("td", {}, whole(each.paid)),
-      h("td", {}, ENDED[/** @type {keyof ENDED} */ (each.state)] ?? each.state),
-    ),
+/** @param {Purchase[]} purchases */
+function earlierPart(purchases) {
+  const head = tableHead("Listing", "ε", "Paid", "What became of it");
+  const rows = purchases.map(({ title, epsilon, paid, state }) =>
+    tableRow(title, shortEpsilon(epsilon), whole(paid), ENDED[state]),
   );
   return h(
     "details",
     { class: "card" },
     h("summary", {}, "Earlier purchases"),
-    h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)),
+    h("table", {}, head, h("tbody", {}, ...rows)),
   );
 }
 
-function empty() {
+function nothingOwned() {
   return h(
     "div",
     { class: "card" },

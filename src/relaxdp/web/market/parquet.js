@@ -3,6 +3,8 @@
  * looked at before anything of it leaves this browser.
  */
 
+import { Problem } from "../kit/problem.js";
+
 const MARK = "PAR1";
 const TAIL = 8;
 const LARGEST = 1 << 24;
@@ -109,7 +111,7 @@ export async function footerOf(file) {
     ]);
     return { rows: found.get(3), columns: names.slice(1), notes: new Map(notes) };
   } catch {
-    throw new Error("This is no Parquet file, or it is damaged. Nothing was sent.");
+    throw new Problem("This is no Parquet file, or it is damaged. Nothing was sent.");
   }
 }
 
@@ -123,13 +125,13 @@ export async function releasedIn(file) {
   const { rows, columns, notes } = await footerOf(file);
   const said = described(notes.get(DESCRIBED));
   if (said === null)
-    throw new Error(
+    throw new Problem(
       "This file does not say that relaxdp release wrote it, so it could hold answers. Nothing was sent.",
     );
   const [column] = Object.keys(said.columns);
   const others = columns.filter((name) => name !== said.id && name !== column);
   if (others.length > 0) {
-    throw new Error(
+    throw new Problem(
       `This file has more columns than its ids and “${column}”, and they would be sent too: ${others.join(", ")}. relaxdp market deliver sends only what is for sale. Nothing was sent.`,
     );
   }

@@ -10,7 +10,7 @@ import { Bloom } from "../device/encodings/bloom.js";
 import { encodingOf } from "../device/encodings/registry.js";
 import { RelaxdpError } from "../device/errors.js";
 import { derive } from "../device/stream.js";
-import { readValue } from "../device/typed.js";
+import { fieldsOf, readValue } from "../device/typed.js";
 
 const ATTRIBUTE = "answer";
 const TAG_BYTES = 16;
@@ -40,11 +40,12 @@ export class Pool {
   /**
    * Read a listing with suspicion: it must be the pool that was asked for, of an encoding that is known.
    *
-   * @param {any} listing
+   * @param {unknown} content
    * @param {string} asked
    */
-  static of(listing, asked) {
-    if (listing?.id !== asked || listing.kind !== "pool") {
+  static of(content, asked) {
+    const listing = fieldsOf(content);
+    if (listing.id !== asked || listing.kind !== "pool") {
       throw refused("offer_error", "this is no pool: only pools are joined with a single answer.");
     }
     const encoding = encodingOf(listing.encoding);
@@ -113,11 +114,11 @@ export class Pool {
 }
 
 /**
- * @param {any} content
+ * @param {unknown} content
  * @returns {Amount[]}
  */
 function levelsOf(content) {
-  const read = Array.isArray(content) ? content.map((level) => Amount.fromText(level?.epsilon)) : [];
+  const read = Array.isArray(content) ? content.map((level) => Amount.fromText(fieldsOf(level).epsilon)) : [];
   const levels = read.filter((level) => level !== null);
   const ascend = levels.every((level, place) => level.compare(place === 0 ? ZERO : levels[place - 1]) > 0);
   if (levels.length === 0 || levels.length > MOST_LEVELS || levels.length < read.length || !ascend) {

@@ -1,18 +1,22 @@
 /** What a seller earns, and what it costs in privacy: against the buyers, and against the platform itself. */
 
-import { facts, h, put } from "../kit/dom.js";
+import { facts, h, put, tableHead, tableRow } from "../kit/dom.js";
 import { whole } from "../kit/words.js";
 import { budgetBar, incomePart } from "./charts.js";
 import { badges } from "./list.js";
 import { statementPart } from "./statement.js";
 import { stepsPart } from "./steps.js";
-import { credits, shown } from "./words.js";
+import { credits, shortEpsilon } from "./words.js";
+
+/** @typedef {import("../kit/wire.d.ts").Listing} Listing */
+/** @typedef {import("../kit/wire.d.ts").SellerListing} Sale */
 
 /**
- * @param {import("./session.js").Session} session
+ * @param {import("./session.js").MarketSession} session
  * @param {HTMLElement} main
  */
 export async function showSales(session, main) {
+  /** @type {[import("../kit/wire.d.ts").Sales, void]} */
   const [{ listings, balance }] = await Promise.all([session.api.ask("GET", "market/sales"), session.refresh()]);
   main.replaceChildren(
     h(
@@ -24,9 +28,10 @@ export async function showSales(session, main) {
     h(
       "p",
       { class: "lead" },
-      "However many levels you sell to however many buyers, all of them together learn no more than the largest ε that was sold; the platform, which keeps what you delivered, no more than the largest ε that you delivered.",
+      "However many levels you sell to however many buyers, all of them together learn no more than the largest ε that " +
+        "was sold; the platform, which keeps what you delivered, no more than the largest ε that you delivered.",
     ),
-    ...(listings.length > 0 ? listings.map((/** @type {any} */ each) => card(session, each)) : [empty()]),
+    ...(listings.length > 0 ? listings.map((each) => card(session, each)) : [nothingListed()]),
     statementPart(session),
   );
 }
@@ -34,15 +39,15 @@ export async function showSales(session, main) {
 /**
  * Return one listing as its seller sees it, kept current by what the seller does.
  *
- * @param {import("./session.js").Session} session
- * @param {any} first
+ * @param {import("./session.js").MarketSession} session
+ * @param {Sale} first
  */
 function card(session, first) {
   const { id, title, kind } = first.listing;
   const body = h("div", {});
   const state = h("p", { class: "row" });
 
-  /** @param {any} sale */
+  /** @param {Sale} sale */
   function update(sale) {
     state.replaceChildren(...badges(sale.listing), h("span", { class: "muted small code" }, id));
     put(
@@ -50,14 +55,14 @@ function card(session, first) {
       facts([
         ["Income", credits(sale.income)],
         ["Buyers", whole(sale.buyers)],
-        ["Loss against buyers", `ε ${shown(sale.loss_buyers)}`],
-        ["Loss against the platform", `ε ${shown(sale.loss_platform)}`],
-        ["Left of the budget", sale.left === null ? "no budget" : `ε ${shown(sale.left)}`],
+        ["Loss against buyers", `ε ${shortEpsilon(sale.loss_buyers)}`],
+        ["Loss against the platform", `ε ${shortEpsilon(sale.loss_platform)}`],
+        ["Left of the budget", sale.left === null ? "no budget" : `ε ${shortEpsilon(sale.left)}`],
         ["Least price", sale.minimum === null ? null : `${credits(sale.minimum)} for your report`],
       ]),
       budgetBar(sale),
       sale.delivered.length > 0
-        ? h("div", { class: "columns" }, incomePart(sale), levelsOf(sale))
+        ? h("div", { class: "columns" }, incomePart(sale), levelsTable(sale))
         : h("p", { class: "muted" }, "No level was delivered yet; until then only you see this."),
     );
   }
@@ -74,7 +79,7 @@ function card(session, first) {
   );
 }
 
-/** @param {any} listing a pool, whose page has the forms of its members */
+/** @param {Listing} listing a pool, whose page has the forms of its members */
 function memberPart({ id, state }) {
   if (state !== "open") return null;
   return h(
@@ -84,26 +89,21 @@ function memberPart({ id, state }) {
   );
 }
 
-/** @param {any} sale */
-function levelsOf({ delivered, sold }) {
-  const given = new Set(delivered.map((/** @type {any} */ level) => level.epsilon));
-  const levels = [...new Set([...given, ...sold.map((/** @type {any} */ level) => level.epsilon)])].sort(
-    (one, other) => Number(one) - Number(other),
-  );
-  const heads = ["ε", "Buyers", "Where it comes from"].map((each) => h("th", { scope: "col" }, each));
+/** @param {Sale} sale */
+function levelsTable({ delivered, sold }) {
+  const given = new Set(delivered.map(({ epsilon }) => epsilon));
+  const levels = [...new Set([...given, ...sold.map(({ epsilon }) => epsilon)])];
+  levels.sort((one, other) => Number(one) - Number(other));
   const rows = levels.map((epsilon) => {
-    const level = sold.find((/** @type {any} */ each) => each.epsilon === epsilon);
-    const cells = [
-      level === undefined ? "–" : whole(level.buyers),
-      given.has(epsilon) ? "delivered" : origin(level.from),
-    ];
-    return h("tr", {}, h("th", { scope: "row" }, shown(epsilon)), ...cells.map((cell) => h("td", {}, cell)));
+    const level = sold.find((each) => each.epsilon === epsilon);
+    const buyers = level === undefined ? "–" : whole(level.buyers);
+    return tableRow(shortEpsilon(epsilon), buyers, given.has(epsilon) ? "delivered" : origin(level?.from ?? null));
   });
   return h(
     "div",
     {},
     h("h3", {}, "Levels"),
-    h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)),
+    h("table", {}, tableHead("ε", "Buyers", "Where it comes from"), h("tbody", {}, ...rows)),
   );
 }
 
@@ -111,10 +111,12 @@ function levelsOf({ delivered, sold }) {
 function origin(from) {
   if (from === null) return "delivered";
   const [lower, upper] = from;
-  return lower === null ? `blurred from ε ${shown(upper)}` : `drawn between ε ${shown(lower)} and ${shown(upper)}`;
+  return lower === null
+    ? `blurred from ε ${shortEpsilon(upper)}`
+    : `drawn between ε ${shortEpsilon(lower)} and ${shortEpsilon(upper)}`;
 }
 
-function empty() {
+function nothingListed() {
   return h(
     "div",
     { class: "card" },
@@ -122,7 +124,8 @@ function empty() {
     h(
       "p",
       {},
-      "List a file that relaxdp release wrote: buyers then choose among levels up to its own. Or sell one answer of your own, in a pool.",
+      "List a file that relaxdp release wrote: buyers then choose among levels up to its own. Or sell one answer of " +
+        "your own, in a pool.",
     ),
     h(
       "p",

@@ -1,13 +1,14 @@
 /** A new listing: a title, prices, a budget, and the released file. */
 
 import { h } from "../kit/dom.js";
-import { field, formPart, NAME, read } from "../kit/form.js";
+import { field, formPart, NAME, textOf } from "../kit/form.js";
+import { Problem, sentenceOf } from "../kit/problem.js";
 import { releasedIn } from "./parquet.js";
-import { delivered, fileField, pricesInput } from "./steps.js";
-import { checkedTerms, levelsOf, pricesOf } from "./terms.js";
+import { deliver, fileField, pricesInput } from "./steps.js";
+import { levelsOf, pricesOf, wrongTerms } from "./terms.js";
 
 /**
- * @param {import("./session.js").Session} session
+ * @param {import("./session.js").MarketSession} session
  * @param {HTMLElement} main
  */
 export function showSell(session, main) {
@@ -37,7 +38,8 @@ export function showSell(session, main) {
           "levels",
           "Levels (ε)",
           h("input", { autocomplete: "off" }),
-          "What buyers choose from, like 0.1, 0.5, 1: at most 100. Round ones up to the level of your file if left empty.",
+          "What buyers choose from, like 0.1, 0.5, 1: at most 100. Round ones up to the level of your file if left " +
+            "empty.",
         ),
         field(
           "id",
@@ -47,43 +49,45 @@ export function showSell(session, main) {
         ),
       ),
     ],
-    { yes: "Put it on sale", primary: true, check, work },
+    { yes: "Put it on sale", primary: true, check: wrongListing, work: sell },
   );
 
   /** @param {FormData} data */
-  function check(data) {
+  function wrongListing(data) {
     const file = data.get("file-new");
     const chosen = file instanceof File && file.size > 0 ? {} : { "file-new": "Choose the released Parquet file." };
     if (draft !== null) return chosen;
     return {
       ...chosen,
-      ...checkedTerms(data, { prices: "prices", levels: "levels", budget: "budget" }),
-      ...(read(data, "title") === "" ? { title: "A listing needs a title." } : {}),
-      ...(read(data, "id") === "" || NAME.test(read(data, "id"))
+      ...wrongTerms(data, { prices: "prices", levels: "levels", budget: "budget" }),
+      ...(textOf(data, "title") === "" ? { title: "A listing needs a title." } : {}),
+      ...(textOf(data, "id") === "" || NAME.test(textOf(data, "id"))
         ? {}
         : { id: "Small letters, digits and hyphens, at most 64." }),
     };
   }
 
   /** @param {FormData} data */
-  async function work(data) {
+  async function sell(data) {
     if (draft === null) {
       const terms = {
-        prices: pricesOf(read(data, "prices")),
-        levels: levelsOf(read(data, "levels")),
-        budget: read(data, "budget") || null,
+        prices: pricesOf(textOf(data, "prices")),
+        levels: levelsOf(textOf(data, "levels")),
+        budget: textOf(data, "budget") || null,
       };
-      const asked = { id: read(data, "id") || null, title: read(data, "title"), ...terms };
+      const listing = { id: textOf(data, "id") || null, title: textOf(data, "title"), ...terms };
       await releasedIn(/** @type {File} */ (data.get("file-new")));
-      draft = String((await session.api.ask("POST", "market/listings", asked)).listing.id);
-      for (const name of ["title", "prices", "levels", "budget", "id"]) form.elements[name].disabled = true;
+      /** @type {import("../kit/wire.d.ts").SellerListing} */
+      const sale = await session.api.ask("POST", "market/listings", listing);
+      draft = sale.listing.id;
+      for (const each of form.querySelectorAll("input, textarea"))
+        each.toggleAttribute("disabled", !each.id.startsWith("file-"));
     }
     try {
-      await delivered(session, `market/listings/${encodeURIComponent(draft)}`, data, "new");
-    } catch (refusal) {
-      throw new Error(
-        `${/** @type {Error} */ (refusal).message} The listing is a draft: choose another file here, or go on under “My sales”.`,
-      );
+      await deliver(session, `market/listings/${encodeURIComponent(draft)}`, data, "new");
+    } catch (problem) {
+      const way = "The listing is a draft: choose another file here, or go on under “My sales”.";
+      throw new Problem(`${sentenceOf(problem)} ${way}`);
     }
     location.hash = "sales";
     return null;
@@ -94,7 +98,8 @@ export function showSell(session, main) {
     h(
       "p",
       { class: "lead" },
-      "Buyers choose among the levels of your listing, up to that of your file. To offer more later, relax the release with the same key and deliver the new file.",
+      "Buyers choose among the levels of your listing, up to that of your file. To offer more later, relax the release " +
+        "with the same key and deliver the new file.",
     ),
     h("section", { class: "card reading" }, form),
   );

@@ -1,20 +1,19 @@
-/** Who is looking: nobody in particular, a buyer, a seller or the operator. */
+/** Who is looking at the market: nobody in particular, a buyer, a seller or the operator. */
 
 import { Api } from "../kit/api.js";
+import { Session } from "../kit/session.js";
 
-// The tab forgets the token when it is closed, and no other tab or page sees it.
-const PLACE = "relaxdp market token";
+/** @typedef {import("../kit/wire.d.ts").Account} Account */
 
-/** @typedef {{ name: string, role: "buyer" | "seller" | "operator", balance: number }} Account */
-
-export class Session {
+/** A session that knows its account, and how many credits that has. */
+export class MarketSession extends Session {
   /** @type {Account | null} */
   account = null;
-  api = new Api(null);
   #changed;
 
   /** @param {() => void} changed is called whenever the account or its balance may be another one */
   constructor(changed) {
+    super("relaxdp market token");
     this.#changed = changed;
   }
 
@@ -24,8 +23,7 @@ export class Session {
 
   /** Take up the token that this tab has kept, if it has one. */
   async resume() {
-    const kept = sessionStorage.getItem(PLACE);
-    if (kept !== null) await this.enter(kept);
+    if (this.token !== null) await this.enter(this.token);
   }
 
   /**
@@ -34,10 +32,8 @@ export class Session {
    * @param {string} token
    */
   async enter(token) {
-    const tried = new Api(token);
-    this.account = await tried.ask("GET", "market/me");
-    this.api = tried;
-    sessionStorage.setItem(PLACE, token);
+    this.account = await new Api(token).ask("GET", "market/me");
+    this.use(token);
     this.#changed();
   }
 
@@ -47,11 +43,14 @@ export class Session {
     this.#changed();
   }
 
-  /** Forget the token. */
+  /**
+   * Forget the token, and whose it was.
+   *
+   * @override
+   */
   leave() {
-    sessionStorage.removeItem(PLACE);
+    super.leave();
     this.account = null;
-    this.api = new Api(null);
     this.#changed();
   }
 }

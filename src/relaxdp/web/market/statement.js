@@ -1,57 +1,39 @@
 /** Every credit that came and went. */
 
-import { h, notice } from "../kit/dom.js";
+import { attempt, h, tableHead, tableRow } from "../kit/dom.js";
 import { moment, whole } from "../kit/words.js";
 
-/** @param {import("./session.js").Session} session */
+/** @param {import("./session.js").MarketSession} session */
 export function statementPart(session) {
-  const told = h("div", {}, h("p", { class: "muted" }, "One moment …"));
+  const body = h("div", {});
   const element = h(
     "details",
     { class: "card", ontoggle: opened },
     h("summary", {}, "Every credit that came and went"),
-    told,
+    body,
   );
 
   async function opened() {
     if (!element.open) return;
-    try {
+    await attempt(body, async () => {
+      body.replaceChildren(h("p", { class: "muted" }, "One moment …"));
+      /** @type {import("../kit/wire.d.ts").Statement} */
       const { entries } = await session.api.ask("GET", "market/statement");
-      told.replaceChildren(entries.length > 0 ? tableOf(entries) : h("p", { class: "muted" }, "None yet."));
-    } catch (refusal) {
-      told.replaceChildren(notice(/** @type {Error} */ (refusal).message));
-    }
+      body.replaceChildren(entries.length > 0 ? entriesTable(entries) : h("p", { class: "muted" }, "None yet."));
+    });
   }
   return element;
 }
 
-/** @param {any[]} entries */
-function tableOf(entries) {
-  const heads = ["What for", "Credits"].map((each) => h("th", { scope: "col" }, each));
-  const rows = entries.map(({ issued, reason, purchase, amount }) =>
-    h(
-      "tr",
-      {},
-      h(
-        "th",
-        { scope: "row" },
-        reason,
-        h(
-          "span",
-          { class: "hint" },
-          [moment(issued), purchase === null ? null : `purchase ${purchase}`]
-            .filter((each) => each !== null)
-            .join(", "),
-        ),
-      ),
-      h("td", {}, `${amount > 0 ? "+" : ""}${whole(amount)}`),
-    ),
-  );
-  return h(
-    "table",
-    {},
-    h("caption", {}, "The newest first, at most 1,000."),
-    h("thead", {}, h("tr", {}, ...heads)),
-    h("tbody", {}, ...rows),
-  );
+/** @param {import("../kit/wire.d.ts").Entry[]} entries */
+function entriesTable(entries) {
+  const rows = entries.map(({ issued, reason, purchase, amount }) => {
+    const row = tableRow(reason, `${amount > 0 ? "+" : ""}${whole(amount)}`);
+    row.cells[0].append(
+      h("span", { class: "hint" }, purchase === null ? moment(issued) : `${moment(issued)}, purchase ${purchase}`),
+    );
+    return row;
+  });
+  const caption = h("caption", {}, "The newest first, at most 1,000.");
+  return h("table", {}, caption, tableHead("What for", "Credits"), h("tbody", {}, ...rows));
 }

@@ -1,37 +1,42 @@
 /** What a seller can do with a listing: deliver a clearer level, price it, raise the budget, sell no more. */
 
-import { confirmed, h, notice } from "../kit/dom.js";
-import { field, formPart, read } from "../kit/form.js";
+import { attempt, confirmed, h, notice } from "../kit/dom.js";
+import { field, formPart, markField, textOf } from "../kit/form.js";
+import { tell } from "../kit/page.js";
+import { Problem, sentenceOf } from "../kit/problem.js";
 import { whole } from "../kit/words.js";
 import { releasedIn } from "./parquet.js";
-import { checkedTerms, levelsOf, pricesOf, pricesText } from "./terms.js";
-import { shown, tell } from "./words.js";
+import { levelsOf, pricesOf, pricesText, wrongTerms } from "./terms.js";
+import { shortEpsilon } from "./words.js";
+
+/** @typedef {import("../kit/wire.d.ts").SellerListing} Sale */
 
 const PARQUET = "application/vnd.apache.parquet";
 const FILE =
-  "The Parquet file that relaxdp release wrote. It holds reports and no answers, so it may be sent; your key stays with you.";
+  "The Parquet file that relaxdp release wrote. It holds reports and no answers, so it may be sent; your key stays " +
+  "with you.";
 
 /**
- * @param {import("./session.js").Session} session
- * @param {any} sale
- * @param {(sale: any) => void} changed
+ * @param {import("./session.js").MarketSession} session
+ * @param {Sale} sale
+ * @param {(sale: Sale) => void} changed
  */
 export function stepsPart(session, sale, changed) {
   const { id, state, prices } = sale.listing;
   const path = `market/listings/${encodeURIComponent(id)}`;
-  const problem = h("div", { "aria-live": "polite" });
+  const outcome = h("div", { "aria-live": "polite" });
 
-  /** @param {any} now */
-  function seen(now) {
+  /** @param {Sale} now */
+  function done(now) {
     changed(now);
-    tell(`${now.listing.title}: delivered up to ε ${shown(now.loss_platform)}.`);
+    tell(`${now.listing.title}: delivered up to ε ${shortEpsilon(now.loss_platform)}.`);
     return notice("Done.", "good");
   }
 
-  const deliver = formPart([fileField(id)], {
+  const deliverForm = formPart([fileField(id)], {
     yes: "Deliver",
     primary: true,
-    work: async (data) => seen(await delivered(session, path, data, id)),
+    work: async (data) => done(await deliver(session, path, data, id)),
   });
   const priced = field(
     `prices-${id}`,
@@ -47,10 +52,10 @@ export function stepsPart(session, sale, changed) {
   );
   const price = formPart([priced, further], {
     yes: "Extend the prices",
-    check: (data) => checkedTerms(data, { prices: `prices-${id}`, levels: `levels-${id}` }),
+    check: (data) => wrongTerms(data, { prices: `prices-${id}`, levels: `levels-${id}` }),
     work: async (data) => {
-      const asked = { prices: pricesOf(read(data, `prices-${id}`)), levels: levelsOf(read(data, `levels-${id}`)) };
-      return seen(await session.api.ask("POST", `${path}/prices`, asked));
+      const terms = { prices: pricesOf(textOf(data, `prices-${id}`)), levels: levelsOf(textOf(data, `levels-${id}`)) };
+      return done(await session.api.ask("POST", `${path}/prices`, terms));
     },
   });
   const budget = formPart(
@@ -64,22 +69,19 @@ export function stepsPart(session, sale, changed) {
     ],
     {
       yes: "Raise the budget",
-      check: (data) => checkedTerms(data, { budget: `budget-${id}`, needed: true }),
+      check: (data) => wrongTerms(data, { budget: `budget-${id}`, needed: true }),
       work: async (data) =>
-        seen(await session.api.ask("POST", `${path}/budget`, { budget: read(data, `budget-${id}`) })),
+        done(await session.api.ask("POST", `${path}/budget`, { budget: textOf(data, `budget-${id}`) })),
     },
   );
   const close = h("button", { class: "danger", type: "button", onclick: shut }, "Sell no more …");
 
   async function shut() {
-    problem.replaceChildren();
     if (!(await confirmed(CLOSE))) return;
-    try {
-      problem.replaceChildren(seen(await session.api.ask("POST", `${path}/close`)));
+    await attempt(outcome, async () => {
+      outcome.replaceChildren(done(await session.api.ask("POST", `${path}/close`)));
       close.disabled = true;
-    } catch (refusal) {
-      problem.replaceChildren(notice(/** @type {Error} */ (refusal).message));
-    }
+    });
   }
 
   if (state === "closed") return null;
@@ -90,7 +92,7 @@ export function stepsPart(session, sale, changed) {
       "details",
       { open: state === "draft" },
       h("summary", {}, state === "draft" ? "Deliver the file" : "Deliver a higher level"),
-      h("div", { class: "reading" }, deliver),
+      h("div", { class: "reading" }, deliverForm),
     ),
     h(
       "details",
@@ -98,7 +100,7 @@ export function stepsPart(session, sale, changed) {
       h("summary", {}, "Prices, budget, end of the sale"),
       h("div", { class: "grid" }, price, budget),
       h("p", { class: "last" }, close),
-      problem,
+      outcome,
     ),
   );
 }
@@ -115,15 +117,16 @@ const CLOSE = {
 /**
  * Send the chosen file, and return the listing as it is afterwards.
  *
- * @param {import("./session.js").Session} session
+ * @param {import("./session.js").MarketSession} session
  * @param {string} path
  * @param {FormData} data
  * @param {string} id
+ * @returns {Promise<Sale>}
  */
-export async function delivered(session, path, data, id) {
+export async function deliver(session, path, data, id) {
   const file = data.get(`file-${id}`);
   if (!(file instanceof File) || file.size === 0)
-    throw new Error("Choose the released Parquet file. Nothing was delivered.");
+    throw new Problem("Choose the released Parquet file. Nothing was delivered.");
   await releasedIn(file);
   return session.api.send(`${path}/deliveries`, file, PARQUET);
 }
@@ -135,22 +138,19 @@ export async function delivered(session, path, data, id) {
  */
 export function fileField(id) {
   const input = h("input", { type: "file", accept: ".parquet", onchange: look });
-  const element = field(`file-${id}`, "Released file", input, FILE);
-  const wrong = element.querySelector(".wrong");
-  const hint = element.querySelector(".hint");
-  hint.setAttribute("aria-live", "polite");
+  const hint = h("span", { "aria-live": "polite" }, FILE);
+  const element = field(`file-${id}`, "Released file", input, hint);
 
   async function look() {
-    wrong.textContent = "";
+    const file = input.files?.[0];
+    markField(element, input, "");
     hint.textContent = FILE;
-    input.removeAttribute("aria-invalid");
     try {
-      if (input.files.length === 0) return;
-      const { column, epsilon, objects } = await releasedIn(input.files[0]);
-      hint.textContent = `It holds “${column}” of ${whole(objects)} objects, released at ε ${shown(epsilon)}.`;
-    } catch (refusal) {
-      wrong.textContent = /** @type {Error} */ (refusal).message;
-      input.setAttribute("aria-invalid", "true");
+      if (file === undefined) return;
+      const { column, epsilon, objects } = await releasedIn(file);
+      hint.textContent = `It holds “${column}” of ${whole(objects)} objects, released at ε ${shortEpsilon(epsilon)}.`;
+    } catch (problem) {
+      markField(element, input, sentenceOf(problem));
     }
   }
   return element;

@@ -2,6 +2,9 @@
 
 import { measureOf, whole } from "../kit/words.js";
 
+/** @typedef {import("../kit/wire.d.ts").Encoding} Encoding */
+/** @typedef {import("../kit/wire.d.ts").Listing} Listing */
+
 const LONG = 7;
 const WIDEST_SHARE = 0.5;
 
@@ -18,21 +21,19 @@ export const credits = (number) => `${whole(number)} ${Math.abs(number) === 1 ? 
  *
  * @param {string} epsilon
  */
-export const shown = (epsilon) => (epsilon.length > LONG ? `${epsilon.slice(0, LONG - 1)}…` : epsilon);
-
-/** @typedef {{ epsilon: string, price: number, each: number | null, objects: number, half_width: number | null, available: boolean }} Level */
+export const shortEpsilon = (epsilon) => (epsilon.length > LONG ? `${epsilon.slice(0, LONG - 1)}…` : epsilon);
 
 /**
  * Return the levels that can be bought now.
  *
- * @param {{ levels: Level[] }} listing
+ * @param {Listing} listing
  */
 export const onSale = ({ levels }) => levels.filter(({ available }) => available);
 
 /**
  * Return the level below that costs as much; null where there is none.
  *
- * @param {{ levels: Level[] }} listing
+ * @param {Listing} listing
  * @param {string} epsilon
  */
 export function noDearer({ levels }, epsilon) {
@@ -44,7 +45,7 @@ export function noDearer({ levels }, epsilon) {
 /**
  * Return the half-width at which nothing is known.
  *
- * @param {any} encoding
+ * @param {Encoding | null} encoding
  */
 export const widest = (encoding) =>
   encoding?.range === undefined ? WIDEST_SHARE : (encoding.range[1] - encoding.range[0]) / 2;
@@ -52,7 +53,7 @@ export const widest = (encoding) =>
 /**
  * Return how precise a level is.
  *
- * @param {any} encoding
+ * @param {Encoding | null} encoding
  * @param {number | null} halfWidth
  */
 export function precision(encoding, halfWidth) {
@@ -63,10 +64,10 @@ export function precision(encoding, halfWidth) {
 /**
  * Return what a level tells, after a verb.
  *
- * @param {any} encoding
+ * @param {Encoding | null} encoding
  * @param {number | null} halfWidth
  */
-export function tells(encoding, halfWidth) {
+export function toldBy(encoding, halfWidth) {
   if (halfWidth === null || encoding === null || halfWidth >= widest(encoding)) return "almost nothing";
   return `${measureOf(encoding).numeric ? "the mean" : "every share"} to ${precision(encoding, halfWidth)}`;
 }
@@ -74,20 +75,10 @@ export function tells(encoding, halfWidth) {
 /**
  * Return the values or the range, short.
  *
- * @param {any} encoding
+ * @param {Encoding | null} encoding
  */
 export function answers(encoding) {
   if (encoding === null) return null;
   if (encoding.range !== undefined) return `numbers from ${encoding.range[0]} to ${encoding.range[1]}`;
   return encoding.values === undefined ? encoding.name : whole(encoding.values.length);
-}
-
-/**
- * Say something to whoever does not see it.
- *
- * @param {string} sentence
- */
-export function tell(sentence) {
-  const place = document.getElementById("told");
-  if (place !== null) place.textContent = sentence;
 }

@@ -7,11 +7,12 @@ import { Device } from "../device/device.js";
 import { RelaxdpError } from "../device/errors.js";
 import { readOffer } from "../device/offer.js";
 import { BrowserStorage } from "../device/storage.js";
+import { fieldsOf } from "../device/typed.js";
 import { LimitView } from "./limit.js";
-import { ProblemView, part, say, show } from "./page.js";
+import { onSubmit, ProblemView, part, say, show } from "./page.js";
 import { QuestionView } from "./question.js";
 import { StatusView } from "./status.js";
-import { Tag, Watch } from "./watch.js";
+import { Watch } from "./watch.js";
 import { closedSentence, problemWords } from "./words.js";
 
 /** @typedef {import("../device/offer.js").Offer} Offer */
@@ -19,6 +20,7 @@ import { closedSentence, problemWords } from "./words.js";
 /** @typedef {import("../device/participation.js").Details} Details */
 
 const CHANNEL = "relaxdp survey";
+/** @type {Partial<Record<string, string>>} */
 const LOST = {
   cleared: "What this browser had kept is gone",
   damaged: "What this browser had kept is damaged",
@@ -32,12 +34,13 @@ export class Survey {
   #storage = new BrowserStorage();
   // A turn that fails is taken again by the watch, which knows when the network is back.
   #client = new Client({ attempts: 2, timeout: 20, firstWait: 0.3 });
-  #tag;
+  /** @type {string | null} the entity tag of what was seen last; null where the next answer is news in any case */
+  #tag = null;
   #watch;
   #channel = typeof BroadcastChannel === "function" ? new BroadcastChannel(CHANNEL) : null;
   /** @type {Offer | null} */
   #offer = null;
-  #times = { opens: null };
+  #times = { opens: /** @type {string | null} */ (null) };
   /** @type {Device | null} */
   #device = null;
   /** @type {Participation | null} */
@@ -60,18 +63,16 @@ export class Survey {
   constructor(address, invitation) {
     this.#address = address;
     this.#invitation = invitation;
-    this.#tag = new Tag(address);
     this.#watch = new Watch(() => this.#turn());
   }
 
   begin() {
     if (this.#channel !== null) this.#channel.onmessage = () => void this.#watch.wake();
     part("problem-again").addEventListener("click", () => void this.#news());
-    part("cleared-form").addEventListener("submit", (/** @type {Event} */ event) => {
-      event.preventDefault();
+    onSubmit("cleared-form", async () => {
       this.#startOver = true;
       this.#device = this.#mine = null;
-      void this.#watch.wake();
+      await this.#watch.wake();
     });
     return this.#watch.start();
   }
@@ -84,7 +85,7 @@ export class Survey {
       news = await this.#look();
     } catch (thrown) {
       problem = known(thrown);
-      this.#tag.forget();
+      this.#tag = null;
     }
     try {
       const participation = await this.#participation();
@@ -98,12 +99,15 @@ export class Survey {
 
   /** Ask what the campaign is, where it may have changed; a server that cannot be reached throws. */
   async #look() {
-    const moved = await this.#tag.moved().catch(() => true);
-    if (!moved && this.#offer !== null) return false;
     const address = CampaignAddress.parse(this.#address);
+    const before = this.#tag;
+    // What is wrong with a server that does not answer is found out below.
+    this.#tag = await this.#client.tag(address, before).catch(() => null);
+    if (this.#tag !== null && this.#tag === before && this.#offer !== null) return false;
     const content = await this.#client.ask(address, []);
     this.#offer = await readOffer(address, content);
-    this.#times = { opens: typeof content.opens === "string" ? content.opens : null };
+    const { opens } = fieldsOf(content);
+    this.#times = { opens: typeof opens === "string" ? opens : null };
     return true;
   }
 
@@ -113,8 +117,8 @@ export class Survey {
       try {
         this.#device = await Device.open({ storage: this.#storage, client: this.#client });
       } catch (problem) {
-        if (problem.code === "budget_missing_error") return null;
-        if (this.#startOver && problem.fields?.reason in LOST) return null;
+        if (isRefusal(problem, "budget_missing_error")) return null;
+        if (this.#startOver && lossOf(problem) !== undefined) return null;
         throw problem;
       }
     }
@@ -209,13 +213,13 @@ export class Survey {
    * @param {RelaxdpError} problem
    */
   #lost(problem) {
-    const reason = String(problem.fields?.reason);
-    if (!(reason in LOST)) {
+    const title = lossOf(problem);
+    if (title === undefined) {
       this.#problems.sentences([problemWords(problem)], true);
       return "failed";
     }
     show("cleared");
-    say(part("cleared-title"), LOST[reason]);
+    say(part("cleared-title"), title);
     say(part("cleared-text"), problemWords(problem));
     return "over";
   }
@@ -249,7 +253,7 @@ export class Survey {
       this.#tell();
     } catch (problem) {
       // Another tab was faster: what was chosen there is shown now.
-      if (problem.code !== "consent_error") return void this.#failed(known(problem));
+      if (!isRefusal(problem, "consent_error")) return void this.#failed(known(problem));
     }
     await this.#watch.wake();
   }
@@ -260,7 +264,7 @@ export class Survey {
     try {
       return await Device.open({ ...options, limit, startOver: this.#startOver });
     } catch (problem) {
-      if (problem.code !== "budget_error") throw problem;
+      if (!isRefusal(problem, "budget_error")) throw problem;
       return Device.open(options);
     }
   }
@@ -271,7 +275,7 @@ export class Survey {
     try {
       await participation.answer(value);
     } catch (problem) {
-      if (problem.code !== "answer_changed_error") throw problem; // else another tab was faster, and its answer counts
+      if (!isRefusal(problem, "answer_changed_error")) throw problem; // else another tab was faster, and its answer counts
     }
     void this.#storage.persist().catch(() => false);
     this.#tell();
@@ -303,7 +307,7 @@ export class Survey {
   }
 
   async #news() {
-    this.#tag.forget();
+    this.#tag = null;
     await this.#watch.wake();
   }
 
@@ -322,9 +326,22 @@ async function inOneTab(name, deed) {
 }
 
 /**
+ * @param {unknown} problem
+ * @param {string} code
+ */
+const isRefusal = (problem, code) => problem instanceof RelaxdpError && problem.code === code;
+
+/**
+ * Return what is said where that what this browser kept cannot be used; undefined where it is something else.
+ *
+ * @param {unknown} problem
+ */
+const lossOf = (problem) => (problem instanceof RelaxdpError ? LOST[String(problem.fields.reason)] : undefined);
+
+/**
  * What the device refused. Anything else is a mistake in this page, and is for its developers to see.
  *
- * @param {any} problem
+ * @param {unknown} problem
  * @returns {RelaxdpError}
  */
 function known(problem) {

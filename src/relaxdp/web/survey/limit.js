@@ -1,7 +1,8 @@
 /** The first view: the person's own limit, before the question is seen. */
 
+import { h } from "../kit/dom.js";
 import { answersOf, cautionSentence, count, guessAt } from "../kit/reports.js";
-import { part, say, show } from "./page.js";
+import { input, onSubmit, part, say, show } from "./page.js";
 import * as words from "./words.js";
 
 /** @typedef {import("../device/decimal.js").Amount} Amount */
@@ -18,14 +19,10 @@ export class LimitView {
 
   /** @param {(chosen: { upto: string, invitation: string | null }) => Promise<void>} choose */
   constructor(choose) {
-    part("limit-slider").addEventListener("input", () => this.#explain());
-    part("limit-form").addEventListener("submit", async (event) => {
-      event.preventDefault();
-      const button = event.submitter ?? part("limit-form").querySelector("button");
-      button.disabled = true;
-      await choose({ upto: String(this.#chosen()), invitation: part("limit-invitation").value.trim() || null });
-      button.disabled = false;
-    });
+    input("limit-slider").addEventListener("input", () => this.#explain());
+    onSubmit("limit-form", () =>
+      choose({ upto: String(this.#chosen()), invitation: input("limit-invitation").value.trim() || null }),
+    );
   }
 
   /**
@@ -40,18 +37,18 @@ export class LimitView {
     const levels = offer.levels.map(({ epsilon }) => epsilon);
     const { largestEpsilon } = offer;
     this.#choices = levels[levels.length - 1].compare(largestEpsilon) < 0 ? [...levels, largestEpsilon] : levels;
-    const slider = part("limit-slider");
+    const slider = input("limit-slider");
     slider.max = String(this.#choices.length - 1);
     slider.value = "0"; // the most private choice is the one that nobody has to make
     part("limit-chooser").hidden = this.#choices.length === 1;
     part("limit-invited").hidden = !offer.needsInvitation;
-    part("limit-invitation").required = offer.needsInvitation;
-    part("limit-invitation").value = invitation ?? "";
+    input("limit-invitation").required = offer.needsInvitation;
+    input("limit-invitation").value = invitation ?? "";
     this.#explain();
   }
 
   #chosen() {
-    return this.#choices[Number(part("limit-slider").value)];
+    return this.#choices[Number(input("limit-slider").value)];
   }
 
   #explain() {
@@ -59,20 +56,21 @@ export class LimitView {
     const chosen = this.#chosen();
     const guess = guessAt(answersOf(offer.encoding), String(chosen));
     const [before, bound, after] = words.boundSentence(guess);
-    const strong = document.createElement("strong");
-    strong.textContent = bound;
     say(part("limit-guess"), words.blindSentence(offer.encoding, guess));
-    part("limit-bound").replaceChildren(before, strong, after);
+    part("limit-bound").replaceChildren(before, h("strong", {}, bound), after);
     say(part("limit-caution"), cautionSentence(guess));
     const allowed = offer.levels.filter(({ epsilon }) => epsilon.compare(chosen) <= 0).length;
     say(part("limit-steps"), words.stepsSentence(allowed, offer.levels.length));
     say(part("limit-odds"), words.oddsAt(String(chosen)));
     say(part("limit-epsilon"), String(chosen));
     say(part("limit-others"), this.#together(chosen));
-    const picture = part("limit-picture");
-    picture.querySelector(".guess").setAttribute("width", String((100 * guess.blind) / guess.scale));
-    picture.querySelector(".more").setAttribute("width", String((100 * guess.bound) / guess.scale));
-    part("limit-slider").setAttribute("aria-valuetext", `${bound}${after}`);
+    for (const [kind, number] of /** @type {const} */ ([
+      ["guess", guess.blind],
+      ["more", guess.bound],
+    ])) {
+      document.querySelector(`#limit-picture .${kind}`)?.setAttribute("width", String((100 * number) / guess.scale));
+    }
+    input("limit-slider").setAttribute("aria-valuetext", `${bound}${after}`);
   }
 
   /** @param {Amount} chosen */

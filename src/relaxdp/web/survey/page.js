@@ -3,14 +3,40 @@
  * text, and nothing here needs what an old browser lacks.
  */
 
+import { h } from "../kit/dom.js";
+import { partOf } from "../kit/page.js";
+
 const VIEWS = ["problem", "cleared", "limit", "question", "status"];
 
 /**
+ * Return a part of the page by its name.
+ *
  * @param {string} id
- * @returns {any} an element of survey.html
  */
-export function part(id) {
-  return document.getElementById(id);
+export const part = (id) => partOf(id, HTMLElement);
+
+/**
+ * The same for what can be typed into.
+ *
+ * @param {string} id
+ */
+export const input = (id) => partOf(id, HTMLInputElement);
+
+/**
+ * Send a form to nobody: hand it to the page, and let nobody press its button twice meanwhile.
+ *
+ * @param {string} id
+ * @param {() => Promise<void>} work
+ */
+export function onSubmit(id, work) {
+  const form = partOf(id, HTMLFormElement);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = event.submitter ?? form.querySelector("button");
+    button?.toggleAttribute("disabled", true);
+    await work();
+    button?.toggleAttribute("disabled", false);
+  });
 }
 
 /**
@@ -27,7 +53,7 @@ export function show(name) {
   const steps = part("steps");
   steps.hidden = name === "problem" || name === "cleared";
   for (const step of steps.children) {
-    if (step.dataset.step === name) step.setAttribute("aria-current", "step");
+    if (step.getAttribute("data-step") === name) step.setAttribute("aria-current", "step");
     else step.removeAttribute("aria-current");
   }
   // Whoever opens the page begins at its top.
@@ -44,24 +70,6 @@ export function show(name) {
 export function say(element, text) {
   if (element.textContent !== (text ?? "")) element.textContent = text ?? "";
   element.hidden = text === null;
-}
-
-/**
- * Make an element.
- *
- * @param {string} name
- * @param {Record<string, any>} [properties] `class` and what else the element has; texts are texts
- * @param {...(Node | string)} children
- * @returns {any}
- */
-export function made(name, properties = {}, ...children) {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(properties)) {
-    if (key === "class") element.className = value;
-    else element[key] = value;
-  }
-  element.append(...children);
-  return element;
 }
 
 /** The view that says what is wrong. */
@@ -84,9 +92,9 @@ export class ProblemView {
   sentences(sentences, perhapsLater = false, title = "This does not work yet") {
     show("problem");
     say(part("problem-title"), title);
-    part("problem-text").replaceChildren(...sentences.map((sentence) => made("p", { class: "notice" }, sentence)));
+    part("problem-text").replaceChildren(...sentences.map((sentence) => h("p", { class: "notice" }, sentence)));
     part("problem-again").hidden = !perhapsLater;
     part("problem-new-tab").hidden = window.top === window;
-    part("problem-link").href = location.href;
+    partOf("problem-link", HTMLAnchorElement).href = location.href;
   }
 }

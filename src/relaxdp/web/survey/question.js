@@ -1,16 +1,18 @@
 /** The second view: the question, and how it is answered. Nothing that is typed here leaves the page by itself. */
 
+import { Numeric } from "../device/encodings/numeric.js";
+import { h } from "../kit/dom.js";
+import { UNREMEMBERED } from "../kit/form.js";
+import { partOf } from "../kit/page.js";
 import { answersOf, count, guessAt, times, valueText } from "../kit/reports.js";
-import { made, part, say, show } from "./page.js";
+import { onSubmit, part, say, show } from "./page.js";
 import { problemWords } from "./words.js";
 
 /** @typedef {import("../device/offer.js").Offer} Offer */
 
 const MOST_BUTTONS = 20;
 const MOST_LETTERS = 1000;
-
-// Spelling services and form memories of browsers would learn the answer.
-const UNREMEMBERED = { autocomplete: "off", spellcheck: false, autocapitalize: "off", translate: false };
+const questionForm = () => partOf("question-form", HTMLFormElement);
 
 /** Radio buttons for a few values, a list for many, a field for numbers and for words. */
 export class QuestionView {
@@ -19,18 +21,14 @@ export class QuestionView {
 
   /** @param {(value: unknown) => Promise<void>} keep */
   constructor(keep) {
-    part("question-form").addEventListener("submit", async (event) => {
-      event.preventDefault();
-      const button = event.submitter ?? part("question-form").querySelector("button");
-      button.disabled = true;
+    onSubmit("question-form", async () => {
       say(part("question-problem"), null);
       try {
         await keep(this.#answer());
-        part("question-form").reset();
+        questionForm().reset();
       } catch (problem) {
         say(part("question-problem"), problemWords(problem));
       }
-      button.disabled = false;
     });
   }
 
@@ -57,68 +55,69 @@ export class QuestionView {
    */
   #inputs(encoding) {
     if (encoding.values !== null) return this.#choices(encoding.values, encoding.values.map(valueText));
-    if (encoding.name === "numeric") return this.#number(encoding);
+    if (encoding instanceof Numeric) return this.#number(encoding);
     if ("isBoolean" in encoding && encoding.isBoolean) return this.#choices(["true", "false"], ["Yes", "No"]);
     return this.#text();
   }
 
   /**
-   * @param {any[]} values
+   * @param {unknown[]} values
    * @param {string[]} labels
    */
   #choices(values, labels) {
     if (values.length > MOST_BUTTONS) return this.#list(values, labels);
-    this.#answer = () => values[Number(part("question-form").elements.namedItem("choice").value)];
+    this.#answer = () => values[Number(new FormData(questionForm()).get("choice"))];
     return labels.map((label, i) =>
-      made(
+      h(
         "label",
         { class: "choice" },
-        made("input", { type: "radio", name: "choice", value: String(i), required: true, autocomplete: "off" }),
-        made("span", { dir: "auto" }, label),
+        h("input", { type: "radio", name: "choice", value: String(i), required: true, autocomplete: "off" }),
+        h("span", { dir: "auto" }, label),
       ),
     );
   }
 
   /**
-   * @param {any[]} values
+   * @param {unknown[]} values
    * @param {string[]} labels
    */
   #list(values, labels) {
-    const list = made(
+    const list = h(
       "select",
       { id: "answer", required: true, autocomplete: "off" },
-      made("option", { value: "" }, "Choose …"),
+      h("option", { value: "" }, "Choose …"),
     );
-    list.append(...labels.map((label, i) => made("option", { value: String(i) }, label)));
+    list.append(...labels.map((label, i) => h("option", { value: String(i) }, label)));
     this.#answer = () => values[Number(list.value)];
-    return [made("label", { htmlFor: "answer" }, "My answer"), list];
+    return [h("label", { for: "answer" }, "My answer"), list];
   }
 
-  /** @param {any} encoding */
+  /** @param {Numeric} encoding */
   #number({ low, high }) {
-    const field = made("input", {
+    const field = h("input", {
       type: "number",
       id: "answer",
       required: true,
       step: "any",
-      inputMode: "decimal",
+      inputmode: "decimal",
+      min: low,
+      max: high,
       ...UNREMEMBERED,
     });
-    [field.min, field.max] = [String(low), String(high)];
     this.#answer = () => field.valueAsNumber;
-    return [made("label", { htmlFor: "answer" }, `A number from ${low} to ${high}`), field];
+    return [h("label", { for: "answer" }, `A number from ${low} to ${high}`), field];
   }
 
   #text() {
-    const field = made("input", {
+    const field = h("input", {
       type: "text",
       id: "answer",
       required: true,
-      maxLength: MOST_LETTERS,
+      maxlength: MOST_LETTERS,
       dir: "auto",
       ...UNREMEMBERED,
     });
     this.#answer = () => field.value.trim();
-    return [made("label", { htmlFor: "answer" }, "My answer, in a word"), field];
+    return [h("label", { for: "answer" }, "My answer, in a word"), field];
   }
 }

@@ -1,9 +1,12 @@
 /** The third view: exactly what was sent, what is waiting, and how to leave. */
 
+import { h } from "../kit/dom.js";
+import { partOf } from "../kit/page.js";
 import { reportWords, spentSentence } from "../kit/reports.js";
-import { made, part, say, show } from "./page.js";
+import { input, onSubmit, part, say, show } from "./page.js";
 import * as words from "./words.js";
 
+/** @typedef {import("../device/errors.js").RelaxdpError} RelaxdpError */
 /** @typedef {import("../device/offer.js").Offer} Offer */
 /** @typedef {import("../device/participation.js").Details} Details */
 /** @typedef {import("../device/state.js").Sent} Sent */
@@ -24,23 +27,21 @@ export class StatusView {
    *           invite: (invitation: string) => Promise<void> }} deeds
    */
   constructor({ check, stop, leave, invite }) {
-    part("status-check").addEventListener("click", async () => {
-      part("status-check").disabled = true;
+    const button = partOf("status-check", HTMLButtonElement);
+    button.addEventListener("click", async () => {
+      button.disabled = true;
       await check();
-      part("status-check").disabled = false;
+      button.disabled = false;
     });
-    asked("stop", stop);
-    asked("leave", leave);
-    part("status-invited").addEventListener("submit", async (event) => {
-      event.preventDefault();
-      await invite(part("status-invitation").value.trim());
-    });
+    confirmFirst("stop", stop);
+    confirmFirst("leave", leave);
+    onSubmit("status-invited", () => invite(input("status-invitation").value.trim()));
   }
 
   /**
    * @param {Details} details
    * @param {Offer | null} offer null where the server has not been reached yet
-   * @param {any} problem what kept the last turn from its end
+   * @param {RelaxdpError | null} problem what kept the last turn from its end
    */
   show(details, offer, problem) {
     show("status");
@@ -57,7 +58,7 @@ export class StatusView {
       say(part("status-spent"), spentSentence(offer.encoding, details.spent));
       say(part("status-meaning"), words.meaningOf(offer.encoding, sent[sent.length - 1]));
     }
-    part("status-invited").hidden = problem?.fields?.error !== "invitation_refused" || ended !== null;
+    part("status-invited").hidden = problem?.fields.error !== "invitation_refused" || ended !== null;
     part("status-check").hidden = ended !== null && ended !== "withdrawing";
     part("status-stop").hidden = ended !== null;
     part("status-leave").hidden =
@@ -85,8 +86,8 @@ export class StatusView {
  * @param {"stop" | "leave"} name
  * @param {() => Promise<void>} deed
  */
-function asked(name, deed) {
-  const dialog = part(`${name}-dialog`);
+function confirmFirst(name, deed) {
+  const dialog = partOf(`${name}-dialog`, HTMLDialogElement);
   part(`status-${name}`).addEventListener("click", () => {
     dialog.returnValue = "no";
     dialog.showModal();
@@ -104,14 +105,14 @@ function asked(name, deed) {
 function reportItem(sent, offer, status) {
   const unread = { text: String(sent.report), bytes: false, beside: null };
   const { text, bytes, beside } = offer === null ? unread : reportWords(offer.encoding, sent);
-  const time = made("time", { dateTime: sent.time }, words.moment(sent.time));
-  const report = made(bytes ? "code" : "strong", { dir: "auto" }, text);
-  return made(
+  const time = h("time", { datetime: sent.time }, words.moment(sent.time));
+  const report = h(bytes ? "code" : "strong", { dir: "auto" }, text);
+  return h(
     "li",
     {},
-    made("div", { class: "report" }, "reported: ", report, beside === null ? "" : ` (${beside})`),
-    made("div", { class: "small" }, `${stepOf(sent, offer)}epsilon ${sent.epsilon}, `, time),
-    made("span", { class: `badge ${status}` }, STATUSES[status]),
+    h("div", { class: "report" }, "reported: ", report, beside === null ? "" : ` (${beside})`),
+    h("div", { class: "small" }, `${stepOf(sent, offer)}epsilon ${sent.epsilon}, `, time),
+    h("span", { class: `badge ${status}` }, STATUSES[status]),
   );
 }
 
@@ -129,7 +130,7 @@ function stepOf({ epsilon }, offer) {
  *
  * @param {Details} details
  * @param {Offer | null} offer
- * @param {any} problem
+ * @param {RelaxdpError | null} problem
  */
 export function nowSentence(details, offer, problem) {
   const { ended, sent } = details;
@@ -164,7 +165,7 @@ export function nowSentence(details, offer, problem) {
  * @param {Offer} offer
  */
 function openSentence({ spent, consent }, { levels, open }) {
-  const written = (/** @type {import("../device/offer.js").Level} */ level) => String(level.epsilon);
+  const written = (/** @type {Offer["levels"][number]} */ level) => String(level.epsilon);
   const here = levels.findIndex((level) => written(level) === spent) + 1;
   const most = levels.filter((level) => Number(written(level)) <= Number(consent)).length;
   if (here === levels.length) return "Thank you. Your report was received, and it is the last step of this survey.";

@@ -1,10 +1,9 @@
-/** Watching a campaign without asking more often than is useful: entity tags, back-off, quiet while nobody looks. */
+/** Watching a campaign without asking more often than is useful: back-off, and quiet while nobody looks. */
 
 const SEEN = 20;
 const UNSEEN = 120;
 const FIRST_WAIT = 4;
 const LONGEST_WAIT = 300;
-const TIMEOUT = 30;
 
 /**
  * Calls `turn` now and whenever it is worth it, one turn at a time, until one says that it is over.
@@ -63,51 +62,5 @@ export class Watch {
     if (this.#failures > 0)
       return Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (this.#failures - 1)) * (0.5 + Math.random() / 2);
     return (this.#window.document.visibilityState === "visible" ? SEEN : UNSEEN) * (0.75 + Math.random() / 4);
-  }
-}
-
-/**
- * Asks whether a campaign is still what it was. The answer is a few bytes while it is.
- */
-export class Tag {
-  #url;
-  /** @type {string | null} */
-  #tag = null;
-
-  /** @param {string} url */
-  constructor(url) {
-    this.#url = url;
-  }
-
-  /**
-   * Return whether the campaign may have changed since the last time. What else is wrong is for the device to find out.
-   *
-   * @returns {Promise<boolean>}
-   */
-  async moved() {
-    const stop = new AbortController();
-    const deadline = setTimeout(() => stop.abort(), TIMEOUT * 1000);
-    try {
-      const response = await fetch(this.#url, {
-        headers: { "Accept-Language": "*", ...(this.#tag === null ? {} : { "If-None-Match": this.#tag }) },
-        cache: "no-store",
-        credentials: "omit",
-        redirect: "error",
-        referrerPolicy: "no-referrer",
-        signal: stop.signal,
-      });
-      const before = this.#tag;
-      if (response.status === 304) return false;
-      this.#tag = response.ok ? response.headers.get("ETag") : null;
-      return this.#tag === null || this.#tag !== before;
-    } finally {
-      clearTimeout(deadline);
-      stop.abort();
-    }
-  }
-
-  /** Whatever was seen before, the next answer is news. */
-  forget() {
-    this.#tag = null;
   }
 }

@@ -1,5 +1,6 @@
 /** What the survey page says: plain sentences for limits, reports, states and refusals. Nothing touches the page. */
 
+import { RelaxdpError } from "../device/errors.js";
 import { ONE } from "../device/threshold.js";
 import { answersOf, count, times, WORDS_SUSPECTED } from "../kit/reports.js";
 
@@ -98,7 +99,7 @@ const ENDINGS = {
 };
 
 /**
- * @param {string} ended
+ * @param {NonNullable<import("../device/state.js").Ending>} ended
  * @param {boolean} anythingSent
  */
 export function endedSentence(ended, anythingSent) {
@@ -112,12 +113,12 @@ export function endedSentence(ended, anythingSent) {
 /**
  * A refusal for people. What the module says is precise and stays; a few of its words are not everybody's.
  *
- * @param {any} problem
+ * @param {unknown} problem
  * @returns {string}
  */
 export function problemWords(problem) {
-  const { code, fields = {} } = problem ?? {};
-  if (code === undefined) return "Something went wrong that this page does not know. Nothing was sent.";
+  if (!(problem instanceof RelaxdpError)) return "Something went wrong that this page does not know. Nothing was sent.";
+  const { code, fields, message } = problem;
   if (code === "refused_by_server_error") {
     if (fields.error === "unknown_campaign" || fields.status === 404) {
       return "There is no survey at this address. Perhaps a letter of it is missing.";
@@ -130,7 +131,6 @@ export function problemWords(problem) {
   }
   if (code === "unreachable_error") return "The server cannot be reached at the moment.";
   if (code === "undeclared_value_error") return "This is not one of the possible answers. Nothing was kept or sent.";
-  const message = String(problem.message);
   return message.slice(0, 1).toUpperCase() + message.slice(1);
 }
 

@@ -1,0 +1,327 @@
+/** What the service answers with, made from its own description: python -m tests.browser.wire_types. */
+
+export interface About {
+  public_key: string;
+  fingerprint: string;
+  listings: number;
+}
+
+export interface Accepted {
+  status: "new" | "same";
+}
+
+export interface Account {
+  name: string;
+  role: "buyer" | "issue" | "operator" | "seller";
+  balance: number;
+}
+
+export interface Accounts {
+  accounts: Account[];
+}
+
+export interface Advice {
+  encoding: PublicEncoding;
+  widest: number;
+  levels: LevelAdvice[];
+}
+
+export interface Books {
+  balanced: boolean;
+  transactions: number;
+  credits: number;
+}
+
+export interface Campaigns {
+  campaigns: OperatorCampaign[];
+}
+
+export interface DeliveredLevel {
+  epsilon: string;
+  threshold: string;
+}
+
+export interface Devices {
+  total: number;
+  per_level: number[];
+}
+
+export interface Encoding {
+  name: string;
+  options: Record<string, unknown>;
+  values?: unknown[];
+  range?: [number, number];
+}
+
+export interface Entry {
+  transaction: number;
+  amount: number;
+  reason: string;
+  purchase: number | null;
+  issued: string;
+}
+
+export interface Estimate {
+  campaign: string;
+  version: number;
+  devices: number;
+  state: "finished" | "open" | "paused" | "waiting";
+  open_level: number | null;
+  half_width: number | null;
+  target: Target | null;
+  target_met: boolean;
+  method: "average" | "precision";
+  confidence_level: number;
+  about: "objects" | "population";
+  simultaneous: boolean;
+  values: number;
+  levels: LevelEstimate[];
+  pooled: Row[] | null;
+  unlisted: Unlisted | null;
+}
+
+export interface Health {
+  status: "ok";
+}
+
+export interface History {
+  campaign: string;
+  version: number;
+  confidence_level: number;
+  about: "objects" | "population";
+  simultaneous: boolean;
+  levels: LevelEstimate[];
+}
+
+export interface InvitationNumbers {
+  issued: number;
+  used: number;
+}
+
+export interface Invitations {
+  invitations: string[];
+}
+
+export interface LevelAdvice {
+  epsilon: string;
+  half_width: number;
+  met: boolean | null;
+  devices_needed: number | null;
+}
+
+export interface LevelEstimate {
+  epsilon: string;
+  threshold: string;
+  devices: number;
+  rows: Row[];
+}
+
+export interface Listing {
+  id: string;
+  kind: "pool" | "release";
+  title: string;
+  seller: string | null;
+  state: "closed" | "draft" | "open";
+  encoding: Encoding | null;
+  objects: number;
+  authorised: string | null;
+  prices: Prices;
+  levels: OfferedLevel[];
+}
+
+export interface Listings {
+  listings: Listing[];
+}
+
+export interface NewAccount {
+  name: string;
+  role: "buyer" | "issue" | "operator" | "seller";
+  balance: number;
+  token: string;
+}
+
+export interface OfferedLevel {
+  epsilon: string;
+  price: number;
+  each: number | null;
+  objects: number;
+  half_width: number | null;
+  available: boolean;
+}
+
+export interface OperatorCampaign {
+  id: string;
+  question: string;
+  encoding: PublicEncoding;
+  release: string;
+  attribute: string;
+  levels: WireLevel[];
+  open_level: number | null;
+  state: "finished" | "open" | "paused" | "waiting";
+  opens: string | null;
+  closes: string | null;
+  largest_epsilon: string;
+  needs_invitation: boolean;
+  devices: Devices;
+  half_width: number | null;
+  target: Target | null;
+  target_met: boolean;
+  automatic_devices: number | null;
+  level_opens: (string | null)[];
+  reduced: boolean;
+  refused: Refused;
+  invitations: InvitationNumbers;
+  version: number;
+}
+
+export interface Prices {
+  points?: [string, number][] | null;
+  formula?: string | null;
+}
+
+export interface Problem {
+  error: string;
+  message: string;
+  fields: Record<string, unknown>;
+}
+
+export interface PublicCampaign {
+  id: string;
+  question: string;
+  encoding: PublicEncoding;
+  release: string;
+  attribute: string;
+  levels: WireLevel[];
+  open_level: number | null;
+  state: "finished" | "open" | "paused" | "waiting";
+  opens: string | null;
+  closes: string | null;
+  largest_epsilon: string;
+  needs_invitation: boolean;
+}
+
+export interface PublicEncoding {
+  name: string;
+  options: Record<string, number>;
+  values?: (string | number)[];
+  range?: [number, number];
+}
+
+export interface Purchase {
+  number: number;
+  listing: string;
+  title: string;
+  epsilon: string;
+  threshold: string;
+  retention: string;
+  price: number;
+  paid: number;
+  objects: number;
+  half_width: number | null;
+  digest: string;
+  state: "owned" | "refunded" | "upgraded";
+  previous: number | null;
+  issued: string;
+  authorised: string | null;
+  new?: boolean;
+}
+
+export interface Purchases {
+  purchases: Purchase[];
+  balance: number;
+}
+
+export interface Quote {
+  listing: string;
+  epsilon: string;
+  threshold: string;
+  price: number;
+  due: number;
+  owned: string | null;
+  objects: number;
+  half_width: number | null;
+}
+
+export interface Refused {
+  differing: number;
+}
+
+export interface Results {
+  results: string[];
+}
+
+export interface Row {
+  value: string | number;
+  estimate: number;
+  std_error: number | null;
+  low: number;
+  high: number;
+  beyond?: "above" | "below";
+  share?: number;
+  p_value?: number;
+  found?: boolean;
+}
+
+export interface Sales {
+  listings: SellerListing[];
+  balance: number;
+}
+
+export interface SellerListing {
+  listing: Listing;
+  budget: string | null;
+  delivered: DeliveredLevel[];
+  sold: SoldLevel[];
+  buyers: number;
+  income: number;
+  loss_buyers: string;
+  loss_platform: string;
+  left: string | null;
+  minimum: number | null;
+}
+
+export interface SignedReceipt {
+  receipt: Record<string, unknown>;
+  signature: string;
+  public_key?: string;
+}
+
+export interface SoldLevel {
+  epsilon: string;
+  buyers: number;
+  income: number;
+  from: [string | null, string] | null;
+}
+
+export interface Statement {
+  entries: Entry[];
+}
+
+export interface Target {
+  half_width: number;
+  confidence_level?: number;
+  simultaneous?: boolean;
+  about?: "objects" | "population";
+  method?: "average" | "precision";
+}
+
+export interface Unlisted {
+  estimate: number;
+  std_error: number;
+}
+
+export interface Verified {
+  valid: boolean;
+  state: "owned" | "refunded" | "upgraded";
+}
+
+export interface WireLevel {
+  epsilon: string;
+  threshold: string;
+}
+
+export interface Withdrawn {
+  status: "withdrawn";
+  state: "finished" | "open" | "paused" | "waiting";
+  message: string;
+}
