@@ -1,4 +1,5 @@
-# Needs make and python3 (>= 3.11, with venv); everything else is installed into .venv on first use.
+# Needs make and python3 (>= 3.11, with venv); everything else is installed into .venv on first use. `make check` and
+# `make format` need node (>= 18) and npm as well: what checks the JavaScript goes into node_modules.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -28,6 +29,10 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/demo.stamp
 	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
 	@touch $@
 
+node_modules/.stamp: package.json package-lock.json
+	npm ci --silent --no-fund --no-audit
+	@touch $@
+
 demo: $(VENV)/demo.stamp ## run the main job on example data
 	@$(BIN)/relaxdp demo
 
@@ -42,14 +47,18 @@ test: $(VENV)/dev.stamp ## run the tests (three processes, 6 minutes on two core
 test-long: $(VENV)/dev.stamp ## run the long versions of tests: all combinations, more kills, more samples
 	$(PYTEST) -m long
 
-check: $(VENV)/dev.stamp ## formatting, lint and types
+JS = node_modules/.bin
+check: $(VENV)/dev.stamp node_modules/.stamp ## formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(JS)/biome check --error-on-warnings
+	$(JS)/tsc
 
-format: $(VENV)/dev.stamp ## format the code
+format: $(VENV)/dev.stamp node_modules/.stamp ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(JS)/biome check --write
 
 $(VENV)-bench/stamp: requirements/bench.txt pyproject.toml
 	@test -x $(VENV)-bench/bin/python || $(PYTHON) -m venv $(VENV)-bench
@@ -103,10 +112,11 @@ reproduce-seeds: $(VENV)/dev.stamp ## the same at ten different seeds (4 minutes
 	$(BIN)/python -m tests.statistical.reproduce_seeds
 
 UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11
-lock: $(VENV)/dev.stamp ## renew the lock files
+lock: $(VENV)/dev.stamp ## renew the lock files (npm names no registry in its own, so that everybody's is asked)
+	npm install --silent --no-fund --no-audit --omit-lockfile-registry-resolved
 	$(UV_COMPILE) pyproject.toml --extra demo -o requirements/demo.txt
 	$(UV_COMPILE) pyproject.toml --extra demo --group dev -c requirements/demo.txt -o requirements/dev.txt
 	$(UV_COMPILE) pyproject.toml --extra demo requirements/bench.in -o requirements/bench.txt
 
 clean: ## remove what was built here
-	rm -rf $(VENV) $(VENV)-bench build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-bench node_modules build dist .pytest_cache .mypy_cache .ruff_cache

@@ -67,3 +67,10 @@ def test_an_import_of_another_page_would_be_seen(line: str, monkeypatch: pytest.
     (tmp_path / "market" / "list.js").write_text("")
     (tmp_path / "survey" / "main.js").write_text(line)
     assert imports_of(tmp_path / "survey" / "main.js") == {"market"}
+
+
+def test_the_tools_come_from_everybody_s_own_registry() -> None:
+    """A lock file that names the registry of whoever made it would send everybody else there."""
+    lock = (WEB.parents[2] / "package-lock.json").read_text("utf-8")
+    assert '"integrity"' in lock
+    assert not re.search(r'"resolved"|registry', lock)

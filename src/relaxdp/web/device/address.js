@@ -7,6 +7,7 @@ const HOST = /([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::(\d{1,5}))?/;
 const PREFIX = /((?:\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*)/;
 const ROUTE = /\/v1\/campaigns\/([A-Za-z0-9_-]{1,64})/;
 const ADDRESS = new RegExp(`^(https?)://${HOST.source}${PREFIX.source}${ROUTE.source}$`);
+/** @type {Partial<Record<string, number>>} */
 const PORTS = { https: 443, http: 80 };
 const LOOPBACK = /^(?:localhost|\[::1\]|127(?:\.(?:0|[1-9]\d{0,2})){3})$/;
 

@@ -11,7 +11,11 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 const INTEGER = /^(?:0|-?[1-9]\d{0,19})$/;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** For each type, how a value becomes a tag and a payload. */
+/**
+ * For each type, how a value becomes a tag and a payload.
+ *
+ * @type {Map<string, (value: unknown) => [number, Uint8Array]>}
+ */
 const PAYLOADS = new Map([
   ["integer", integerPayload],
   ["text", (value) => [3, utf8(value, "a text value")]],
@@ -39,19 +43,35 @@ export function encode(typed) {
   return concat(bytes, new Uint8Array(-bytes.length & (BLOCK - 1)));
 }
 
+/**
+ * @param {unknown} value
+ * @returns {[number, Uint8Array]}
+ */
 function integerPayload(value) {
-  const written = typeof value === "string" && INTEGER.test(value);
-  const exact = written || typeof value === "bigint" || Number.isSafeInteger(value);
-  if (!exact || BigInt(value) < -(2n ** 63n) || BigInt(value) >= 2n ** 64n) {
+  const integer = wholeOf(value);
+  if (integer === null || integer < -(2n ** 63n) || integer >= 2n ** 64n) {
     throw new RelaxdpError(
       "value_invalid",
       "an integer must be exact, without leading zeros, and lie between -2^63 and 2^64 - 1.",
     );
   }
-  const integer = BigInt(value);
   return [integer < 2n ** 63n ? 1 : 2, u64(integer)];
 }
 
+/**
+ * @param {unknown} value
+ * @returns {bigint | null} null for what is no exact integer
+ */
+function wholeOf(value) {
+  if (typeof value === "bigint") return value;
+  if (typeof value === "number" && Number.isSafeInteger(value)) return BigInt(value);
+  return typeof value === "string" && INTEGER.test(value) ? BigInt(value) : null;
+}
+
+/**
+ * @param {unknown} value
+ * @returns {[number, Uint8Array]}
+ */
 function uuidPayload(value) {
   if (typeof value !== "string" || !UUID.test(value)) {
     throw new RelaxdpError("value_invalid", "a UUID must be written as 32 hexadecimal digits in groups of 8-4-4-4-12.");
@@ -59,14 +79,25 @@ function uuidPayload(value) {
   return [4, fromHex(value.replaceAll("-", ""))];
 }
 
+/**
+ * @param {unknown} value
+ * @returns {[number, Uint8Array]}
+ */
 function bytesPayload(value) {
-  requireBytes(value, "a value of type bytes");
-  return [5, value];
+  return [5, requireBytes(value, "a value of type bytes")];
 }
 
+/**
+ * @param {unknown} value
+ * @returns {[number, Uint8Array]}
+ */
 function numberPayload(value) {
   const number = typeof value === "bigint" ? Number(value) : value;
-  if (!Number.isFinite(number) || (typeof value === "bigint" && BigInt(number) !== value)) {
+  if (
+    typeof number !== "number" ||
+    !Number.isFinite(number) ||
+    (typeof value === "bigint" && BigInt(number) !== value)
+  ) {
     throw new RelaxdpError("value_invalid", "a number must be finite, and an integer must be exact as a binary64.");
   }
   return [6, binary64(number)];
@@ -106,9 +137,11 @@ export function utf8(text, what) {
 /**
  * @param {unknown} value
  * @param {string} what for the message
+ * @returns {Uint8Array}
  */
 export function requireBytes(value, what) {
-  if (!(value instanceof Uint8Array)) throw new RelaxdpError("value_invalid", `${what} must be a Uint8Array.`);
+  if (value instanceof Uint8Array) return value;
+  throw new RelaxdpError("value_invalid", `${what} must be a Uint8Array.`);
 }
 
 /** @param {number} value */

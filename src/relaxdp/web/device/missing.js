@@ -4,12 +4,18 @@
  */
 
 /**
+ * @typedef {{ crypto?: { subtle?: unknown }, isSecureContext?: boolean, BigInt?: unknown, fetch?: unknown,
+ *             AbortController?: unknown, indexedDB?: unknown }} Scope
+ */
+
+/**
  * Return one sentence for each part that is missing; none where everything is there.
  *
- * @param {any} [scope] the window, or what stands for it in a test
+ * @param {Scope} [scope] the window, or what stands for it in a test
  * @returns {string[]}
  */
 export function missingParts(scope) {
+  /** @type {Scope} */
   var found = scope || globalThis;
   var sentences = [];
   if (!found.crypto || !found.crypto.subtle) {
@@ -36,6 +42,7 @@ export function missingParts(scope) {
   return sentences;
 }
 
+/** @param {Scope} scope */
 function storageOf(scope) {
   try {
     return scope.indexedDB;

@@ -5,6 +5,7 @@ import { Amount } from "./decimal.js";
 import { encodingOf } from "./encodings/registry.js";
 import { RelaxdpError } from "./errors.js";
 import { ONE } from "./threshold.js";
+import { fieldsOf } from "./typed.js";
 
 /** The attribute of every campaign's path. */
 export const ATTRIBUTE = "answer";
@@ -34,35 +35,37 @@ const STATES = ["waiting", "open", "paused", "finished"];
  * Read a description, or refuse it in one sentence.
  *
  * @param {import("./address.js").CampaignAddress} address
- * @param {any} content
+ * @param {unknown} content
  * @returns {Promise<Offer>}
  */
 export async function readOffer(address, content) {
-  if (typeof content !== "object" || content === null || content.id !== address.id) {
+  const fields = fieldsOf(content);
+  if (fields.id !== address.id) {
     throw refused(`the server's answer does not describe the campaign ${address.id}.`);
   }
-  if (content.release !== address.id || content.attribute !== ATTRIBUTE) {
+  if (fields.release !== address.id || fields.attribute !== ATTRIBUTE) {
     throw refused(
       "the campaign asks for reports under another release name or attribute, which would be another path.",
     );
   }
-  const { question, state } = content;
+  const { question, state } = fields;
   if (typeof question !== "string" || question === "" || [...question].length > MOST_QUESTION) {
     throw refused(`the campaign has no question, or one of more than ${MOST_QUESTION} letters.`);
   }
-  if (!STATES.includes(state)) throw refused("the campaign is in a state that this version does not know.");
-  const encoding = encodingOf(content.encoding);
+  if (typeof state !== "string" || !STATES.includes(state))
+    throw refused("the campaign is in a state that this version does not know.");
+  const encoding = encodingOf(fields.encoding);
   if (encoding === null) throw refused("the campaign's encoding or its values cannot be used by this version.");
-  const levels = readLevels(content.levels, encoding);
+  const levels = readLevels(fields.levels, encoding);
   return Object.freeze({
     question,
     encoding,
     params: toHex(await encoding.params()),
     levels,
-    open: state === "open" ? readOpen(content.open_level, levels) : [],
+    open: state === "open" ? readOpen(fields.open_level, levels) : [],
     state,
-    largestEpsilon: readLargest(content.largest_epsilon, levels),
-    needsInvitation: content.needs_invitation === true,
+    largestEpsilon: readLargest(fields.largest_epsilon, levels),
+    needsInvitation: fields.needs_invitation === true,
   });
 }
 
@@ -92,15 +95,15 @@ function readLevels(content, encoding) {
 /**
  * Read a level in its one spelling: two spellings of one level would be two levels for the server.
  *
- * @param {any} content
+ * @param {unknown} content
  * @returns {Level}
  */
 function readLevel(content) {
-  const epsilon = readEpsilon(content?.epsilon);
-  if (epsilon === null || String(epsilon) !== content.epsilon) {
+  const { epsilon: written, threshold: whole } = fieldsOf(content);
+  const epsilon = readEpsilon(written);
+  if (epsilon === null || String(epsilon) !== written) {
     throw refused("a level of the campaign is not written as a plain epsilon.");
   }
-  const whole = content.threshold;
   if (typeof whole !== "string" || !/^[1-9]\d{0,19}$/.test(whole) || BigInt(whole) >= ONE) {
     throw refused("a level of the campaign has a threshold that is none.");
   }

@@ -5,12 +5,14 @@ import { RelaxdpError } from "./errors.js";
 import { ATTRIBUTE, readOffer } from "./offer.js";
 import { checkActive, checkSame, nextLevel, writtenAt } from "./rules.js";
 import { over, recordOf, spentBy, withRecord } from "./state.js";
+import { fieldsOf } from "./typed.js";
 
 /** @typedef {import("./address.js").CampaignAddress} CampaignAddress */
 /** @typedef {import("./offer.js").Offer} Offer */
 /** @typedef {import("./offer.js").Level} Level */
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./state.js").Sent} Sent */
+/** @typedef {import("./state.js").Ending} Ending */
 /** @typedef {import("./state.js").CampaignRecord} CampaignRecord */
 
 /**
@@ -22,7 +24,7 @@ import { over, recordOf, spentBy, withRecord } from "./state.js";
  * @property {string} spent what this campaign has cost
  * @property {boolean} answered
  * @property {string} joined
- * @property {string | null} ended
+ * @property {Ending | null} ended
  * @property {Sent[]} sent exactly what the server was sent, oldest first; it learned nothing else
  */
 
@@ -194,14 +196,14 @@ export class Participation {
     const body = { device, level: { epsilon, threshold }, report };
     if (cohort !== null) Object.assign(body, { cohort });
     if (invitation !== null) Object.assign(body, { invitation });
-    let answer;
+    let status;
     try {
-      answer = await this.#client.ask(this.#address, ["reports"], body);
+      ({ status } = fieldsOf(await this.#client.ask(this.#address, ["reports"], body)));
     } catch (problem) {
       if (isRefusal(problem)) await this.#mark(sent, "refused");
       throw problem;
     }
-    if (answer?.status !== "new" && answer?.status !== "same") {
+    if (status !== "new" && status !== "same") {
       throw new RelaxdpError(
         "server_answer_error",
         "the server did not say whether it has the report; it will be sent again, the same one, next time.",
@@ -216,7 +218,7 @@ export class Participation {
    */
   async #tellWithdrawal({ device, invitation }) {
     const body = invitation === null ? { device } : { device, invitation };
-    return (await this.#client.ask(this.#address, ["withdraw"], body))?.state;
+    return fieldsOf(await this.#client.ask(this.#address, ["withdraw"], body)).state;
   }
 
   /**
@@ -225,7 +227,7 @@ export class Participation {
    * @returns {Promise<Sent>}
    */
   async #mark(sent, status) {
-    const same = (each) => each.epsilon === sent.epsilon && each.threshold === sent.threshold;
+    const same = (/** @type {Sent} */ each) => each.epsilon === sent.epsilon && each.threshold === sent.threshold;
     await this.#book.change((state) => {
       const record = this.#of(state);
       const known = record.sent.find(same);
@@ -239,8 +241,8 @@ export class Participation {
   }
 
   /**
-   * @param {string} ending
-   * @param {string[]} [unless]
+   * @param {Ending} ending
+   * @param {Ending[]} [unless]
    */
   async #end(ending, unless = []) {
     await this.#book.change((state) => {

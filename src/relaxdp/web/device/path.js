@@ -7,6 +7,7 @@ import { ONE } from "./threshold.js";
 
 /** @typedef {import("./bytes.js").Typed} Typed */
 /** @typedef {{ j: number, R: bigint, V: number }} Draw an accepted draw: the number of its block, position, value */
+/** @typedef {{ purpose: string, encoding: string, alphabet: number, params: Uint8Array }} What */
 /** @typedef {{ key: Uint8Array, release: string, attribute: string, object: Typed }} Where */
 
 // How many blocks are asked for at once: enough to keep WebCrypto busy, few enough for a small memory.
@@ -50,7 +51,7 @@ export class Words {
 
   /**
    * @param {Where} where
-   * @param {{ purpose: string, encoding: string, alphabet: number, params: Uint8Array }} what
+   * @param {What} what
    * @param {{ truth?: Uint8Array, index?: number }} [message] the bytes of a truth that has no index, or its index
    */
   static async of({ key, release, attribute, object }, what, { truth = new Uint8Array(0), index = 0 } = {}) {

@@ -8,13 +8,15 @@ const FORMAT = "relaxdp browser device 1";
 const STATUSES = ["written", "sent", "refused"];
 const ENDINGS = [null, "finished", "withdrawing", "withdrawn", "forgotten"];
 
+/** @typedef {"finished" | "withdrawing" | "withdrawn" | "forgotten"} Ending */
+
 /**
  * One report, as it left the device or was about to: there is nothing else that the server learned.
  *
  * @typedef {object} Sent
  * @property {string} epsilon
  * @property {string} threshold
- * @property {any} report as it travels: a label, a number, or packed bytes in base64
+ * @property {import("./typed.js").Written} report as it travels: a label, a number, or packed bytes in base64
  * @property {string} time
  * @property {"written" | "sent" | "refused"} status `written` before it leaves, `sent` when the server acknowledged it
  * @property {number | null} cohort the public cohort of a device that reports a Bloom filter
@@ -32,11 +34,11 @@ const ENDINGS = [null, "finished", "withdrawing", "withdrawn", "forgotten"];
  * @property {string | null} key the secret of this campaign's path; null when it is over for this device
  * @property {string} consent the largest epsilon that the person agreed to when joining
  * @property {string} joined
- * @property {any} answer
+ * @property {unknown} answer as the encoding keeps it
  * @property {string | null} answered
  * @property {string | null} invitation
  * @property {Sent[]} sent
- * @property {string | null} ended
+ * @property {Ending | null} ended
  */
 
 /**
@@ -101,7 +103,7 @@ export function withRecord(state, record) {
  * Whoever is withdrawing may need the invitation for that, and has it no longer than until the server knows.
  *
  * @param {CampaignRecord} record
- * @param {string} ended
+ * @param {Ending} ended
  * @returns {CampaignRecord}
  */
 export function over(record, ended) {
@@ -128,6 +130,7 @@ export async function dumps({ limit, revision, campaigns }) {
 export async function loads(text) {
   try {
     const { check, ...content } = JSON.parse(text);
+    /** @type {State & { format: unknown }} */
     const { format, limit, revision, campaigns } = content;
     if (format !== FORMAT || check !== (await checksum(content))) return null;
     const state = { limit, revision, campaigns };
@@ -163,7 +166,11 @@ export function amount(text) {
   return read;
 }
 
-/** No protection against its owner. */
+/**
+ * No protection against its owner.
+ *
+ * @param {unknown} content
+ */
 async function checksum(content) {
   return toHex(await digest("SHA-256", new TextEncoder().encode(JSON.stringify(content))));
 }

@@ -54,6 +54,8 @@ export class MemoryStorage {
   }
 }
 
+/** @typedef {Pick<typeof globalThis, "indexedDB"> & Partial<Pick<typeof globalThis, "localStorage" | "navigator">>} Scope */
+
 const TABLE = "device";
 const PLACE = "state";
 
@@ -69,7 +71,7 @@ export class BrowserStorage {
 
   /**
    * @param {string} [name] one device for each name; a person should have one
-   * @param {any} [scope] where `indexedDB` and `localStorage` are
+   * @param {Scope} [scope] where `indexedDB` and `localStorage` are
    */
   constructor(name = "relaxdp device", scope = globalThis) {
     this.#name = name;
@@ -130,19 +132,23 @@ export class BrowserStorage {
    * Run one transaction and wait until what it wrote is on disk. Nothing inside may wait for anything but the table:
    * a transaction ends where it has nothing more to do.
    *
+   * @template Found
    * @param {"readonly" | "readwrite"} mode
-   * @param {(table: IDBObjectStore, done: (found: any) => void) => void} work
-   * @returns {Promise<any>}
+   * @param {(table: IDBObjectStore, done: (found: Found) => void) => void} work
+   * @returns {Promise<Found>}
    */
   async #transact(mode, work) {
     const database = await this.#open();
     try {
       return await new Promise((resolve, reject) => {
+        /** @type {Found} */
         let found;
         const transaction = database.transaction(TABLE, mode, { durability: "strict" });
         transaction.oncomplete = () => resolve(found);
         transaction.onabort = () => reject(unusable("this browser could not write down what was to be kept"));
-        work(transaction.objectStore(TABLE), (value) => (found = value));
+        work(transaction.objectStore(TABLE), (value) => {
+          found = value;
+        });
       });
     } finally {
       database.close();

@@ -81,7 +81,7 @@ export class Tags {
    * @param {Uint8Array} prefix whole blocks, perhaps none
    */
   static async after(bytes, prefix) {
-    const key = await subtle().importKey("raw", bytes, "AES-CBC", false, ["encrypt"]);
+    const key = await subtle().importKey("raw", unshared(bytes), "AES-CBC", false, ["encrypt"]);
     const zeros = new Uint8Array(BLOCK);
     const subkey = doubled(await lastCipherBlock(key, zeros, zeros));
     const state = prefix.length === 0 ? zeros : await lastCipherBlock(key, zeros, prefix);
@@ -105,7 +105,7 @@ export class Tags {
  * @param {Uint8Array} message
  */
 async function lastCipherBlock(key, iv, message) {
-  const cipher = await subtle().encrypt({ name: "AES-CBC", iv }, key, message);
+  const cipher = await subtle().encrypt({ name: "AES-CBC", iv: unshared(iv) }, key, unshared(message));
   return new Uint8Array(cipher.slice(message.length - BLOCK, message.length));
 }
 
@@ -120,11 +120,16 @@ function doubled(block) {
   return shifted;
 }
 
+/**
+ * @param {Uint8Array} key
+ * @param {Uint8Array} message
+ */
 async function hmac(key, message) {
-  const imported = await subtle().importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
-  return new Uint8Array(await subtle().sign("HMAC", imported, message));
+  const imported = await subtle().importKey("raw", unshared(key), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  return new Uint8Array(await subtle().sign("HMAC", imported, unshared(message)));
 }
 
+/** @param {unknown} key */
 function requireKey(key) {
   if (!(key instanceof Uint8Array) || key.length !== KEY_BYTES) {
     throw new RelaxdpError("key_invalid", `the key must be a Uint8Array of ${KEY_BYTES} bytes. Nothing was drawn.`);
@@ -136,13 +141,20 @@ function requireKey(key) {
  * @param {Uint8Array} message
  */
 export async function digest(name, message) {
-  return new Uint8Array(await subtle().digest(name, message));
+  return new Uint8Array(await subtle().digest(name, unshared(message)));
 }
+
+/**
+ * WebCrypto takes no memory that threads share, and says so itself; what we are given is not of that kind.
+ *
+ * @param {Uint8Array} bytes
+ */
+const unshared = (bytes) => /** @type {Uint8Array<ArrayBuffer>} */ (bytes);
 
 /**
  * Looked up at each call, so that the module can be loaded where WebCrypto comes later or not at all.
  *
- * @returns {any} a SubtleCrypto, whose types do not take every Uint8Array
+ * @returns {SubtleCrypto}
  */
 function subtle() {
   const found = globalThis.crypto?.subtle;

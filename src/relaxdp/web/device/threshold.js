@@ -99,6 +99,7 @@ function expm1Bounds(numerator, denominator, bits) {
   return [lowSum, highSum + highTerm];
 }
 
+/** @param {unknown} text */
 function positiveDecimal(text) {
   const read = typeof text === "string" && text.length <= LONGEST_EPSILON ? readDecimal(text) : null;
   if (read === null) {

@@ -12,6 +12,7 @@ import { packBits } from "./unary.js";
 /** @typedef {import("../path.js").Where} Where */
 
 const MOST = { bits: 65_536, hashes: 16, cohorts: 65_536 };
+const SHAPE = /** @type {const} */ (["bits", "hashes", "cohorts"]);
 const ALL_COHORTS = 2 ** 32 - 1;
 const MOST_BYTE_BITS = 256;
 
@@ -23,9 +24,11 @@ export class Bloom {
 
   /** @param {{ bits: number, hashes: number, cohorts: number }} shape */
   constructor({ bits, hashes, cohorts }) {
-    for (const [what, number] of Object.entries({ bits, hashes, cohorts })) {
-      if (!Number.isInteger(number) || number < 1 || number > MOST[what]) {
-        throw new RelaxdpError("shape_invalid", `the number of ${what} must be whole, from 1 to ${MOST[what]}.`);
+    const shape = { bits, hashes, cohorts };
+    for (const what of SHAPE) {
+      const [number, most] = [shape[what], MOST[what]];
+      if (!Number.isInteger(number) || number < 1 || number > most) {
+        throw new RelaxdpError("shape_invalid", `the number of ${what} must be whole, from 1 to ${most}.`);
       }
     }
     if (bits === 1 && hashes !== 1) {

@@ -20,7 +20,7 @@ export function md5(message) {
     state = state.map((word, i) => (word + added[i]) | 0);
   }
   const digest = new DataView(new ArrayBuffer(16));
-  state.forEach((word, i) => digest.setUint32(4 * i, word, true));
+  for (const [i, word] of state.entries()) digest.setUint32(4 * i, word, true);
   return new Uint8Array(digest.buffer);
 }
 

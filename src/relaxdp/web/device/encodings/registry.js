@@ -1,6 +1,6 @@
 /** Encodings by their names, as a campaign describes them. */
 
-import { readValue } from "../typed.js";
+import { fieldsOf, readValue } from "../typed.js";
 import { Bloom } from "./bloom.js";
 import { Categorical } from "./categorical.js";
 import { LocalHash } from "./local_hash.js";
@@ -10,31 +10,51 @@ import { Unary } from "./unary.js";
 /** @typedef {Categorical | Unary | LocalHash | Numeric | Bloom} Encoding */
 
 /**
+ * What a description by a stranger has. Each encoding checks its numbers itself.
+ *
+ * @typedef {{ values?: unknown, range?: unknown, options: Record<string, any> }} Description
+ */
+
+/**
  * For each name, which options there must be and no others, and how it is made of a description by a stranger: that
  * throws whatever it likes where it is none.
  *
- * @type {Map<unknown, { options: string[], make: (description: any) => Encoding }>}
+ * @type {Map<unknown, { options: string[], make: (description: Description) => Encoding }>}
  */
 const ENCODINGS = new Map([
   ["categorical", { options: [], make: ({ values }) => new Categorical(declared(values)) }],
   ["unary-symmetric", { options: [], make: ({ values }) => new Unary(declared(values), { optimised: false }) }],
   ["unary-optimised", { options: [], make: ({ values }) => new Unary(declared(values)) }],
-  ["local-hash", { options: ["buckets"], make: ({ values, options }) => new LocalHash(declared(values), options) }],
+  [
+    "local-hash",
+    {
+      options: ["buckets"],
+      make: ({ values, options }) => new LocalHash(declared(values), { buckets: options.buckets }),
+    },
+  ],
   ["numeric", { options: [], make: ({ range }) => new Numeric(...ends(range)) }],
-  ["bloom", { options: ["bits", "cohorts", "hashes"], make: ({ options }) => new Bloom(options) }],
+  [
+    "bloom",
+    {
+      options: ["bits", "cohorts", "hashes"],
+      make: ({ options: { bits, cohorts, hashes } }) => new Bloom({ bits, cohorts, hashes }),
+    },
+  ],
 ]);
 
 /**
  * Return the encoding that a description names, or null where this version cannot use it.
  *
- * @param {any} description
+ * @param {unknown} description
  * @returns {Encoding | null}
  */
 export function encodingOf(description) {
-  const known = ENCODINGS.get(description?.name);
+  const { name, options: written, ...rest } = fieldsOf(description);
+  const known = ENCODINGS.get(name);
+  const options = fieldsOf(written);
+  if (known === undefined || Object.keys(options).sort().join() !== known.options.join()) return null;
   try {
-    const options = Object.keys(description.options ?? {}).sort();
-    return known !== undefined && options.join() === known.options.join() ? known.make(description) : null;
+    return known.make({ ...rest, options });
   } catch {
     return null;
   }

@@ -17,7 +17,7 @@ import { Declared } from "./declared.js";
  */
 export function packBits(bits) {
   const packed = new Uint8Array(Math.ceil(bits.length / 8));
-  bits.forEach((bit, i) => (packed[i >> 3] |= bit << (i & 7)));
+  for (const [i, bit] of bits.entries()) packed[i >> 3] |= bit << (i & 7);
   return packed;
 }
 
@@ -77,7 +77,13 @@ export class Unary extends Declared {
   }
 }
 
-/** The kept fair coin with which the truth's bit is ANDed: tossed anew at each level it would break the guarantee. */
+/**
+ * The kept fair coin with which the truth's bit is ANDed: tossed anew at each level it would break the guarantee.
+ *
+ * @param {Where} where
+ * @param {import("../path.js").What} what
+ * @param {number} truth
+ */
 async function coin(where, what, truth) {
   const words = await Words.of(where, { ...what, purpose: "coin" }, { index: truth });
   const [word] = await words.pair(truth, 0);
