@@ -8,7 +8,7 @@ import { test } from "node:test";
 // Node 18 has WebCrypto, but not under its global name.
 if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 
-const device = new URL("../../src/relaxdp/web/device/", import.meta.url);
+const web = new URL("../../src/relaxdp/web/", import.meta.url);
 const { Amount, Client, RelaxdpError, missingParts } = await import("../../src/relaxdp/web/device/relaxdp.js");
 const { CampaignAddress } = await import("../../src/relaxdp/web/device/address.js");
 
@@ -262,9 +262,9 @@ test("what is missing is said in plain words", () => {
 
 // ---- The sources
 
-/** The module and all that it imports, without comments. */
-async function sources() {
-  const [found, waiting] = [new Map(), [new URL("relaxdp.js", device).href]];
+/** A module and all that it imports before anything of it runs, without comments. */
+async function sources(entry) {
+  const [found, waiting] = [new Map(), [new URL(entry, web).href]];
   while (waiting.length > 0) {
     const place = waiting.pop();
     if (found.has(place)) continue;
@@ -272,18 +272,17 @@ async function sources() {
     found.set(place, source);
     for (const [, from] of source.matchAll(/^(?:import|export) [^;]* from "([^"]+)";$/gm)) {
       assert.match(from, /^\.\.?\/[a-z0-9_/]+\.js$/, "nothing from outside");
-      const next = new URL(from, place).href;
-      assert.ok(next.startsWith(device.href), `${next}: the device's end of the wire stands alone`);
-      waiting.push(next);
+      waiting.push(new URL(from, place).href);
     }
   }
   return found;
 }
 
 test("no source needs what a strict Content-Security-Policy forbids", async () => {
-  const found = await sources();
+  const found = await sources("device/relaxdp.js");
   assert.ok(found.size >= 25, `${found.size} files`);
   for (const [place, source] of found) {
+    assert.ok(place.startsWith(new URL("device/", web).href), `${place}: the device's end of the wire stands alone`);
     assert.doesNotMatch(
       source,
       /\beval\(|new Function|innerHTML|outerHTML|document\.|setTimeout\(["'`]|\bimport\(/,
@@ -291,4 +290,14 @@ test("no source needs what a strict Content-Security-Policy forbids", async () =
     );
     assert.doesNotMatch(source, /\bMath\.random\(/, "chance enters as an argument, and secrets come from elsewhere");
   }
+});
+
+test("what tells a person that the browser is too old can be read by it", async () => {
+  const found = await sources("survey/main.js");
+  assert.ok(found.size >= 4, `${found.size} files`);
+  for (const [place, source] of found) {
+    assert.doesNotMatch(source, /\b\d+n\b/, `${place}: a whole number that not every browser can read`);
+    assert.doesNotMatch(source, /\bthis\.#|\d_\d|\?\?=/, `${place}: newer than what is asked for`);
+  }
+  assert.match((await sources("device/relaxdp.js")).get(new URL("device/threshold.js", web).href), /\b\d+n\b/);
 });

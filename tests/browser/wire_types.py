@@ -30,7 +30,8 @@ def types_of(description: dict[str, Any]) -> str:
         for content in answer.get("content", {}).values()
         if "schema" in content
     ]
-    wanted, waiting = set(), [json.dumps(answers)]
+    wanted: set[str] = set()
+    waiting = [json.dumps(answers)]
     while waiting:
         text = waiting.pop()
         for name in schemas.keys() - wanted:

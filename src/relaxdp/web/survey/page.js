@@ -34,8 +34,11 @@ export function onSubmit(id, work) {
     event.preventDefault();
     const button = event.submitter ?? form.querySelector("button");
     button?.toggleAttribute("disabled", true);
-    await work();
-    button?.toggleAttribute("disabled", false);
+    try {
+      await work();
+    } finally {
+      button?.toggleAttribute("disabled", false);
+    }
   });
 }
 
