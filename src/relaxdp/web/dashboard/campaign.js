@@ -78,11 +78,11 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   let estimate = null;
   const refresh = throttled(async () => {
     if (signal.aborted || estimate === null) return true;
-    const told = await askHistory(estimate.simultaneous);
-    if (!signal.aborted) history.update(told, estimate);
-    if (!signal.aborted && told !== null) levels.update(campaign, told);
+    const levelHistory = await askHistory(estimate.simultaneous);
+    if (!signal.aborted) history.update(levelHistory, estimate);
+    if (!signal.aborted && levelHistory !== null) levels.update(campaign, levelHistory);
     // A busy service shows a history that is a little old, and after the last report no event would ask for a newer one.
-    return told === null || told.version >= estimate.version;
+    return levelHistory === null || levelHistory.version >= estimate.version;
   }, HISTORY_SECONDS);
 
   /** @param {Estimate} event */

@@ -115,13 +115,13 @@ class Walk {
    * @param {bigint} T at least 1, so that a position of 0 ends the walk and n never becomes 0
    */
   step([u, v], m, T) {
-    const found = accept(u, v, this.n, m);
+    const draw = accept(u, v, this.n, m);
     this.j += 1;
-    if (found === null) return true;
-    this.draws.push({ j: this.j - 1, R: found.R, V: Number(found.V) });
-    this.n = found.R;
-    if (found.R < T) return false;
-    this.code = Number(found.V);
+    if (draw === null) return true;
+    this.draws.push({ j: this.j - 1, R: draw.R, V: Number(draw.V) });
+    this.n = draw.R;
+    if (draw.R < T) return false;
+    this.code = Number(draw.V);
     return true;
   }
 }

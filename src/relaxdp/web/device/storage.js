@@ -80,8 +80,8 @@ export class BrowserStorage {
 
   async read() {
     return this.#transact("readonly", (table, done) => {
-      const found = table.get(PLACE);
-      found.onsuccess = () => done(found.result ?? null);
+      const request = table.get(PLACE);
+      request.onsuccess = () => done(request.result ?? null);
     });
   }
 
@@ -91,9 +91,9 @@ export class BrowserStorage {
    */
   async replace(before, after) {
     return this.#transact("readwrite", (table, done) => {
-      const found = table.get(PLACE);
-      found.onsuccess = () => {
-        const same = (found.result ?? null) === before;
+      const request = table.get(PLACE);
+      request.onsuccess = () => {
+        const same = (request.result ?? null) === before;
         if (same) table.put(after, PLACE);
         done(same);
       };

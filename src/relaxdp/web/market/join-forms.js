@@ -35,9 +35,9 @@ export function joinForm(pool, { sent, others }, { prices, send }) {
         ...answerWrong(data, "answer", pool.encoding),
       }),
       work: async (data) => {
-        const asked = { epsilon: textOf(data, "limit"), minimum: Number(textOf(data, "least")) };
-        if (!(await confirmed(words.question(pool, { ...asked, before: null })))) return null;
-        await send({ ...asked, answer: answerOf(data, "answer", pool.encoding) });
+        const terms = { epsilon: textOf(data, "limit"), minimum: Number(textOf(data, "least")) };
+        if (!(await confirmed(words.question(pool, { ...terms, before: null })))) return null;
+        await send({ ...terms, answer: answerOf(data, "answer", pool.encoding) });
         return null;
       },
     },
@@ -61,9 +61,9 @@ export function raiseForm(pool, sale, others, send) {
       yes: "Raise …",
       check: (data) => ({ ...limitWrong(data, "higher"), ...answerWrong(data, "same", pool.encoding) }),
       work: async (data) => {
-        const asked = { epsilon: textOf(data, "higher"), minimum };
-        if (!(await confirmed(words.question(pool, { ...asked, before })))) return null;
-        await send({ ...asked, answer: answerOf(data, "same", pool.encoding) });
+        const terms = { epsilon: textOf(data, "higher"), minimum };
+        if (!(await confirmed(words.question(pool, { ...terms, before })))) return null;
+        await send({ ...terms, answer: answerOf(data, "same", pool.encoding) });
         return null;
       },
     },
@@ -103,14 +103,14 @@ function limitField(name, pool, { others, hint, before }) {
     h("option", { value: "" }, "Choose …"),
     ...options,
   );
-  const told = h("p", { class: "cost", "aria-live": "polite" }, words.COST);
+  const cost = h("p", { class: "cost", "aria-live": "polite" }, words.COST);
 
   function explain() {
     const [luck, promise, after] =
       input.value === "" ? [words.COST, "", ""] : words.costWords(pool.encoding, input.value, others);
-    told.replaceChildren(luck, h("strong", {}, promise), after);
+    cost.replaceChildren(luck, h("strong", {}, promise), after);
   }
-  return h("div", {}, field(name, "Your limit (ε)", input, hint), told);
+  return h("div", {}, field(name, "Your limit (ε)", input, hint), cost);
 }
 
 /**
@@ -148,8 +148,8 @@ function answerField(name, encoding, hint) {
  * @returns {unknown}
  */
 function answerOf(data, name, encoding) {
-  const given = Number(textOf(data, name));
-  return encoding.values === null ? given : encoding.values[given];
+  const number = Number(textOf(data, name));
+  return encoding.values === null ? number : encoding.values[number];
 }
 
 /**

@@ -54,10 +54,10 @@ export class Member {
    * @returns {Promise<Standing>}
    */
   async look(sale) {
-    const seen = sale === undefined ? await saleOf(this.#api, this.pool.id) : sale;
-    const known = this.#startOver ? NOTHING_KEPT : await this.#keys.known(this.pool.id);
-    const mine = (seen?.delivered ?? []).every((level) => sentAt(known.sent, level) !== undefined);
-    return { sale: seen, mine, ...known };
+    const current = sale === undefined ? await saleOf(this.#api, this.pool.id) : sale;
+    const memory = this.#startOver ? NOTHING_KEPT : await this.#keys.known(this.pool.id);
+    const mine = (current?.delivered ?? []).every((level) => sentAt(memory.sent, level) !== undefined);
+    return { sale: current, mine, ...memory };
   }
 
   /**

@@ -84,7 +84,7 @@ export class Survey {
     try {
       news = await this.#look();
     } catch (thrown) {
-      problem = known(thrown);
+      problem = refusalOf(thrown);
       this.#tag = null;
     }
     try {
@@ -93,7 +93,7 @@ export class Survey {
       problem ??= await this.#send(participation, news);
       return await this.#shown(participation, problem);
     } catch (thrown) {
-      return this.#lost(known(thrown));
+      return this.#lost(refusalOf(thrown));
     }
   }
 
@@ -147,7 +147,7 @@ export class Survey {
       });
       return null;
     } catch (problem) {
-      return known(problem);
+      return refusalOf(problem);
     } finally {
       const after = await participation.details();
       if (JSON.stringify(after.sent) !== JSON.stringify(sent) || after.ended !== ended) this.#tell();
@@ -253,7 +253,7 @@ export class Survey {
       this.#tell();
     } catch (problem) {
       // Another tab was faster: what was chosen there is shown now.
-      if (!isRefusal(problem, "consent_error")) return void this.#failed(known(problem));
+      if (!isRefusal(problem, "consent_error")) return void this.#failed(refusalOf(problem));
     }
     await this.#watch.wake();
   }
@@ -299,7 +299,7 @@ export class Survey {
     try {
       await inOneTab(this.#address, () => deed(participation));
     } catch (thrown) {
-      problem = known(thrown);
+      problem = refusalOf(thrown);
     }
     this.#tell();
     await this.#shown(participation, problem);
@@ -344,7 +344,7 @@ const lossOf = (problem) => (problem instanceof RelaxdpError ? LOST[String(probl
  * @param {unknown} problem
  * @returns {RelaxdpError}
  */
-function known(problem) {
+function refusalOf(problem) {
   if (problem instanceof RelaxdpError) return problem;
   throw problem;
 }

@@ -23,10 +23,10 @@ async function begin() {
 
 /** An invitation comes behind the # of a link, which browsers do not send. It leaves the address bar, too. */
 function takeInvitation() {
-  const found = /^#invitation=([A-Za-z0-9_-]{1,200})$/.exec(location.hash);
-  if (found === null) return null;
+  const match = /^#invitation=([A-Za-z0-9_-]{1,200})$/.exec(location.hash);
+  if (match === null) return null;
   history.replaceState(null, "", location.pathname);
-  return found[1];
+  return match[1];
 }
 
 begin().catch(() => new ProblemView().sentences(["This page could not be loaded completely. Nothing was sent."], true));

@@ -136,8 +136,8 @@ export function nowSentence(details, offer, problem) {
   const { ended, sent } = details;
   const waiting = sent.length === 0 || sent.some(({ status }) => status === "written");
   if (ended !== null) {
-    const said = words.endedSentence(ended, sent.length > 0);
-    return problem === null || ended === "withdrawing" ? said : `${words.problemWords(problem)} ${said}`;
+    const ending = words.endedSentence(ended, sent.length > 0);
+    return problem === null || ended === "withdrawing" ? ending : `${words.problemWords(problem)} ${ending}`;
   }
   if (problem?.code === "unreachable_error") {
     const what = waiting
@@ -165,9 +165,9 @@ export function nowSentence(details, offer, problem) {
  * @param {Offer} offer
  */
 function openSentence({ spent, consent }, { levels, open }) {
-  const written = (/** @type {Offer["levels"][number]} */ level) => String(level.epsilon);
-  const here = levels.findIndex((level) => written(level) === spent) + 1;
-  const most = levels.filter((level) => Number(written(level)) <= Number(consent)).length;
+  const epsilonOf = (/** @type {Offer["levels"][number]} */ level) => String(level.epsilon);
+  const here = levels.findIndex((level) => epsilonOf(level) === spent) + 1;
+  const most = levels.filter((level) => Number(epsilonOf(level)) <= Number(consent)).length;
   if (here === levels.length) return "Thank you. Your report was received, and it is the last step of this survey.";
   if (here >= most) {
     const gone = open.length > here ? ` The survey has gone on to step ${open.length} without you.` : "";
