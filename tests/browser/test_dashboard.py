@@ -88,6 +88,32 @@ def test_a_campaign_is_created_with_the_keyboard_alone(operator: New, server: Ru
     assert made["target"]["half_width"] == 0.01
 
 
+def test_what_the_form_asks_comes_from_the_encodings(operator: New, server: Running) -> None:
+    """Each kind of answer has its own encodings, and each of these its own options."""
+    someone = operator()
+    page = someone.page
+    page.goto(f"{server.base}/#new")
+    page.get_by_text("More", exact=True).click()
+    chosen = page.get_by_label("Encoding").locator("visible=true")
+    expect(chosen.locator("option")).to_have_count(5)
+    expect(page.get_by_label("Buckets")).to_be_hidden()
+    chosen.select_option("local-hash")
+    page.get_by_label("Buckets").fill("many")
+    page.get_by_label("Question").fill("Which town?")
+    page.get_by_label("Possible answers").fill("a\nb\nc")
+    page.get_by_role("button", name="Create the campaign").click()
+    expect(page.get_by_text("A whole number, or nothing.").last).to_be_visible()
+    page.get_by_label("Buckets").fill("16")
+    page.get_by_role("button", name="Create the campaign").click()
+    someone.heading("Which town?")
+    (made,) = [each for each in _campaigns(server) if each["question"] == "Which town?"]
+    assert (made["encoding"]["name"], made["encoding"]["options"]) == ("local-hash", {"buckets": 16})
+    page.goto(f"{server.base}/#new")
+    page.get_by_text("A number, of which").click()
+    page.get_by_text("More", exact=True).click()
+    expect(page.get_by_label("Encoding").locator("visible=true").locator("option")).to_have_count(2)
+
+
 @pytest.mark.long
 def test_what_to_expect_is_not_of_what_stood_there_before(operator: New, server: Running) -> None:
     page = operator().page

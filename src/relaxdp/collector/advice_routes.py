@@ -1,4 +1,4 @@
-"""The planner's advice over HTTP: how precise a campaign would be, before it is created."""
+"""What an operator asks while choosing: which encodings there are, and how precise a campaign would be."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
 from relaxdp.collector.wire import CampaignRequest, LevelRequest, PublicEncoding
+from relaxdp.encodings.protocol import Domain
+from relaxdp.encodings.registry import is_built_in, offered
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 from relaxdp.service.wire import EncodingRequest, Target
@@ -50,6 +52,35 @@ class Advice(Struct, frozen=True):
     levels: list[LevelAdvice]
 
 
+class OfferedOption(Struct, frozen=True):
+    """A whole number that an encoding takes."""
+
+    name: str
+    meaning: str
+    least: int
+    most: int
+    is_planned: bool
+    """Whether it may be left out: then the last level decides."""
+
+
+class OfferedEncoding(Struct, frozen=True):
+    """An encoding that a campaign may have."""
+
+    name: str
+    meaning: str
+    domain: Domain
+    """What is declared: values, a range, or candidates of words."""
+    options: list[OfferedOption]
+    browsers: bool
+    """Whether the pages can draw it, and not only devices that have the package."""
+
+
+class OfferedEncodings(Struct, frozen=True):
+    """All of them."""
+
+    encodings: list[OfferedEncoding]
+
+
 _ADVICE = decoder_of(AdviceRequest)
 
 
@@ -66,12 +97,35 @@ class AdviceRoutes:
         found = await self._collector.compute(lambda: advice(asked))
         return Response(ENCODER.encode(found), media_type="application/json")
 
+    async def show_encodings(self, request: Request) -> Response:
+        """Show which encodings there are: what a form asks for comes from them."""
+        await self._collector.check_operator(request)
+        return Response(ENCODER.encode(offered_encodings()), media_type="application/json")
+
     def operations(self) -> list[Operation]:
         """Return what the routes are."""
         return [
+            Operation("GET", "/v1/encodings", self.show_encodings, "Show the encodings that a campaign may have.",
+                      answer=OfferedEncodings, security="operator"),
             Operation("POST", "/v1/advice", self.advise, "Tell how precise a campaign would be.", AdviceRequest, Advice,
                       security="operator", problems=(errors.CampaignError,)),
         ]  # fmt: skip
+
+
+def offered_encodings() -> OfferedEncodings:
+    """Return the encodings that are known here, our own first."""
+    return OfferedEncodings(
+        [
+            OfferedEncoding(
+                each.name,
+                each.meaning,
+                each.domain,
+                [OfferedOption(one.name, one.meaning, one.least, one.most, one.is_planned) for one in each.takes],
+                is_built_in(each.name),
+            )
+            for each in offered()
+        ]
+    )
 
 
 def advice(asked: AdviceRequest) -> Advice:

@@ -239,6 +239,7 @@ class CategoricalEncoding(DeclaredEncoding):
     """The truth is the index of a declared value, and so is the report."""
 
     name = "categorical"
+    meaning = "the report is one of the answers"
     symbols = 1
     joint: Joint = "exclusive"
     goes_on_from_reports = True

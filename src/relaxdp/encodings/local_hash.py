@@ -60,10 +60,11 @@ class LocalHashEncoding(DeclaredEncoding, PackedEncoding):
     """
 
     name = "local-hash"
+    meaning = "a short hash, for very many answers"
     symbols = 1
     seeded = True
     joint: Joint = "independent"
-    takes = (Option("buckets", "Into how many buckets values are hashed.", 2, MOST_BUCKETS),)
+    takes = (Option("buckets", "Into how many buckets values are hashed.", 2, MOST_BUCKETS, is_planned=True),)
     parameters = Parameters("the list of values, their order or the number of buckets", "same_values")
 
     def __init__(self, values: Sequence[Hashable], buckets: int) -> None:

@@ -120,6 +120,7 @@ class NumericEncoding(RangeEncoding):
     """
 
     name = "numeric"
+    meaning = "the smallest or the largest number, for the mean"
     alphabet = 2
     symbols = 1
     joint: Joint = "exclusive"

@@ -92,6 +92,8 @@ class Option:
     meaning: str
     least: int
     most: int
+    is_planned: bool = False
+    """Whether it may be left out: then the last planned epsilon decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ class Encoding(ABC):
 
     name: str
     """The name in the registry, in files and in the stream."""
+    meaning: str = ""
+    """What a report is, in a few words, for whoever chooses."""
     alphabet: int
     """How many values a symbol can take."""
     symbols: int

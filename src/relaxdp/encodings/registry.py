@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
@@ -55,6 +56,16 @@ def _load(name: str) -> None:
     if not (isinstance(found, type) and issubclass(found, Encoding) and found.name == name):
         raise EncodingError("the package that offers the encoding {name!r} has none of that name.", name=name)
     register(found)
+
+
+def offered() -> list[type[Encoding]]:
+    """Return all encodings that can be used here, our own first. A package that does not load offers none."""
+    names = [*_BUILT_IN, *sorted({*_members, *(entry.name for entry in entry_points(group=GROUP))} - {*_BUILT_IN})]
+    found = []
+    for name in names:
+        with suppress(EncodingError, ImportError, AttributeError):
+            found.append(encoding_named(name))
+    return found
 
 
 def is_built_in(name: str) -> bool:

@@ -59,6 +59,7 @@ class SymmetricUnaryEncoding(UnaryEncoding):
     """Every bit is a randomized response at epsilon / 2, because two truths differ in two bits."""
 
     name = "unary-symmetric"
+    meaning = "a bit for each answer, all alike"
 
     @classmethod
     def planned_support(cls, values: int, epsilon: Decimal) -> tuple[Support, int]:
@@ -87,6 +88,7 @@ class OptimisedUnaryEncoding(UnaryEncoding):
     """
 
     name = "unary-optimised"
+    meaning = "a bit for each answer, for many answers"
 
     @classmethod
     def planned_support(cls, values: int, epsilon: Decimal) -> tuple[Support, int]:

@@ -50,6 +50,7 @@ class BloomEncoding(BitEncoding):
     """
 
     name = "bloom"
+    meaning = "a Bloom filter of a word that is looked for among candidates"
     alphabet = 2
     joint: Joint = "independent"
     domain: Domain = "words"

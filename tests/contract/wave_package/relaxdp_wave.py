@@ -30,6 +30,7 @@ class WaveEncoding(RangeEncoding):
     """A report is a place on the range, and a little beyond its ends."""
 
     name = "wave"
+    meaning = "a place near the number"
     symbols = 1
     joint: Joint = "exclusive"
     takes = (

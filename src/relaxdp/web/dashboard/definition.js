@@ -67,6 +67,9 @@ export function wrongPlan(data) {
     if (values.length < 2) wrong.values = "At least two answers are needed, each on a line of its own.";
     else if (new Set(values).size < values.length) wrong.values = "An answer is listed twice.";
   }
+  for (const [key, written] of data)
+    if (key.startsWith(optionField(encodingChosen(data), "")) && written !== "" && !isCount(String(written)))
+      wrong[key] = "A whole number, or nothing.";
   const width = textOf(data, "half_width");
   const most = data.get("kind") === "number" ? (Number(textOf(data, "high")) - Number(textOf(data, "low"))) / 2 : 50;
   if (width !== "" && !(DECIMAL.test(width) && Number(width) > 0)) wrong.half_width = "A number above 0, or nothing.";
@@ -110,11 +113,32 @@ export function definitionOf(data) {
   return definition;
 }
 
+/**
+ * The name under which a form asks for an option of an encoding.
+ *
+ * @param {string} encoding
+ * @param {string} option
+ */
+export const optionField = (encoding, option) => `option-${encoding}-${option}`;
+
+/**
+ * Return the encoding that is chosen for the kind of answer that is.
+ *
+ * @param {FormData} data
+ */
+export const encodingChosen = (data) => textOf(data, `encoding-${data.get("kind")}`);
+
 /** @param {FormData} data */
 function encodingOf(data) {
+  const name = encodingChosen(data);
+  const first = optionField(name, "");
+  /** @type {Record<string, number>} */
+  const options = {};
+  for (const [key, written] of data)
+    if (key.startsWith(first) && written !== "") options[key.slice(first.length)] = Number(written);
   if (data.get("kind") === "number")
-    return { name: "numeric", range: [Number(textOf(data, "low")), Number(textOf(data, "high"))] };
-  return { name: textOf(data, "encoding"), values: valuesOf(data) };
+    return { name, options, range: [Number(textOf(data, "low")), Number(textOf(data, "high"))] };
+  return { name, options, values: valuesOf(data) };
 }
 
 /** @param {FormData} data */

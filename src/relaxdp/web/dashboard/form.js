@@ -3,23 +3,22 @@
 import { h } from "../kit/dom.js";
 import { field, formPart, markWrong } from "../kit/form.js";
 import { advicePart } from "./advice.js";
-import { definitionOf, wrongDefinition } from "./definition.js";
+import { definitionOf, encodingChosen, optionField, wrongDefinition } from "./definition.js";
 
-const ENCODINGS = [
-  ["auto", "the best one for these answers"],
-  ["categorical", "categorical: the report is one of the answers"],
-  ["unary-optimised", "unary-optimised: a bit for each answer"],
-  ["unary-symmetric", "unary-symmetric: a bit for each answer"],
-  ["local-hash", "local-hash: short, for very many answers"],
-];
+/** @typedef {import("../kit/wire.d.ts").OfferedEncoding} OfferedEncoding */
+
+// What the form calls the two kinds of answers, and what encodings are declared by.
+const DOMAINS = { choice: "values", number: "range" };
 
 /**
  * @param {import("../kit/api.js").Api} api
  * @param {HTMLElement} main
  */
-export function showForm(api, main) {
+export async function showForm(api, main) {
+  /** @type {import("../kit/wire.d.ts").OfferedEncodings} */
+  const { encodings } = await api.ask("GET", "encodings");
   const advice = advicePart(api);
-  const form = formPart(fields(advice.element), {
+  const form = formPart(fields(advice.element, encodings), {
     yes: "Create the campaign",
     primary: true,
     attributes: { class: "card form", oninput: changed },
@@ -34,7 +33,7 @@ export function showForm(api, main) {
 
   function changed() {
     const data = new FormData(form);
-    const chosen = [data.get("kind"), data.get("advance")];
+    const chosen = [data.get("kind"), data.get("advance"), encodingChosen(data)];
     for (const part of /** @type {NodeListOf<HTMLElement>} */ (form.querySelectorAll("[data-for]"))) {
       part.hidden = !chosen.includes(part.dataset.for ?? null);
     }
@@ -46,8 +45,11 @@ export function showForm(api, main) {
   changed();
 }
 
-/** @param {HTMLElement} advice stands beside the fields, or after those that it depends on where there is no room */
-function fields(advice) {
+/**
+ * @param {HTMLElement} advice stands beside the fields, or after those that it depends on where there is no room
+ * @param {OfferedEncoding[]} encodings
+ */
+function fields(advice, encodings) {
   return [
     field(
       "question",
@@ -114,11 +116,11 @@ function fields(advice) {
         h("input", { autocomplete: "off" }),
         "Small letters, digits and hyphens. A random one if left empty.",
       ),
-      field(
-        "encoding",
-        "Encoding",
-        h("select", {}, ...ENCODINGS.map(([name, words]) => h("option", { value: name }, words))),
-        "How an answer becomes a report.",
+      ...Object.entries(DOMAINS).map(([kind, domain]) =>
+        encodingFields(
+          kind,
+          encodings.filter((each) => each.domain === domain),
+        ),
       ),
       h(
         "div",
@@ -138,6 +140,47 @@ function fields(advice) {
       ),
     ),
   ];
+}
+
+/**
+ * The encodings of one kind of answer, and whatever each of them wants to know.
+ *
+ * @param {string} kind
+ * @param {OfferedEncoding[]} encodings
+ */
+function encodingFields(kind, encodings) {
+  const words = (/** @type {OfferedEncoding} */ each) =>
+    `${each.name}: ${each.meaning}${each.browsers ? "" : " (not in browsers)"}`;
+  return h(
+    "div",
+    { "data-for": kind },
+    field(
+      `encoding-${kind}`,
+      "Encoding",
+      h(
+        "select",
+        {},
+        h("option", { value: "auto" }, "the best one for these answers"),
+        ...encodings.map((each) => h("option", { value: each.name }, words(each))),
+      ),
+      "How an answer becomes a report.",
+    ),
+    ...encodings.map((each) =>
+      h(
+        "div",
+        { "data-for": each.name },
+        ...each.options.map((option) =>
+          field(
+            optionField(each.name, option.name),
+            `${option.name[0].toUpperCase()}${option.name.slice(1)}`,
+            h("input", { inputmode: "numeric", autocomplete: "off" }),
+            `${option.meaning} From ${option.least} to ${option.most}.`,
+            option.is_planned ? " Left empty, the last level decides." : "",
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 /**

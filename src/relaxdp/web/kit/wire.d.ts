@@ -140,6 +140,18 @@ export interface NewAccount {
   token: string;
 }
 
+export interface OfferedEncoding {
+  name: string;
+  meaning: string;
+  domain: "range" | "values" | "words";
+  options: OfferedOption[];
+  browsers: boolean;
+}
+
+export interface OfferedEncodings {
+  encodings: OfferedEncoding[];
+}
+
 export interface OfferedLevel {
   epsilon: string;
   price: number;
@@ -147,6 +159,14 @@ export interface OfferedLevel {
   objects: number;
   half_width: number | null;
   available: boolean;
+}
+
+export interface OfferedOption {
+  name: string;
+  meaning: string;
+  least: number;
+  most: number;
+  is_planned: boolean;
 }
 
 export interface OperatorCampaign {

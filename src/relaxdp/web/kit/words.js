@@ -34,10 +34,10 @@ const MEANS = {
 };
 
 /**
- * @param {{ name: string } | null} encoding null where nothing was delivered yet
+ * @param {{ range?: unknown } | null} encoding null where nothing was delivered yet
  * @returns {Measure}
  */
-export const measureOf = (encoding) => (encoding?.name === "numeric" ? MEANS : SHARES);
+export const measureOf = (encoding) => (encoding?.range === undefined ? SHARES : MEANS);
 
 /** @param {string | null} time */
 export const moment = (time) =>
