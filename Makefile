@@ -82,10 +82,10 @@ scale: $(VENV)/dev.stamp ## measure 10^4 to 10^8 rows, and Spark; writes docs/sc
 	$(BIN)/python -m benchmarks.scale
 
 coverage: $(VENV)/dev.stamp ## measure how often all intervals hold; writes docs/coverage.md (7 minutes)
-	$(BIN)/python -m tests.statistical.interval_coverage
+	$(BIN)/python -m tests.statistical.estimation.interval_coverage
 
 consistent: $(VENV)/dev.stamp ## measure ways to make shares consistent; writes docs/consistent.md (3 minutes)
-	$(BIN)/python -m tests.statistical.consistent_shares
+	$(BIN)/python -m tests.statistical.estimation.consistent_shares
 
 audit: $(VENV)-bench/stamp ## try to refute every guarantee, 10 million trials each; writes docs/audit.md (10 minutes)
 	$(VENV)-bench/bin/python -m benchmarks.audit
@@ -94,7 +94,7 @@ faults: $(VENV)/dev.stamp ## kill and race releases, ledger, collector and marke
 	RELAXDP_FAULTS=500 $(BIN)/pytest -p no:xdist -s tests/faults tests/spark/test_spark_faults.py
 
 fuzz: $(VENV)/dev.stamp ## ask the collector 10,000 questions that its description allows or forbids (3 minutes)
-	$(BIN)/python -m tests.contract.collector_fuzz
+	$(BIN)/python -m tests.contract.collector.collector_fuzz
 
 mutants: $(VENV)/dev.stamp ## plant a mistake into every rule, one at a time: a test must notice; writes docs/mutants.md (15 minutes)
 	$(BIN)/python -m tests.mutation.run
@@ -109,7 +109,7 @@ reproduce: $(VENV)/demo.stamp ## run the paper's tables, figures and experiments
 	$(BIN)/relaxdp reproduce
 
 reproduce-seeds: $(VENV)/dev.stamp ## the same at ten different seeds (4 minutes)
-	$(BIN)/python -m tests.statistical.reproduce_seeds
+	$(BIN)/python -m tests.statistical.paper.reproduce_seeds
 
 UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11
 lock: $(VENV)/dev.stamp ## renew the lock files (npm names no registry in its own, so that everybody's is asked)

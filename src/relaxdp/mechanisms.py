@@ -32,7 +32,8 @@ from relaxdp.estimation.advice import best_encoding
 from relaxdp.estimation.counts import Counts
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.level import ONE, Level, retention
+from relaxdp.law.level import Level, retention
+from relaxdp.law.threshold import ONE
 from relaxdp.remedies import IN_PYTHON
 
 

@@ -1,5 +1,5 @@
 // The browser's device for the suite of all devices: one command per line in, one answer per line out, all JSON.
-// What the commands are is written in tests/contract/device_clients.py.
+// What the commands are is written in tests/contract/device/device_clients.py.
 
 import { webcrypto } from "node:crypto";
 import { createInterface } from "node:readline";

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.faults.releases import release
+from tests.faults.table.releases import release
 
 from relaxdp.errors import RelaxdpError
 

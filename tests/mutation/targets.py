@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 _ARRAYS, _BRIDGES, _STREAM = (
-    "tests/unit/test_arrays.py",
-    "tests/exact/test_bridge_arrays.py",
-    "tests/unit/test_stream.py",
+    "tests/unit/draw/test_arrays.py",
+    "tests/exact/draw/test_bridge_arrays.py",
+    "tests/unit/draw/test_stream.py",
 )
-_THRESHOLD, _LAWS, _FRONT = "tests/exact/test_threshold.py", "tests/exact/test_laws.py", "tests/unit/test_mechanisms.py"
+_THRESHOLD, _LAWS, _FRONT = (
+    "tests/exact/law/test_threshold.py",
+    "tests/exact/law/test_laws.py",
+    "tests/unit/mechanisms/test_mechanisms.py",
+)
 _CHAIN = (
-    "tests/unit/test_relaxation.py",
+    "tests/unit/mechanisms/test_relaxation.py",
     *("-k", "not draws_by_the_law and not killed_at_random and not that_race"),
 )
-_LEDGER = ("tests/contract/test_ledger.py", "-k", "not postgres")
-_LEVELS = "tests/unit/test_market_levels.py"
+_LEDGER = ("tests/contract/ledger/test_ledger.py", "-k", "not postgres")
+_LEVELS = "tests/unit/market/test_levels.py"
 _SALES = (
     "market_sales or owned or looks_at or entries_say or telescope or prepared or private_and_says or sold_stays"
     " or nearer_level_is"
@@ -22,11 +26,12 @@ _SALES = (
 TARGETS: dict[str, tuple[str, ...]] = {
     "law/bridge.py": ("src/relaxdp/law/bridge.py", _LAWS),
     "law/epsilon.py": ("src/relaxdp/law/epsilon.py", _THRESHOLD, "-k", "not random_levels and not shared"),
-    "law/relaxation.py": ("src/relaxdp/law/relaxation.py", "tests/exact/test_paper_tables.py"),
-    "law/support.py": ("src/relaxdp/law/support.py", "tests/exact/test_estimators.py"),
-    "law/level.py": ("src/relaxdp/law/level.py", "tests/unit/test_level.py", _THRESHOLD),
+    "law/relaxation.py": ("src/relaxdp/law/relaxation.py", "tests/exact/paper/test_tables.py"),
+    "law/support.py": ("src/relaxdp/law/support.py", "tests/exact/estimation/test_estimators.py"),
+    "law/level.py": ("src/relaxdp/law/level.py", "tests/unit/law/test_level.py", _THRESHOLD),
+    "law/threshold.py": ("src/relaxdp/law/threshold.py", "tests/unit/law/test_level.py", _THRESHOLD),
     "law/transcript.py": ("src/relaxdp/law/transcript.py", f"{_FRONT}::test_privacy_loss", _LAWS),
-    "draw/bridge.py": ("tests/exact/test_bridge_draw.py", f"{_BRIDGES}::test_keyed_arrays_equal_one_at_a_time"),
+    "draw/bridge.py": ("tests/exact/draw/test_bridge_draw.py", f"{_BRIDGES}::test_keyed_arrays_equal_one_at_a_time"),
     "draw/bridge_arrays.py": (_BRIDGES, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
     "draw/canonical.py": ("src/relaxdp/draw/canonical.py", _STREAM, _FRONT),
     "draw/chain_file.py": _CHAIN,
@@ -35,36 +40,36 @@ TARGETS: dict[str, tuple[str, ...]] = {
         *("-k", "(column or kind or dtype or ids or one_id or lengths or callers_line) and not equals_scalar"),
     ),
     "draw/entropy.py": (_BRIDGES, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
-    "draw/key.py": ("src/relaxdp/draw/key.py", "tests/unit/test_key.py"),
-    "draw/path.py": (_STREAM, "tests/exact/test_path.py", "-k", "not other_words"),
+    "draw/key.py": ("src/relaxdp/draw/key.py", "tests/unit/draw/test_key.py"),
+    "draw/path.py": (_STREAM, "tests/exact/draw/test_path.py", "-k", "not other_words"),
     "draw/path_arrays.py": (
         f"{_ARRAYS}::test_a_position_that_equals_the_threshold",
         f"{_ARRAYS}::test_words_that_lie_on_a_boundary",
     ),
-    "draw/private_file.py": ("tests/unit/test_key.py", *_CHAIN),
+    "draw/private_file.py": ("tests/unit/draw/test_key.py", *_CHAIN),
     "draw/repeats.py": (_FRONT, "-k", "ids or repeat"),
     "draw/stream.py": (
         "src/relaxdp/draw/stream.py",
-        "tests/unit/test_level.py",
+        "tests/unit/law/test_level.py",
         _STREAM,
-        "tests/exact/test_bridge_draw.py",
+        "tests/exact/draw/test_bridge_draw.py",
     ),
-    "ledger/account.py": ("src/relaxdp/ledger/account.py", "tests/contract/test_ledger_tampering.py", *_LEDGER),
+    "ledger/account.py": ("src/relaxdp/ledger/account.py", "tests/contract/ledger/test_tampering.py", *_LEDGER),
     "ledger/events.py": _LEDGER,
     "ledger/rules.py": (*_LEDGER,),
     "ledger/entries.py": ("src/relaxdp/ledger/entries.py", *_LEDGER),
     "market/levels.py": ("src/relaxdp/market/levels.py", _LEVELS),
     "market/sales.py": (
-        *("tests/unit/test_market_sales.py", "tests/unit/test_market_model.py", "tests/unit/test_market_paths.py"),
-        *("tests/unit/test_market_journal.py", "tests/unit/test_market_goods.py", "tests/faults/test_market_races.py"),
+        *("tests/unit/market/test_sales.py", "tests/unit/market/test_model.py", "tests/unit/market/test_paths.py"),
+        *("tests/unit/market/test_journal.py", "tests/unit/market/test_goods.py", "tests/faults/market/test_races.py"),
         *("-k", f"not mutant and not postgres and ({_SALES})"),
     ),
     "market/goods.py": (
-        "tests/unit/test_market_goods.py",
+        "tests/unit/market/test_goods.py",
         *("-k", "level_in_memory or a_level_is_written or cannot_be or rows or unfolds or not_there or deliveries"),
     ),
     "market/prices.py": (
-        *("src/relaxdp/market/prices.py", "tests/unit/test_market_prices.py"),
+        *("src/relaxdp/market/prices.py", "tests/unit/market/test_prices.py"),
         *("-k", "not every_half and not all_combinations and not pool_tells"),
     ),
 }

@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow.parquet as pa_parquet
 import pytest
 from tests.conftest import require
-from tests.faults.campaign import sizes
+from tests.faults.collector.campaign import sizes
 from tests.faults.forking import Zygote
-from tests.faults.releases import EVERYONE, charged, prepare, request_of
-from tests.faults.test_publication import POINTS, Killed, Point, crashing, spent
+from tests.faults.table.releases import EVERYONE, charged, prepare, request_of
+from tests.faults.table.test_publication import POINTS, Killed, Point, crashing, spent
 
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
@@ -101,7 +101,7 @@ def drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Zygote]
     settings = {"spark.local.dir": str(local), "spark.ui.enabled": "false", "spark.driver.memory": "1g"}
     arguments = " ".join(f"--conf {name}={value}" for name, value in settings.items())
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")
-    one = Zygote("tests.faults.spark_zygote")
+    one = Zygote("tests.faults.table.spark_zygote")
     yield one
     one.close()
 

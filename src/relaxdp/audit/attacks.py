@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from relaxdp.audit.laws import Floats, Independent, Law, NoisySamples, Relaxed, Transcripts, check_transcripts
 from relaxdp.errors import AuditError
 from relaxdp.law.epsilon import Epsilon, as_epsilon
-from relaxdp.law.level import check_values
+from relaxdp.law.threshold import check_values
 
 Candidates = NDArray[np.bool_]
 Attack = Callable[[Transcripts, Law, Sequence[Epsilon]], Candidates]
@@ -104,7 +104,7 @@ def guesses(candidates: Candidates, generator: np.random.Generator | None = None
 def minimum_error_rate(values: int, epsilon: Epsilon) -> float:
     """Return the least error rate of any attack on truths with equal shares: (m - 1) / (e^epsilon + m - 1).
 
-    Claim: the paper's theorem on error rates, reached by the last output; tests/exact/test_attacks.py.
+    Claim: the paper's theorem on error rates, reached by the last output; tests/exact/audit/test_attacks.py.
 
     >>> round(minimum_error_rate(2, "0.98433"), 4)
     0.272

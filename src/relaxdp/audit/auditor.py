@@ -91,7 +91,7 @@ def audit(
     it and is judged as well; a `score`, of which a larger value speaks for one truth, is one more thing to learn from.
     `seed` fixes the order of truths, and the randomness of this package's own mechanisms.
 
-    Claim: never too high beyond its confidence; tests/exact/test_audit_bound.py, tests/statistical/test_audit.py.
+    Claim: never too high beyond its confidence; tests/exact/audit/test_bound.py, tests/statistical/audit/test_audit.py.
 
     >>> generator = np.random.default_rng(1)
     >>> def careless(truths):  # two answers at epsilon 1 each, sold as one

@@ -34,7 +34,7 @@ def epsilon_low(right: Any, guessed: Any, error: float) -> Floats:
     """Return the lower bound of epsilon: the log odds of the bound, and 0 where that is no better than a coin.
 
     Claim: it exceeds the epsilon of a mechanism with at most `error`, for every rule of guessing; summed exactly over
-    the binomial in tests/exact/test_audit_bound.py.
+    the binomial in tests/exact/audit/test_bound.py.
 
     >>> round(float(epsilon_low(73_106, 100_000, 0.001)), 3)
     0.978

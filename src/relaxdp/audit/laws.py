@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from relaxdp.errors import AuditError
 from relaxdp.law.bridge import NOISE, TRUTH, bridge_mixture
 from relaxdp.law.epsilon import Epsilon
-from relaxdp.law.level import release_threshold, retention
+from relaxdp.law.level import retention
+from relaxdp.law.threshold import release_threshold
 
 Floats = NDArray[np.float64]
 Transcripts = NDArray[Any]
@@ -57,7 +58,7 @@ class Relaxed:
     def log_likelihoods(self, transcripts: Transcripts) -> Floats:
         """Return the sum of the logarithms of the steps of Algorithm 1.
 
-        Claim: equals `transcript_probability`; tests/exact/test_attacks.py.
+        Claim: equals `transcript_probability`; tests/exact/audit/test_attacks.py.
         """
         codes = check_transcripts(transcripts, self.values, len(self.levels))
         truth = np.arange(self.values)

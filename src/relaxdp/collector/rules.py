@@ -31,7 +31,7 @@ def decided(campaign: Campaign, state: CampaignState, now: float) -> CampaignSta
 
     The target is checked before a level is opened, so a campaign ends at the smallest level that suffices.
 
-    Claim: coverage after the stop; tests/statistical/test_collector_stopping.py.
+    Claim: coverage after the stop; tests/statistical/collector/test_stopping.py.
     """
     while True:
         following = _one_step(campaign, state, now)

@@ -31,7 +31,7 @@ def next_level(state: State, record: Record, offer: Offer) -> Level | None:
     Lower levels are skipped, because the highest report of a device makes the others worthless.
 
     Claim: whatever a server asks, the sum over all campaigns stays within the limit, and no level gets two reports;
-    tests/faults/test_device_hostile.py.
+    tests/faults/device/test_hostile.py.
     """
     check_same(record, offer)
     check_active(record)

@@ -11,7 +11,7 @@ from relaxdp.draw.entropy import Entropy
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathName, bridge_key, words
 from relaxdp.law.bridge import TRUTH, Mixture, bridge_mixture
-from relaxdp.law.level import ONE
+from relaxdp.law.threshold import ONE
 
 
 def below(boundaries: tuple[Fraction, ...], position_words: Iterator[int], *, one: int = ONE) -> int:
@@ -20,7 +20,7 @@ def below(boundaries: tuple[Fraction, ...], position_words: Iterator[int], *, on
     The number is drawn digit by digit (a word is one digit) until it is clear on which side of every boundary it
     lies, so that no probability is ever rounded.
 
-    Claim: every word is fed in tests/exact/test_bridge_draw.py.
+    Claim: every word is fed in tests/exact/draw/test_bridge_draw.py.
     """
     low, width = Fraction(0), Fraction(1)
     while True:

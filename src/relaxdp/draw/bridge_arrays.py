@@ -12,7 +12,7 @@ from relaxdp.draw.bridge import draw_mixture
 from relaxdp.draw.entropy import Bytestream, Entropy
 from relaxdp.draw.stream import RowCipher, Words
 from relaxdp.law.bridge import Mixture, bridge_mixture
-from relaxdp.law.level import ONE
+from relaxdp.law.threshold import ONE
 
 Codes = NDArray[np.unsignedinteger]
 Bytes = NDArray[np.uint8]
@@ -37,7 +37,7 @@ def fresh_bridges(
     `lower_reports` is None where the lower level is noise: then the upper reports are blurred. With the truth as
     the upper report (retention 1) this is the step of Algorithm 1.
 
-    Claim: each object has exactly the law of `bridge_law`; tests/exact/test_bridge_arrays.py feeds every byte.
+    Claim: each object has exactly the law of `bridge_law`; tests/exact/draw/test_bridge_arrays.py feeds every byte.
     """
     if lower_reports is None and middle == 0:
         raise ValueError("a report at retention 0 would be pure noise: it is not drawn")

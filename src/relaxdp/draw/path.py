@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from relaxdp.law.level import ONE
+from relaxdp.law.threshold import ONE
 
 
 class Draw(NamedTuple):
@@ -22,7 +22,7 @@ def accept(position_word: int, value_word: int, bound: int, values: int, *, one:
     Words run over [0, one). The last, incomplete run of `bound` (or of `values`) is rejected, so that every
     remainder is hit by equally many words.
 
-    Claim: exactly uniform; every word is fed in tests/exact/test_path.py.
+    Claim: exactly uniform; every word is fed in tests/exact/draw/test_path.py.
     """
     if position_word > one - 1 - one % bound or value_word > one - 1 - one % values:
         return None
@@ -46,7 +46,7 @@ def report_at(draws: Iterable[Draw], threshold: int, *, truth: int) -> int:
 
     Read at several thresholds, in any order, the reports have exactly the joint law of Algorithm 1.
 
-    Claim: path = chain; tests/exact/test_path.py.
+    Claim: path = chain; tests/exact/draw/test_path.py.
     """
     report = truth
     for draw in draws:

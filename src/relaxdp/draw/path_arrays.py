@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.stream import CHUNK, RowCipher, Words
-from relaxdp.law.level import ONE
+from relaxdp.law.threshold import ONE
 
 Codes = NDArray[np.unsignedinteger]
 Places = NDArray[np.intp]

@@ -65,7 +65,7 @@ def fresh_column(
 ) -> Any:
     """Return reports at retention `middle` between two columns, with fresh randomness. They must be kept.
 
-    Claim: every symbol has exactly the law of `bridge_law`; tests/exact/test_bridge_arrays.py.
+    Claim: every symbol has exactly the law of `bridge_law`; tests/exact/draw/test_bridge_arrays.py.
     """
     parts = []
     for _, ends, seeds in _ends(encoding, lower, upper):

@@ -31,8 +31,9 @@ from relaxdp.encodings.protocol import (
 from relaxdp.encodings.registry import register
 from relaxdp.errors import CountsError, EncodingError, ValuesError
 from relaxdp.law.epsilon import Epsilon, as_epsilon
-from relaxdp.law.level import release_threshold, retention
+from relaxdp.law.level import retention
 from relaxdp.law.support import Support
+from relaxdp.law.threshold import release_threshold
 
 MOST_BUCKETS = 1 << 16
 _SEED_BYTES = 8

@@ -9,7 +9,7 @@ Over all (a, b), two different points fall on every pair of places equally often
 (5 does not divide p - 1). Pairs do not need it; it keeps three neighbours from standing in a row, which would make
 their buckets move together. Reports are counted with one multiplication and a few sums for each value.
 
-Claim: exact for every pair of values and every seed of a small prime; tests/exact/test_mersenne.py.
+Claim: exact for every pair of values and every seed of a small prime; tests/exact/encodings/test_mersenne.py.
 """
 
 from __future__ import annotations

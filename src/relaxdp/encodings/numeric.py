@@ -20,8 +20,8 @@ from relaxdp.encodings.bits import histogram
 from relaxdp.encodings.protocol import Codes, Domain, Encoding, Joint, Measure, Parameters, Permanent, Truths
 from relaxdp.encodings.registry import register
 from relaxdp.errors import CountsError, RangeError, UndeclaredValueError
-from relaxdp.law.level import ONE, release_threshold
 from relaxdp.law.support import Support
+from relaxdp.law.threshold import ONE, release_threshold
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], Floats]
@@ -184,7 +184,7 @@ def round_up(words: Words, numbers: Floats, low: float, high: float) -> NDArray[
 
     Floats decide wherever word and boundary are clearly apart; the few others (one in 2^47) are compared as fractions.
 
-    Claim: exact; tests/exact/test_rounding.py.
+    Claim: exact; tests/exact/encodings/test_rounding.py.
     """
     distance = words.astype(np.float64) / float(ONE) - (numbers - low) / (high - low)
     result: NDArray[np.bool_] = distance < 0

@@ -14,8 +14,9 @@ from relaxdp.encodings.declared import DeclaredEncoding
 from relaxdp.encodings.packed import BitEncoding
 from relaxdp.encodings.protocol import Codes, Joint, Permanent, Truths
 from relaxdp.encodings.registry import register
-from relaxdp.law.level import release_threshold, retention, shared_threshold
+from relaxdp.law.level import retention
 from relaxdp.law.support import Support
+from relaxdp.law.threshold import release_threshold, shared_threshold
 
 
 class UnaryEncoding(DeclaredEncoding, BitEncoding):
@@ -84,7 +85,7 @@ class OptimisedUnaryEncoding(UnaryEncoding):
     zeros do not: the odds of a whole report are those of a single bit, and the zeros may be as clear as epsilon allows.
 
     Claim: epsilon is reached and not exceeded at every level and by all of them together;
-    tests/exact/test_encodings.py.
+    tests/exact/encodings/test_encodings.py.
     """
 
     name = "unary-optimised"

@@ -9,7 +9,7 @@ from math import sqrt
 from relaxdp.encodings.registry import advised
 from relaxdp.estimation.planning import share_variance
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.level import check_values
+from relaxdp.law.threshold import check_values
 
 _ALIKE = 1.02
 """Errors within two percent are alike: then the smaller report is the better one."""
@@ -55,7 +55,7 @@ def best_encoding(m: int, epsilon: Epsilon) -> Advice:
     The error is that of a rare value, because where there are many values most of them are rare. Few values are best
     sent as they are (below about 3 e^epsilon + 2), more as bits, and very many as a hash, whose reports stay short.
 
-    Claim: measured variances are within 5 % of these; tests/statistical/test_encodings.py.
+    Claim: measured variances are within 5 % of these; tests/statistical/encodings/test_encodings.py.
 
     >>> print(best_encoding(1000, 1))
     1,000 values, epsilon 1

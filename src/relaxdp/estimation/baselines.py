@@ -30,7 +30,8 @@ def noisy_sampling_epsilon(*, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, sam
 
     It is below epsilon_alpha and below samples * epsilon_beta, and nears the smaller of the two.
 
-    Claim: eps_ns(K) of the paper, and the greatest enumerated likelihood ratio; tests/unit/test_baselines.py.
+    Claim: eps_ns(K) of the paper, and the greatest enumerated likelihood ratio;
+    tests/unit/estimation/test_baselines.py.
 
     >>> round(noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta=0.5, samples=10), 5)
     Decimal('0.98433')
@@ -48,7 +49,7 @@ def noisy_sampling_epsilon(*, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, sam
 def noisy_sampling_variance(*, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, samples: int, objects: int = 1) -> float:
     """Return the variance of the paper's estimate from noisy samples; it is the same whatever the share is.
 
-    Claim: the paper's final formula, and an exact enumeration; tests/unit/test_baselines.py.
+    Claim: the paper's final formula, and an exact enumeration; tests/unit/estimation/test_baselines.py.
 
     >>> round(noisy_sampling_variance(epsilon_alpha=1, epsilon_beta=0.5, samples=10), 3)
     2.755
@@ -102,7 +103,7 @@ def split_budget_variance(levels: Iterable[Epsilon], *, values: int, objects: in
 
     `share` is that of the value that is estimated: 0, the default, is a rare one. With two values it does not matter.
 
-    Claim: an exact enumeration of the combination; tests/unit/test_baselines.py.
+    Claim: an exact enumeration of the combination; tests/unit/estimation/test_baselines.py.
 
     >>> levels = ["0.1", "0.5", "1", "2"]
     >>> round(split_budget_variance(levels, values=5) / relaxation_variance(levels, values=5), 2)

@@ -32,7 +32,7 @@ class CrossTable(Result):
     The estimate is the mean, over objects, of the product of two debiased indicators. Its interval inverts that mean's
     law, which follows from the share in question and from the estimated margins, with few reports as with many.
 
-    Claim: coverage of 94.5 % or more; tests/statistical/test_coverage.py.
+    Claim: coverage of 94.5 % or more; tests/statistical/estimation/test_coverage.py.
     """
 
     rows: Sequence[Any]

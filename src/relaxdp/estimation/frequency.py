@@ -71,7 +71,8 @@ class Frequency(Result):
         Where a report is one value, estimates of two values are negatively correlated; bits and hashed values are not
         correlated at all.
 
-        Claim: equals P^-1 Cov(H) P^-1; tests/exact/test_estimators.py. Bits and hashes: tests/exact/test_encodings.py.
+        Claim: equals P^-1 Cov(H) P^-1; tests/exact/estimation/test_estimators.py. Bits and hashes:
+        tests/exact/encodings/test_encodings.py.
         """
         chosen = slice(None) if places is None else np.asarray(places)
         if self.joint == "exclusive":

@@ -20,8 +20,9 @@ from relaxdp.errors import PlanError, refusing
 from relaxdp.estimation.frequency import report_variance
 from relaxdp.estimation.result import About, check_about, questions_of, tail_of
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.level import MOST_VALUES, release_threshold, retention
+from relaxdp.law.level import retention
 from relaxdp.law.support import Support
+from relaxdp.law.threshold import MOST_VALUES, release_threshold
 from relaxdp.remedies import IN_PYTHON
 
 WIDEST = 0.5
@@ -69,7 +70,7 @@ def half_width(*, objects: int, values: Planned, epsilon: Epsilon, **asked: Unpa
     it is the largest one for any share, so it is a function of the number of objects, of values and of epsilon alone.
 
     Claim: within 2 % of the mean half-width of the intervals with 2,000 objects; without a share, up to epsilon 6, no
-    interval is wider by more than 1 % from 1,000 objects on (6 % from 100 on); tests/unit/test_planning.py.
+    interval is wider by more than 1 % from 1,000 objects on (6 % from 100 on); tests/unit/estimation/test_planning.py.
 
     >>> round(half_width(objects=100_000, values=5, epsilon=1), 5)
     0.01191

@@ -122,7 +122,7 @@ class Result(ABC):
         They came out large because noise helped them: the interval of a single row, which knows nothing of the choice,
         would miss them far more often than it says. So theirs hold for all rows at once, and for any that are chosen.
 
-        Claim: the share of intervals of chosen rows that hold; tests/statistical/test_coverage.py.
+        Claim: the share of intervals of chosen rows that hold; tests/statistical/estimation/test_coverage.py.
         """
         if number < 1:
             raise CountsError("at least one row is shown, not {number}.", number=number)

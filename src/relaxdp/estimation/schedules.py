@@ -153,7 +153,8 @@ class UntilPrecise(Schedule):
     Where it stops depends on the number of objects, of values and on epsilon only, never on a report: so the interval
     after the stop covers as often as any other. A rule that looks at the estimate does not have that.
 
-    Claim: the coverage after the stop is at least 94.5 %, and what looking costs; tests/statistical/test_stopping.py.
+    Claim: the coverage after the stop is at least 94.5 %, and what looking costs;
+    tests/statistical/estimation/test_stopping.py.
 
     >>> until = UntilPrecise(Explicit([0.1, 0.5, 1, 2, 4]), half_width=0.012, objects=100_000, values=5)
     >>> [str(level) for level in until], until.reached

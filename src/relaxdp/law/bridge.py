@@ -16,7 +16,7 @@ def report_law(values: int, keep: Fraction, *, truth: int) -> list[Fraction]:
 
     This is the randomized response of the paper with odds 1 + values * keep / (1 - keep).
 
-    Claim: equals e^eps / (e^eps + m - 1) and 1 / (e^eps + m - 1); tests/exact/test_laws.py.
+    Claim: equals e^eps / (e^eps + m - 1) and 1 / (e^eps + m - 1); tests/exact/law/test_laws.py.
 
     >>> report_law(3, Fraction(1, 2), truth=1)
     [Fraction(1, 6), Fraction(2, 3), Fraction(1, 6)]
@@ -71,7 +71,7 @@ def bridge_mixture(values: int, lower: Fraction, middle: Fraction, upper: Fracti
     By Bayes the law is proportional to blur(middle / upper)[v | upper report] * blur(lower / middle)[lower report | v].
     Multiplied out, each factor is "keep, or draw uniformly", so the product is a mixture of the two ends and of noise.
 
-    Claim: equals the product of the two blurs, normalised; tests/exact/test_laws.py.
+    Claim: equals the product of the two blurs, normalised; tests/exact/law/test_laws.py.
     """
     if not 0 <= lower <= middle <= upper <= 1:
         raise ValueError("a bridge needs 0 <= lower <= middle <= upper <= 1")
@@ -107,6 +107,6 @@ def next_report_law(values: int, old: Fraction, new: Fraction, *, truth: int, la
     `old` and `new` are retentions. We pretend that the new report came first and was then blurred into `last`.
     The blur never sees the truth, so both reports together reveal no more than the new one alone.
 
-    Claim: equals p_aa, p_ba, p_bb of the paper; checked exactly in tests/exact/test_laws.py.
+    Claim: equals p_aa, p_ba, p_bb of the paper; checked exactly in tests/exact/law/test_laws.py.
     """
     return bridge_law(values, old, new, TRUTH, lower_report=last, upper_report=truth)

@@ -8,7 +8,8 @@ from fractions import Fraction
 from relaxdp.errors import LevelError
 from relaxdp.law.bridge import TRUTH, bridge_mixture
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.level import check_values, release_threshold, retention, threshold
+from relaxdp.law.level import retention
+from relaxdp.law.threshold import check_values, release_threshold, threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def relaxation_law(*, m: int, old_epsilon: Epsilon, new_epsilon: Epsilon) -> Rel
     `old_epsilon` may be 0: then the last report was pure noise. The law is that of the thresholds that are really
     used, which differ from the paper's real numbers by less than 2^-63.
 
-    Claim: the tables of the paper's appendix to all printed digits; tests/exact/test_paper_tables.py.
+    Claim: the tables of the paper's appendix to all printed digits; tests/exact/paper/test_tables.py.
 
     >>> relaxation_law(m=3, old_epsilon=0.1, new_epsilon=0.5)
     m = 3: p_aa = 0.584433, p_ba = 0.378607, p_bb = 0.391757

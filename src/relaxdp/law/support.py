@@ -29,7 +29,7 @@ class Support:
 
         E[share] = noise + gain * truth, solved for the truth.
 
-        Claim: equals P^-1 H of the paper; tests/exact/test_estimators.py.
+        Claim: equals P^-1 H of the paper; tests/exact/estimation/test_estimators.py.
 
         >>> Support(noise=Fraction(1, 6), gain=Fraction(1, 2)).debias(Fraction(1, 2))
         Fraction(2, 3)

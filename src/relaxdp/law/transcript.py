@@ -12,7 +12,8 @@ from math import prod
 from relaxdp.errors import LevelError
 from relaxdp.law.bridge import NOISE, TRUTH, bridge_mixture
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.level import check_values, log_up, odds, release_threshold, retention
+from relaxdp.law.level import log_up, odds, retention
+from relaxdp.law.threshold import check_values, release_threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def step_odds(values: int, old: Fraction, new: Fraction) -> Fraction:
     It is the product of the odds of both levels (the paper's e^(eps_1 + eps_2)), more than the whole transcript
     costs; and 1 where the level stays, because then the report is repeated whatever the truth is.
 
-    Claim: equals the greatest ratio of `next_report_law` under two truths, for every m; tests/exact/test_laws.py.
+    Claim: equals the greatest ratio of `next_report_law` under two truths, for every m; tests/exact/law/test_laws.py.
 
     >>> step_odds(2, Fraction(1, 3), Fraction(1, 2))
     Fraction(6, 1)

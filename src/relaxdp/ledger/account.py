@@ -84,7 +84,7 @@ class Account:
     """The budget of a subject and all its paths, in the order of their names.
 
     Claim: a path costs the largest epsilon read from it, and the paths of a subject add up (a transcript reveals no
-    more than its highest level; independent paths compose); tests/contract/test_ledger.py.
+    more than its highest level; independent paths compose); tests/contract/ledger/test_ledger.py.
     """
 
     subject: Subject

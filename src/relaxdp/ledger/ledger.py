@@ -56,7 +56,7 @@ class Ledger:
     the call returns. So many processes cannot spend the same budget twice, and a crash can only lose a charge whose
     release has not happened.
 
-    Claim: never less than what was acknowledged, never overspent; tests/faults/test_ledger_faults.py.
+    Claim: never less than what was acknowledged, never overspent; tests/faults/ledger/test_faults.py.
     """
 
     def __init__(self, store: Store, *, clock: Clock = utc_now) -> None:

@@ -173,7 +173,7 @@ def _step(account: Account, known: PathState | None, entry: Entry, reason: str, 
     already. A keyed path is closed by it, because its own next level would be a second draw. A path that this ledger
     does not know yet is opened at the old level. The total is the new epsilon in any case.
 
-    Claim: the reports before and after the step cost as much as the last one; tests/unit/test_release_last.py.
+    Claim: the reports before and after the step cost as much as the last one; tests/unit/table/test_algorithm1.py.
     """
     assert entry.last is not None  # noqa: S101
     subject, facts, old, epsilon = account.subject, entry.facts, entry.last, entry.epsilon

@@ -76,7 +76,7 @@ def draw_level(key: Key, listing: str, level: Level, *, lower: Goods | None, upp
     Nothing of this has left when it returns, and the same call gives the same reports: a sale that was interrupted
     before it was kept may be begun again.
 
-    Claim: every report is the scalar `keyed_bridge` of its neighbours; tests/unit/test_market_goods.py.
+    Claim: every report is the scalar `keyed_bridge` of its neighbours; tests/unit/market/test_goods.py.
     """
     encoding, highest, lowest = upper.encoding, upper.level, None if lower is None else lower.level
     name = bridge_name(listing, upper.described, encoding)

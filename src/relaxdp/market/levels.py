@@ -177,7 +177,7 @@ def neighbours(wanted: Level, out: Iterable[Level]) -> Neighbours | None:
     pool what they have more than the best of them bought.
 
     Claim: in every order of deliveries and sales the joint law of all levels is that of one path;
-    tests/exact/test_market.py.
+    tests/exact/market/test_market.py.
 
     >>> from relaxdp.encodings.declared import CategoricalEncoding
     >>> two, five, seven, nine = map(CategoricalEncoding(["no", "yes"]).level, ("0.2", "0.5", "0.7", "0.9"))

@@ -237,7 +237,7 @@ def arbitrage(price: Callable[[Decimal], int], levels: Sequence[Decimal]) -> tup
     exactly if a single purchase of a higher one does, which is to say if the price falls somewhere; and then it falls
     between two neighbours. (Epsilons with one threshold tell the same: name only one of them.)
 
-    Claim: agrees with all combinations of up to 4 levels for all small price tables; tests/unit/test_market_prices.py.
+    Claim: agrees with all combinations of up to 4 levels for all small price tables; tests/unit/market/test_prices.py.
 
     >>> arbitrage({Decimal(1): 5, Decimal(2): 4, Decimal(3): 6}.__getitem__, [Decimal(1), Decimal(2), Decimal(3)])
     (Decimal('1'), Decimal('2'))

@@ -24,7 +24,8 @@ from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.key import Key
 from relaxdp.errors import EpsilonError, MarketError, ReceiptForgedError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.law.level import ONE, retention
+from relaxdp.law.level import retention
+from relaxdp.law.threshold import ONE
 
 VERSION = 1
 HEADER = b"relaxdp market receipt 1\n"

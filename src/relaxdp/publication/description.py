@@ -24,7 +24,8 @@ from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.registry import encoding_named, made
 from relaxdp.errors import DescriptionError, EncodingError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.law.level import ONE, Level
+from relaxdp.law.level import Level
+from relaxdp.law.threshold import ONE
 from relaxdp.ledger.entries import Sampler
 from relaxdp.mechanisms import Mechanism, mechanism_of
 
@@ -278,7 +279,7 @@ def parquet_metadata(schema: Any, description: FileDescription) -> dict[str, byt
     The description stands twice in a file: by itself, and in the schema that Arrow keeps there for its own readers.
     Only what is in the latter comes back with a table, and goes on from there into other files.
 
-    Claim: the file is what a writer makes that knows all this before; tests/unit/test_file_rows.py.
+    Claim: the file is what a writer makes that knows all this before; tests/unit/table/test_file_rows.py.
     """
     text = description.dumps().encode()
     whole = schema.with_metadata({METADATA_KEY: text})

@@ -120,7 +120,7 @@ def publish(drawing: Drawing, payer: Payer | None, known: Account | None = None)
     `known` is the account, where the caller has just looked at it.
 
     Claim: nothing is drawn twice, charged twice or left unpaid, wherever a run is killed;
-    tests/faults/test_publication.py.
+    tests/faults/table/test_publication.py.
     """
     columns = drawing.request.planned()
     if payer is None:

@@ -81,7 +81,7 @@ class Responses:
         The number of ones among the samples of a bit says all that they say. Two words differ in h bits that are 1
         for the one and in h that are 1 for the other, so both directions count h times.
 
-        Claim: the greatest enumerated likelihood ratio; tests/exact/test_rappor_classic.py.
+        Claim: the greatest enumerated likelihood ratio; tests/exact/rappor/test_classic.py.
 
         >>> shape = BloomShape(bits=128, hashes=2, cohorts=64)
         >>> classic = Responses(Fraction(1, 2), Fraction(1, 2), Fraction(3, 4))

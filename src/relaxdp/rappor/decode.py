@@ -69,7 +69,7 @@ class Decoded(Result):
         "holm": the chance that even one word is found that no device has is at most `rate`. "benjamini-hochberg": of
         the words that are found, at most this share is wrong on average; it finds more.
 
-        Claim: both rates, measured; tests/statistical/test_rappor.py.
+        Claim: both rates, measured; tests/statistical/rappor/test_rappor.py.
         """
         if not 0 < rate < 1:
             raise CountsError("a rate of false words lies between 0 and 1, like 0.05; not {rate}.", rate=rate)

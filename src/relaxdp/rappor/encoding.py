@@ -46,7 +46,7 @@ class BloomEncoding(BitEncoding):
     would be on another path. Without a cohort it stands for the whole release, in ledgers and files.
 
     Claim: the guarantee of the whole report is reached and not exceeded, at every level and by all levels together;
-    tests/exact/test_bloom.py.
+    tests/exact/rappor/test_encoding.py.
     """
 
     name = "bloom"

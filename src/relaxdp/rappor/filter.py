@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.errors import EpsilonError, RapporError
 from relaxdp.law.epsilon import MOST_DIGITS, Epsilon, as_epsilon
-from relaxdp.law.level import log_up, odds, retention, shared_threshold
+from relaxdp.law.level import log_up, odds, retention
 from relaxdp.law.support import Support
+from relaxdp.law.threshold import shared_threshold
 
 MOST_HASHES = 16
 MOST_BITS = 1 << 16
@@ -76,7 +77,8 @@ class BloomShape:
     def bits_of(self, word: str | bytes, cohort: int) -> tuple[int, ...]:
         """Return the bits that a word sets: one for each hash, perhaps the same bit twice.
 
-        Claim: as Google's client computes them; vectors made with hashlib by hand in tests/unit/test_bloom.py.
+        Claim: as Google's client computes them; vectors made with hashlib by hand in
+        tests/unit/rappor/test_encoding.py.
         """
         self.check_cohort(cohort)
         data = word.encode("utf-8") if isinstance(word, str) else word
@@ -156,7 +158,7 @@ def bloom_threshold(shape: BloomShape, epsilon: Epsilon) -> int:
 
     Two words differ in at most 2 h bits, and a bit at epsilon / (2 h) cannot tell more than that.
 
-    Claim: reached and not exceeded; tests/exact/test_bloom.py.
+    Claim: reached and not exceeded; tests/exact/rappor/test_encoding.py.
     """
     return shared_threshold(epsilon, 2, parts=shape.differing)
 

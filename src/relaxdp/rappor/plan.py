@@ -47,7 +47,7 @@ def word_error(shape: BloomShape, *, epsilon: Epsilon, devices: int, candidates:
     The noise of a bit, divided among the bits that a word sets; a little more because candidates share bits, and
     because the decoder looks at the residuals too.
 
-    Claim: within 10 % of what the decoder finds; tests/unit/test_rappor_planning.py.
+    Claim: within 10 % of what the decoder finds; tests/unit/rappor/test_plan.py.
 
     >>> shape = BloomShape(bits=128, hashes=2, cohorts=64)
     >>> round(word_error(shape, epsilon="4.394449", devices=100_000, candidates=300), 5)

@@ -27,7 +27,7 @@ class Precision:
     """The half-width of the pooled interval at worst, for any numbers of devices at the levels of a schedule.
 
     Claim: not smaller than that of the interval of the estimate (but for 1 % from 1,000 devices on);
-    tests/unit/test_collector_rules.py.
+    tests/unit/collector/test_rules.py.
     """
 
     def __init__(self, encoding: Encoding, epsilons: Sequence[str], target: Target, candidates: int = 0) -> None:

@@ -136,7 +136,7 @@ class Algorithm1Drawing(FileDrawing):
     refused. The ids of the table and of the reports must be the same.
 
     Claim: each new report has the law of `next_report_law` given the truth and the old one, and nothing is drawn
-    twice; tests/unit/test_release_last.py, tests/faults/test_publication.py.
+    twice; tests/unit/table/test_algorithm1.py, tests/faults/table/test_publication.py.
     """
 
     sampler: ClassVar[Sampler] = Sampler.ALGORITHM_1

@@ -18,7 +18,7 @@ from relaxdp.estimation.cross import CrossTable
 from relaxdp.estimation.result import Result
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import retention
-from relaxdp.table.cells import Cells, Integers, check_ids, database
+from relaxdp.table.counted_cells import Cells, Integers, check_ids, database
 from relaxdp.table.packed_counting import count_packed, is_packed
 from relaxdp.table.released_files import Axis, ReleasedFile, axis_of, check_pair, check_rows, open_all
 

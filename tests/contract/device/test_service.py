@@ -1,0 +1,388 @@
+"""Devices and the commands of an operator against the real service, over HTTP on this machine."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy.stats import norm
+from tests.contract.device.test_devices import ENCODINGS
+from tests.servers.fake_collector import Reply, Request, fake_collector
+from typer.testing import CliRunner, Result
+
+from relaxdp.cli.main import app
+from relaxdp.cli.simulate import _show as show
+from relaxdp.device import Device
+from relaxdp.device.client import Client
+from relaxdp.device.operator import Operator
+from relaxdp.device.server import Running, own_server
+from relaxdp.device.simulate import Outcome, Simulation, simulate
+from relaxdp.errors import RelaxdpError, SimulationError
+from relaxdp.law.epsilon import as_epsilon
+
+ALARM = 1e-6
+"""How often a test of estimates may fail although all is well, over all seeds; the seeds are fixed."""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with own_server(tmp_path_factory.mktemp("service")) as running:
+        yield running
+
+
+@pytest.fixture
+def operator(service: Running) -> Operator:
+    return Operator(service.server, service.token)
+
+
+def campaign(operator: Operator, encoding: Any, **options: Any) -> str:
+    made = operator.create(
+        {
+            "question": "Which?",
+            "encoding": encoding,
+            "levels": [{"epsilon": "0.5"}, {"epsilon": "1"}, {"epsilon": "2"}],
+            **options,
+        }
+    )
+    return str(made["id"])
+
+
+def address(service: Running, name: str) -> str:
+    return f"{service.server}/v1/campaigns/{name}"
+
+
+@pytest.mark.parametrize("kind", sorted(set(ENCODINGS) - {"boolean"}))
+def test_a_device_through_a_whole_campaign(service: Running, operator: Operator, tmp_path: Path, kind: str) -> None:
+    encoding, value = ENCODINGS[kind]
+    if encoding["name"] == "bloom":
+        encoding = {**encoding, "candidates": ["Käse", "Wurst"]}
+    name = campaign(operator, encoding)
+    device = Device.open(tmp_path / "device", limit="3")
+    participation = device.join(address(service, name))
+    participation.answer(value)
+    for level, epsilon in enumerate(("0.5", "1", "2")):
+        sent = participation.report()
+        assert sent is not None
+        assert (sent.epsilon, sent.status) == (epsilon, "sent")
+        assert operator.status(name)["devices"]["per_level"][level] == 1
+        if epsilon != "2":
+            operator.act(name, "relax")
+    # A device that was killed before it heard the answer sends the same report, and the service knows it.
+    file = json.loads((tmp_path / "device").read_bytes())
+    assert [sent["epsilon"] for sent in file["campaigns"][0]["sent"]] == ["0.5", "1", "2"]
+    assert operator.status(name)["refused"]["differing"] == 0
+    operator.act(name, "finish")
+    assert participation.report() is None
+    assert participation.record.key is None
+    participation.withdraw()
+    assert operator.status(name)["devices"]["total"] == 0
+    assert device.spent == 2
+
+
+def test_a_device_that_forgets_that_it_was_acknowledged(service: Running, operator: Operator, tmp_path: Path) -> None:
+    """The file of a moment ago, restored: the same report goes out again, and is the same."""
+    name = campaign(operator, ENCODINGS["categorical"][0])
+    device = Device.open(tmp_path / "device", limit="3")
+    device.join(address(service, name)).answer("fruit")
+    before = (tmp_path / "device").read_bytes()
+    device.campaigns[0].report()
+    (tmp_path / "device").write_bytes(before)
+    again = Device.open(tmp_path / "device")
+    assert [outcome.problem for outcome in again.sync()] == [None]
+    status = operator.status(name)
+    assert (status["devices"]["total"], status["refused"]["differing"]) == (1, 0)
+
+
+def test_invitations(service: Running, operator: Operator, tmp_path: Path) -> None:
+    name = campaign(operator, ENCODINGS["categorical"][0], invitations=True)
+    (invitation,) = operator.invite(name, 1)
+    for number, (given, problem) in enumerate(
+        [("wrong", "refused_by_server_error"), (invitation, None), (invitation, "refused_by_server_error")]
+    ):
+        device = Device.open(tmp_path / f"device-{number}", limit="3")
+        device.join(address(service, name), invitation=given).answer("fruit")
+        (outcome,) = device.sync()
+        assert (outcome.problem.code if outcome.problem else None) == problem
+
+
+def test_many_devices_at_once(service: Running, operator: Operator, tmp_path: Path) -> None:
+    name = campaign(operator, ENCODINGS["categorical"][0])
+    problems: list[RelaxdpError] = []
+
+    def work(number: int) -> None:
+        device = Device.open(tmp_path / f"device-{number}", limit="3")
+        device.join(address(service, name)).answer("fruit")
+        problems.extend(outcome.problem for outcome in device.sync() if outcome.problem)
+
+    threads = [threading.Thread(target=work, args=[number]) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert operator.status(name)["devices"]["total"] == 20
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_devices_over_five_levels(tmp_path: Path) -> None:
+    """The campaign stops by itself at the smallest level that suffices, and the estimates hold the truth.
+
+    No estimate is so far from the truth as one of five is in one of 10^6 campaigns. Had the devices reported at 0.5
+    while the service believes that it is 1, they would be far outside.
+    """
+    levels = tuple(map(as_epsilon, ("0.1", "0.2", "0.5", "1", "2")))
+    simulation = Simulation(100_000, levels, 0.012, seed=7, batch=1000, connections=2, name="simulation-7")
+    with own_server(tmp_path) as running:
+        client, sent = Client(), [0]
+        outcome = simulate(
+            simulation,
+            Operator(running.server, running.token),
+            client,
+            lambda done: sent.__setitem__(0, sent[0] + done),
+        )
+    assert outcome.state == "finished"
+    assert outcome.stopped_at == outcome.planned_stop == 1
+    assert outcome.target_met
+    assert outcome.per_level == [0, 0, 0, 100_000, 0]
+    assert outcome.answers == {"new": 400_000}
+    assert (sent[0], outcome.requests) == (400_000, 400)
+    far = norm.isf(ALARM / 2 / 5)
+    distances = [
+        abs(row["estimate"] - truth) / row["std_error"] for row, truth in zip(outcome.rows, outcome.truth, strict=True)
+    ]
+    assert max(distances) < far
+    assert outcome.covered == 5, "of 5; with this seed"
+    assert all((row["high"] - row["low"]) / 2 <= 0.012 for row in outcome.rows)
+    # The wrong law: retention at 0.5 is 0.49 of that at 1, so the largest share would be seen as 0.32 and not as 0.44.
+    wrong = abs((outcome.truth[0] - 0.2) * (1 - 0.49)) / outcome.rows[0]["std_error"]
+    assert wrong > 2 * far
+
+
+@pytest.mark.long
+def test_a_simulation_that_cannot_get_there(service: Running, operator: Operator) -> None:
+    simulation = Simulation(200, (as_epsilon(1), as_epsilon(2)), 0.001, batch=100)
+    outcome = simulate(simulation, operator, Client(), lambda _: None)
+    assert (outcome.state, outcome.target_met, outcome.planned_stop) == ("open", False, None)
+    assert outcome.per_level == [0, 200]
+    with pytest.raises(SimulationError):
+        simulate(Simulation(0, (as_epsilon(1),), 0.1), operator, Client(), lambda _: None)
+
+
+class Commands:
+    """`relaxdp campaign ...` against the service."""
+
+    def __init__(self, service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("RELAXDP_TOKEN", service.token)
+        monkeypatch.setenv("RELAXDP_SERVER", str(service.server))
+        self.token = service.token
+
+    def __call__(self, *words: str) -> Result:
+        result = CliRunner(env={"COLUMNS": "100"}).invoke(app, ["campaign", *words])
+        assert self.token not in result.output
+        return result
+
+    def json(self, *words: str) -> Any:
+        result = self(*words, "--json")
+        assert result.exit_code == 0, result.exception
+        return json.loads(result.stdout)
+
+    def refused(self, *words: str) -> str:
+        result = self(*words)
+        assert isinstance(result.exception, RelaxdpError), result.output
+        message = result.exception.message
+        assert self.token not in message
+        assert message.isprintable()
+        return message
+
+
+@pytest.fixture
+def commands(service: Running, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    return Commands(service, monkeypatch)
+
+
+def test_the_life_of_a_campaign(commands: Commands, service: Running, tmp_path: Path) -> None:
+    made = commands(
+        "create", "--question", "Which [bold]one?", "--values", "a,b,c", "--levels", "1, 2,4", "--id", "life",
+        "--encoding", "categorical", "--half-width", "0.2",
+    )  # fmt: skip
+    assert made.output.splitlines() == [
+        "created life",
+        f"people answer at {service.server}/survey/life; apps use {service.server}/v1/campaigns/life",
+    ]
+    for number in range(30):
+        device = Device.open(tmp_path / f"device-{number}", limit="3")
+        device.join(address(service, "life")).answer("abc"[number % 3])
+        device.sync()
+    assert "life" in commands("list").output
+    assert [each["id"] for each in commands.json("list") if each["id"] == "life"] == ["life"]
+    shown = commands("show", "life").output
+    assert "life: Which [bold]one?\nopen at epsilon 1, 30 devices" in shown
+    assert "from 30 devices" in shown
+    assert "paused" in commands("pause", "life").output
+    assert "open" in commands("resume", "life").output
+    assert "open at epsilon 2" in commands("relax", "life").output
+    for number in range(10):
+        Device.open(tmp_path / f"device-{number}").sync()
+    found = commands.json("show", "life")
+    assert found["status"]["devices"] == {"total": 30, "per_level": [20, 10, 0]}
+    assert "finished" in commands("finish", "life").output
+    folder = tmp_path / "export"
+    assert len(commands.json("export", "life", str(folder))["files"]) == 2
+    assert "holds an export already" in commands.refused("export", "life", str(folder))
+    files = sorted(map(str, folder.iterdir()))
+    read = CliRunner().invoke(app, ["estimate", *files, "--json"])
+    assert read.exit_code == 0, read.exception
+    (group,) = json.loads(read.stdout)["groups"]
+    shown_by = [
+        [(row["value"], row["estimate"], row["low"], row["high"]) for row in rows]
+        for rows in (group["estimates"], found["estimate"]["pooled"])
+    ]
+    assert shown_by[0] == shown_by[1], "the files say what the service says"
+    assert commands.json("reduce", "life")["reduced"] is True
+    assert "409" in commands.refused("export", "life", str(tmp_path / "again"))
+    assert list((tmp_path / "again").iterdir()) == []
+
+
+def test_kinds_of_campaigns(commands: Commands, tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("Käse\nWurst\n", "utf-8")
+    made = commands.json("create", "--question", "Age?", "--range", "0", "120", "--levels", "1", "--devices", "10")
+    assert made["encoding"]["range"] == [0, 120]
+    made = commands.json("create", "--question", "Food?", "--words", str(words), "--levels", "4", "--invitations")
+    assert made["encoding"] == {"name": "bloom", "options": {"bits": 128, "hashes": 2, "cohorts": 64}}
+    assert len(commands.json("invite", made["id"], "--count", "3")["invitations"]) == 3
+    assert len(commands("invite", made["id"], "--count", "2").output.split()) == 2
+    made = commands.json("create", "--question", "Which?", "--values-file", str(words), "--levels", "1")
+    assert made["encoding"]["values"] == ["Käse", "Wurst"]
+    file = tmp_path / "campaign.json"
+    file.write_text(
+        json.dumps(
+            {"question": "q", "encoding": {"name": "categorical", "values": [1, 2]}, "levels": [{"epsilon": "1"}]}
+        )
+    )
+    assert commands.json("create", "--file", str(file))["encoding"]["values"] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("create",), "a campaign needs a --question"),
+        (("create", "--question", "q", "--levels", "1"), "say what can be answered"),
+        (("create", "--question", "q", "--levels", "1", "--values", "a,b", "--range", "0", "1"), "say what can be"),
+        (("create", "--question", "q", "--levels", "2,1", "--values", "a,b"), "refused (status 4"),
+        (
+            ("create", "--question", "q", "--levels", "1", "--range", "0", "1", "--encoding", "bloom"),
+            "words that nobody",
+        ),
+        (("create", "--file", "none.json"), "cannot be read"),
+        (("create", "--file", "none.json", "--question", "q"), "--question does not go with it"),
+        (("show", "nothing-here"), "refused (status 404)"),
+        (("relax", "../healthz"), "the name of a campaign has"),
+        (("invite", "nothing-here", "--count", "0"), "refused (status 4"),
+        (("list", "--token-file", "no-such-file"), "there is no token file"),
+        (("list", "--server", "http://collect.example"), "unencrypted"),
+        (("list", "--server", "nonsense"), "not the address of a server"),
+        (("list", "--ca-file", "none.pem", "--server", "https://127.0.0.1:9"), "certificates cannot be read"),
+    ],
+)
+def test_mistakes_are_one_sentence(commands: Commands, words: tuple[str, ...], sentence: str) -> None:
+    assert sentence in commands.refused(*words)
+
+
+def test_tokens(commands: Commands, service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{service.token}\n")
+    file.chmod(0o644)
+    assert "can be read by others" in commands.refused("list", "--token-file", str(file))
+    file.chmod(0o600)
+    assert commands("list", "--token-file", str(file)).exit_code == 0
+    monkeypatch.setenv("RELAXDP_TOKEN", "wrong")
+    assert commands.refused("list").endswith("does not accept the operator token. Nothing was done.")
+    monkeypatch.setenv("RELAXDP_TOKEN", "two\r\nlines: x")
+    assert "that is no token" in commands.refused("list")
+    monkeypatch.delenv("RELAXDP_TOKEN")
+    assert "set RELAXDP_TOKEN" in commands.refused("list")
+
+
+def _says(body: Any, _: Request) -> Reply:
+    return Reply(200, body)
+
+
+def test_an_odd_server(commands: Commands, tmp_path: Path) -> None:
+    with fake_collector() as odd:
+        bodies: list[Any] = [
+            [], {}, {"campaigns": [1]}, {"campaigns": [{}]}, {"levels": [{"epsilon": "../x"}], "open_level": 0},
+        ]  # fmt: skip
+        for body in bodies:
+            odd.instead = partial(_says, body)
+            for words in (("list",), ("show", "a"), ("relax", "a"), ("invite", "a"), ("export", "a", str(tmp_path))):
+                if body or words[0] != "list":
+                    assert "Is the address right?" in commands.refused(*words, "--server", odd.url)
+        status = {"levels": [{"epsilon": "1"}], "open_level": 0}
+        odd.instead = lambda request: Reply(200, b"PAR") if "export" in request.path else Reply(200, status)
+        message = commands.refused("export", "a", str(tmp_path / "cut"), "--server", odd.url)
+        assert message.endswith("broke off in the middle of the export. Nothing was written.")
+        assert list((tmp_path / "cut").iterdir()) == []
+        port = odd.url
+    assert "cannot be reached (connection refused)" in commands.refused("list", "--server", port)
+
+
+def test_simulate_command(tmp_path: Path) -> None:
+    words = ["simulate", "--devices", "3000", "--half-width", "0.075", "--batch", "1000", "--levels", "0.5,1,2"]
+    shown = CliRunner(env={"COLUMNS": "100"}).invoke(app, [*words, "--seed", "3", "--folder", str(tmp_path / "kept")])
+    assert shown.exit_code == 0, shown.exception
+    assert (
+        "The campaign stopped by itself at epsilon 1, the smallest level that gives a half-width of 0.075."
+        in shown.output
+    )
+    assert "devices whose highest level this is" in shown.output
+    assert "±" not in shown.output  # half of an interval that ends at the edge is no error of the estimate
+    assert (tmp_path / "kept" / "collector.db").exists()
+    again = CliRunner().invoke(app, [*words, "--folder", str(tmp_path / "kept")])
+    assert isinstance(again.exception, SimulationError)
+
+
+def test_simulate_says_when_a_level_was_not_finished(capsys: pytest.CaptureFixture[str]) -> None:
+    simulation = Simulation(2000, (as_epsilon(1), as_epsilon(2)), 0.1, 2)
+    outcome = Outcome(
+        campaign="c", state="finished", stopped_at=as_epsilon(2), planned_stop=None, per_level=[500, 1500],
+        truth=[0.25, 0.75], rows=[{"value": name, "estimate": 0.5, "low": 0.0, "high": 1.0} for name in "ab"],
+        target_met=True, answers=Counter(new=3400, same=100, campaign_finished=500), requests=8, seconds=2.0,
+    )  # fmt: skip
+    show(simulation, outcome)
+    shown = capsys.readouterr().out
+    assert "in the middle of the level: 1,500 of the 2,000 devices had reported there." in shown
+    assert "4,000 reports were sent and 3,500 accepted, in 8 requests: 4 requests/s" in shown
+
+
+def test_simulate_refuses_an_unknown_encoding_before_a_server_starts(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(app, ["simulate", "--encoding", "foo", "--folder", str(tmp_path / "none")]).exception
+    assert isinstance(refused, RelaxdpError)
+    assert refused.message.startswith("there is no encoding named 'foo'; known are:")
+    assert not (tmp_path / "none").exists()
+
+
+def test_simulate_on_a_running_server(commands: Commands, service: Running) -> None:
+    words = [
+        "simulate",
+        "--devices",
+        "500",
+        "--half-width",
+        "0.3",
+        "--levels",
+        "0.5,1",
+        "--server",
+        str(service.server),
+    ]
+    shown = CliRunner().invoke(app, [*words, "--json"])
+    assert shown.exit_code == 0, shown.exception
+    found = json.loads(shown.stdout)
+    assert found["stopped_at"] == found["planned_stop"]
+    assert found["state"] == "finished"
+    assert isinstance(CliRunner().invoke(app, [*words, "--folder", "x"]).exception, RelaxdpError)

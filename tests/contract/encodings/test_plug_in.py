@@ -1,0 +1,92 @@
+"""The example of an encoding from outside: it runs, prints what it promises, and passes the suite of all encodings."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.contract.encodings import test_encodings as suite
+from tests.refusals import refused
+
+import relaxdp as rx
+from relaxdp.encodings import registry
+from relaxdp.encodings.registry import encoding_named
+from relaxdp.errors import EncodingError
+from relaxdp.law.level import retention
+from relaxdp.mechanisms import Mechanism
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "examples" / "hadamard.py"
+
+
+@pytest.fixture
+def hadamard(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """The example's names, registered for one test."""
+    monkeypatch.setattr(registry, "_members", dict(registry._members))
+    return runpy.run_path(str(EXAMPLE))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        suite.test_path_arrays_and_pieces_are_one, suite.test_integer_ids_and_no_rows, suite.test_counting,
+        suite.test_every_kind_of_column, suite.test_estimate, suite.test_columns_are_relaxed_blurred_and_bridged,
+        suite.test_levels_are_ordered, suite.test_a_truth_is_shown_nowhere, suite.test_options_make_the_same_encoding,
+    ],
+)  # fmt: skip
+def test_the_suite(check: Callable[[Mechanism], None], hadamard: dict[str, Any]) -> None:
+    check(rx.mechanism(suite.LETTERS, encoding="hadamard"))
+
+
+def test_algorithm_1(hadamard: dict[str, Any], tmp_path: Path) -> None:
+    suite.test_algorithm_1(rx.mechanism(suite.LETTERS, encoding="hadamard"), tmp_path)
+
+
+def test_it_is_found_by_name(hadamard: dict[str, Any]) -> None:
+    assert encoding_named("hadamard") is hadamard["HadamardEncoding"]
+
+
+def test_without_it_the_name_is_unknown() -> None:
+    with refused(EncodingError, name="hadamard", says="no encoding named"):
+        rx.mechanism(["a", "b"], encoding="hadamard")
+
+
+def test_columns_are_orthogonal(hadamard: dict[str, Any]) -> None:
+    """What the estimate relies on: any two columns agree in exactly half of the rows, any three in a quarter."""
+    encoding = hadamard["HadamardEncoding"](range(12))
+    assert encoding.rows == 16
+    rows, columns = np.arange(16, dtype=np.uint64), np.arange(12, dtype=np.uint64)
+    matrix = hadamard["parity"](rows[:, None] & columns)
+    for one in range(12):
+        for two in range(one):
+            agree = matrix[:, one] == matrix[:, two]
+            assert agree.sum() == 8
+            for three in range(two):
+                assert (agree & (matrix[:, two] == matrix[:, three])).sum() == 4
+    support = encoding.support(retention(encoding.threshold(Decimal(1))))
+    assert float(support.noise) == 0.5
+
+
+def test_the_example_runs(hadamard: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    hadamard["main"]()
+    shown = capsys.readouterr().out
+    assert shown.count("4 bytes a report") == 2
+    ends = [tuple(map(float, pair)) for pair in re.findall(r"town 0 .*\[(.*), (.*)\]", shown)]
+    assert all(low < 0.4 < high for low, high in ends)
+    assert ends[1][1] - ends[1][0] < (ends[0][1] - ends[0][0]) / 2
+    assert "the row stays" in shown
+
+
+def test_the_page_shows_the_example_as_it_is() -> None:
+    blocks = re.findall(r"```py\n(.*?)```", (ROOT / "docs" / "encodings.md").read_text("utf-8"), flags=re.DOTALL)
+    assert len(blocks) == 3
+    lines = [line.strip() for line in EXAMPLE.read_text("utf-8").splitlines() if line.strip()]
+    for block in blocks:  # an excerpt stands in the page without the indentation of its class
+        shown = [line.strip() for line in block.splitlines() if line.strip()]
+        assert any(lines[start : start + len(shown)] == shown for start in range(len(lines)))

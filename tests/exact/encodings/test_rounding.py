@@ -1,0 +1,40 @@
+"""The kept rounding of a number is exact: word < floor(2^64 (x - low) / (high - low))."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from relaxdp.encodings.numeric import round_up
+from relaxdp.law.threshold import ONE
+
+
+def exact(word: int, number: float, low: float, high: float) -> bool:
+    share = (Fraction(number) - Fraction(low)) / (Fraction(high) - Fraction(low))
+    return word < share * ONE // 1
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.5, 120.0), (0.1, 0.3), (1e-200, 2e-200), (-1e300, 1e300)])
+def test_words_at_the_boundary(low: float, high: float) -> None:
+    """Words right at, just below and just above every number's boundary, where floats alone would fail."""
+    rng = np.random.default_rng(3)
+    inside = np.clip(low + (high / 2 - low / 2) * 2 * rng.random(200), low, high)
+    numbers = [low, high, np.nextafter(low, high), *inside]
+    words, repeated = [], []
+    for number in map(float, numbers):
+        share = (Fraction(number) - Fraction(low)) / (Fraction(high) - Fraction(low))
+        boundary = int(share * ONE)
+        for word in {boundary - 1, boundary, boundary + 1, boundary + 2**17, boundary - 2**17, 0, ONE - 1}:
+            if 0 <= word < ONE:
+                words.append(word)
+                repeated.append(number)
+    result = round_up(np.array(words, np.uint64), np.array(repeated), low, high)
+    assert result.tolist() == [exact(word, number, low, high) for word, number in zip(words, repeated, strict=True)]
+
+
+def test_the_ends_are_never_rounded_away() -> None:
+    words = np.array([0, 1, ONE // 2, ONE - 1], np.uint64)
+    assert round_up(words, np.full(4, 7.0), -1.0, 7.0).all()
+    assert not round_up(words, np.full(4, -1.0), -1.0, 7.0).any()

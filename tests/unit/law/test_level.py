@@ -1,0 +1,149 @@
+"""Levels and paths are types: who may make a level, what it may be compared with, and what an epoch is called."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.refusals import refused
+
+import relaxdp as rx
+from relaxdp.draw.stream import PathId, PathName, path_key
+from relaxdp.encodings.path import ReportPath
+from relaxdp.encodings.release import release_codes
+from relaxdp.errors import LevelMismatchError, OtherEncodingError, PathNameError
+from relaxdp.law.threshold import ONE
+from relaxdp.rappor.encoding import BloomEncoding
+from relaxdp.rappor.filter import BloomShape
+
+SRC = Path(rx.__file__).parent
+KEY = rx.Key.from_bytes(bytes(range(32)))
+TWO, THREE = (rx.Categorical(range(number)).encoding for number in (2, 3))
+
+
+def test_a_level_is_equal_and_ordered_by_its_threshold() -> None:
+    low, high = THREE.level("0.5"), THREE.level(1)
+    assert low < high
+    assert high >= low
+    assert max(low, high) is high
+    assert THREE.level("0.50") == low
+    assert hash(THREE.level("0.50")) == hash(low)
+    assert (low.epsilon, low.threshold, low.retention) == (
+        Decimal("0.5"), THREE.threshold(Decimal("0.5")), Fraction(low.threshold, ONE),
+    )  # fmt: skip
+    # Two epsilons with one threshold give the same reports, so they are one level.
+    tiny = THREE.level("0.5" + "0" * 30 + "1")
+    assert tiny.epsilon != low.epsilon
+    assert tiny == low
+    assert not tiny < low
+    assert not low < tiny
+    assert (str(low), repr(low)) == ("0.5", "<relaxdp.Level 0.5 of categorical>")
+    assert low != "0.5"
+    said = low.to_json()
+    assert THREE.level(said["epsilon"], int(said["threshold"])) == low
+
+
+@pytest.mark.parametrize("other", [TWO, rx.Categorical([*"abc"]).encoding, rx.Unary(range(3)).encoding])
+def test_levels_of_two_encodings_are_not_compared(other: Any) -> None:
+    mine, its = THREE.level(1), other.level(1)
+    for compare in (operator.lt, operator.eq, operator.ge, operator.ne):
+        with pytest.raises(OtherEncodingError):
+            compare(mine, its)
+    with pytest.raises(OtherEncodingError):
+        sorted([THREE.level(2), its])
+
+
+@pytest.mark.parametrize("draw", ["path", "array"])
+def test_nothing_is_drawn_at_a_level_of_another_encoding(draw: str) -> None:
+    """With two values less is hidden at the same threshold than with three: the guarantee would be another one."""
+    level, path = TWO.level(1), PathId("r", "a")
+    draws: dict[str, Any] = {
+        "path": lambda: ReportPath(THREE, 0, key=KEY, object_id=1, path=path).codes_at(level),
+        "array": lambda: release_codes(THREE, [0], [1], key=KEY, level=level, path=path),
+    }
+    with pytest.raises(OtherEncodingError):
+        draws[draw]()
+
+
+def test_mutant_levels_that_compare_across_encodings_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(THREE.level(1)), "_same", lambda self, other: other.threshold)
+    with pytest.raises(pytest.fail.Exception):
+        test_levels_of_two_encodings_are_not_compared(TWO)
+
+
+def test_all_cohorts_have_the_levels_of_their_shape() -> None:
+    shape = BloomShape(bits=16, hashes=2, cohorts=8)
+    assert BloomEncoding(shape, 3).level(2) == BloomEncoding(shape).level(2)
+
+
+def test_a_threshold_from_elsewhere_may_tell_less_and_not_more() -> None:
+    most = THREE.level(1).threshold
+    assert THREE.level(1, most - 5) < THREE.level(1)
+    for threshold in (most + 1, 0, -1, ONE):
+        with pytest.raises(LevelMismatchError):
+            THREE.level(1, threshold)
+
+
+def calls(name: str) -> list[str]:
+    """Return the files of the package that call a function or method of this name."""
+    found = []
+    for file in sorted(SRC.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", None)) == name:
+                found.append(str(file.relative_to(SRC)))
+    return found
+
+
+def test_only_encodings_make_levels() -> None:
+    assert calls("Level") == ["encodings/protocol.py"]
+
+
+def test_only_stream_names_write_an_epoch() -> None:
+    """Nothing reads a name back: whoever wants to know the epoch has it as a number."""
+    written = [
+        str(file.relative_to(SRC))
+        for file in sorted(SRC.rglob("*.py"))
+        if any(
+            isinstance(node, ast.Constant) and isinstance(node.value, str) and "(epoch" in node.value.partition("\n")[0]
+            for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        )
+    ]
+    assert written == ["draw/stream.py"]
+
+
+def test_a_name_that_an_epoch_has_in_the_stream_is_refused_everywhere() -> None:
+    taken = "survey (epoch 2)"
+    where: Any = {"key": KEY, "attribute": "a"}
+    answers = rx.Categorical(["no", "yes"])
+    asks: list[Any] = [
+        lambda: PathId(taken, "a"),
+        lambda: PathId("survey (epoch 17)", "a"),
+        lambda: answers.path("no", object_id=1, release=taken, **where),
+        lambda: answers.release(["no"], [1], epsilon=1, release=taken, **where),
+    ]
+    for ask in asks:
+        with refused(PathNameError, says="must not end in '(epoch"):
+            ask()
+    for epoch in (0, -1, 1.0, True, None):
+        with refused(PathNameError, says="counted from 1"):
+            PathId("survey", "a", epoch)  # type: ignore[arg-type]
+    assert [PathId(name, "a").stream_name() for name in ("survey (epoch 2) b", "(epoch 2)x", "epoch 2")]
+
+
+def test_two_paths_never_share_a_stream_name() -> None:
+    names = [PathId(release, "a", epoch) for release in ("r", "r2", "r (epoch)") for epoch in (1, 2, 3, 11, 12)]
+    keys = {path_key(KEY, PathName(path, "categorical", 3, b"p")) for path in names}
+    assert len(keys) == len(names)
+
+
+def test_mutant_a_name_that_collides_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PathId, "__post_init__", lambda self: None)
+    with pytest.raises(pytest.fail.Exception):
+        test_a_name_that_an_epoch_has_in_the_stream_is_refused_everywhere()
+    shared = [PathName(path, "categorical", 3, b"p") for path in (PathId("r (epoch 2)", "a"), PathId("r", "a", 2))]
+    assert path_key(KEY, shared[0]) == path_key(KEY, shared[1])

@@ -1,0 +1,301 @@
+"""Decoding: oracles for the regression, booleans and diagonal maps without bias, levels together, corrections."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import binom
+from statsmodels.stats.multitest import multipletests
+from tests.refusals import refused
+from tests.statistical.rappor.rappor_runs import Setting, answer, draw_devices, relaxed
+
+from relaxdp.errors import CountsError, RapporError
+from relaxdp.law.support import Support
+from relaxdp.rappor.candidates import CandidateMap
+from relaxdp.rappor.classic import Responses, Samples
+from relaxdp.rappor.counts import BitEstimates, RapporCounts
+from relaxdp.rappor.decode import Decoded, decode
+from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of
+from relaxdp.rappor.fit import fit_words
+
+SHAPE = BloomShape(bits=32, hashes=2, cohorts=8)
+SMALL = Setting(SHAPE, candidates=20, present=8, scale=4, devices=5000, noise="0.5")
+LEVEL = epsilon_of(SHAPE, "0.5")
+
+
+def exact_counts(shape: BloomShape, words: list[str], shares: np.ndarray, *, levels: list[Support]) -> RapporCounts:
+    """Counts that are exactly what is expected, with so many devices that rounding does not matter."""
+    devices = 10**12
+    counts = RapporCounts(shape)
+    design = CandidateMap.of_words(words, shape)
+    for support in levels:
+        truth = np.array([design.design(np.array([cohort])) @ shares for cohort in range(shape.cohorts)])
+        chance = float(support.noise) + float(support.gain) * truth
+        counts.add(np.full(shape.cohorts, devices), np.rint(devices * chance).astype(np.int64), support)
+    return counts
+
+
+def test_exact_counts_give_exact_shares() -> None:
+    """With no noise in the counts, every word comes out as it is: unbiased; also with words that are not listed."""
+    words = [f"w{number}" for number in range(10)]
+    shares = np.array([0.4, 0.3, 0.1, 0.05, 0.05, 0.1, 0, 0, 0, 0])
+    supports = [bit_support(bloom_threshold(SHAPE, level)) for level in ("1", "3")]
+    for method in ("average", "precision"):
+        counts = exact_counts(SHAPE, words, shares, levels=supports)
+        decoded = decode(counts, CandidateMap.of_words(words, SHAPE), method=method)
+        assert np.abs(decoded.value - shares).max() < 1e-6
+        assert np.abs(decoded.consistent() - shares).max() < 1e-5
+        assert decoded.unlisted is not None
+        assert abs(decoded.unlisted[0]) < 1e-6
+
+
+def test_expected_words_that_are_not_listed_bias_nothing() -> None:
+    """If strangers set every bit exactly as often as chance says, listed words come out exact."""
+    words, shares = ["a", "b", "c"], np.array([0.3, 0.1, 0.0])
+    counts, devices = RapporCounts(SHAPE), 10**12
+    support = bit_support(bloom_threshold(SHAPE, 3))
+    design = CandidateMap.of_words(words, SHAPE)
+    rows = [design.design(np.array([cohort])) @ shares + 0.6 * SHAPE.chances() for cohort in range(8)]
+    ones = np.rint(devices * (float(support.noise) + float(support.gain) * np.array(rows))).astype(np.int64)
+    counts.add(np.full(8, devices), ones, support)
+    decoded = decode(counts, design)
+    assert np.abs(decoded.value - shares).max() < 1e-6
+    assert decoded.unlisted is not None
+    assert abs(decoded.unlisted[0] - 0.6) < 1e-5
+
+
+def test_least_squares_and_its_constrained_sister_have_oracles() -> None:
+    """A dense solution of the same problem, and scipy's SLSQP with the constraints written out."""
+    generator = np.random.default_rng(4)
+    words = SMALL.words(0)
+    design = CandidateMap.of_words(words, SHAPE)
+    _, devices, ones = draw_devices(SMALL, design, generator)
+    support = bit_support(bloom_threshold(SHAPE, LEVEL))
+    counts = RapporCounts(SHAPE)
+    counts.add(devices, answer(ones, devices, float(support.hit), float(support.noise), generator), support)
+    estimates = counts.estimates()
+    fit = fit_words(estimates, design)
+    background = np.tile(SHAPE.chances(), 8)
+    roots = 1 / np.sqrt(estimates.variance.ravel())
+    matrix = (design.design(np.arange(8)).toarray() - background[:, None]) * roots[:, None]
+    target = (estimates.share.ravel() - background) * roots
+    dense, *_ = np.linalg.lstsq(matrix, target, rcond=None)
+    assert np.abs(dense - fit.value).max() < 1e-9
+    assert np.all(fit.variance >= np.diag(np.linalg.inv(matrix.T @ matrix)) * 0.999999)
+    scale = float((target**2).sum())
+    solved = minimize(
+        lambda share: float(((matrix @ share - target) ** 2).sum()) / scale,
+        np.full(20, 0.04),
+        jac=lambda share: 2 * matrix.T @ (matrix @ share - target) / scale,
+        bounds=[(0, 1)] * 20,
+        constraints={"type": "ineq", "fun": lambda share: 1 - share.sum(), "jac": lambda share: -np.ones(20)},
+        method="SLSQP",
+        options={"maxiter": 1000, "ftol": 1e-15},
+    )
+    assert solved.success
+    assert np.abs(solved.x - fit.share).max() < 1e-4
+    assert fit.share.min() >= 0
+    assert fit.share.sum() <= 1 + 1e-12
+
+
+def test_empty_cohorts_are_left_out() -> None:
+    counts = exact_counts(SHAPE, ["a", "b"], np.array([0.7, 0.3]), levels=[bit_support(bloom_threshold(SHAPE, 3))])
+    (support, (devices, ones)), *_ = counts.levels.items()
+    devices, ones = devices.copy(), ones.copy()
+    devices[[1, 5]], ones[[1, 5]] = 0, 0
+    fewer = RapporCounts(SHAPE)
+    fewer.add(devices, ones, support)
+    assert fewer.estimates().cohorts.tolist() == [0, 2, 3, 4, 6, 7]
+    decoded = decode(fewer, CandidateMap.of_words(["a", "b"], SHAPE))
+    assert np.abs(decoded.value - [0.7, 0.3]).max() < 1e-6
+
+
+def test_a_boolean_is_unbiased_near_zero_and_needs_no_cohorts() -> None:
+    """Exactly: the mean of the estimate over all counts is the truth, at 0 too."""
+    shape = BloomShape(1, 1, 1)
+    support = bit_support(bloom_threshold(shape, 1))
+    devices, hit, noise = 60, float(support.hit), float(support.noise)
+    for truths in (0, 1, 30, 60):
+        chances = np.convolve(
+            binom.pmf(np.arange(truths + 1), truths, hit), binom.pmf(np.arange(61 - truths), 60 - truths, noise)
+        )
+        values = []
+        for count in range(61):
+            counts = RapporCounts(shape)
+            counts.add([devices], [[count]], support)
+            values.append(decode(counts).value[0])
+        assert abs(float(chances @ values) - truths / 60) < 1e-12
+    counts = RapporCounts(shape)
+    counts.add([100_000], [[round(100_000 * noise)]], support)
+    decoded = decode(counts)
+    low, high = decoded.interval()
+    assert list(decoded.labels) == ["true"]
+    assert low[0] == 0 < high[0] < 0.01
+    assert not decoded.detected()[0]
+    with refused(RapporError, says="a boolean: it is decoded without a map"):
+        decode(counts, CandidateMap.of_words(["a"], SHAPE))
+
+
+def test_a_diagonal_map_is_debiased() -> None:
+    """Basic RAPPOR: bit i is value i. Raw counts would say one quarter where nobody is."""
+    shape = BloomShape(4, 1, 1)
+    diagonal = CandidateMap(shape, ["a", "b", "c", "d"], np.arange(4).reshape(4, 1, 1))
+    assert diagonal.is_diagonal
+    assert not diagonal.is_hashed
+    support = Support(noise=Fraction(1, 4), gain=Fraction(1, 2))
+    counts = RapporCounts(shape)
+    counts.add([100_000], [[60_000, 35_000, 30_000, 25_000]], support)
+    decoded = decode(counts, diagonal)
+    assert np.allclose(decoded.value, [0.7, 0.2, 0.1, 0.0])
+    assert decoded.detected().tolist() == [True, True, True, False]
+    assert np.allclose(decoded.p_value, binom.sf(np.array([60_000, 35_000, 30_000, 25_000]) - 1, 100_000, 0.25))
+    assert decoded.unlisted is None
+    counts.add([100_000], [[90_000 - 20_000, 30_000, 20_000, 10_000]], Support(Fraction(1, 10), Fraction(4, 5)))
+    both = decode(counts, diagonal)
+    assert np.allclose(both.value, np.mean([[0.7, 0.2, 0.1, 0], [0.75, 0.25, 0.125, 0]], axis=0))
+    assert both.consistent().sum() <= 1
+    assert both.detected().tolist() == [True, True, True, False]
+
+
+def test_a_map_that_was_hashed_otherwise_is_refused_or_trusted() -> None:
+    words = ["a", "b", "c"]
+    bits = CandidateMap.of_words(words, SHAPE).bits
+    other = CandidateMap(SHAPE, words, (bits + 1) % 32)
+    counts = exact_counts(SHAPE, words, np.array([0.5, 0.3, 0.2]), levels=[bit_support(bloom_threshold(SHAPE, 3))])
+    with refused(RapporError, shape="k = 32, h = 2, m = 8", remedy="trust_map"):
+        decode(counts, other)
+    assert len(decode(counts, other, trust_map=True).value) == 3
+    with refused(RapporError, says="the map is for other parameters"):
+        decode(counts, CandidateMap.of_words(words, BloomShape(16, 2, 8)))
+    with refused(RapporError, says="a map of candidates is needed"):
+        decode(counts)
+
+
+def test_words_that_cannot_be_told_apart_are_not_found() -> None:
+    """Two words with the same bits everywhere: their sum is known, neither of them is."""
+    bits = CandidateMap.of_words(["a", "b", "c"], SHAPE).bits
+    bits[1] = bits[0]
+    twins = CandidateMap(SHAPE, ["a", "b", "c"], bits)
+    counts = exact_counts(SHAPE, ["a", "c"], np.array([0.6, 0.4]), levels=[bit_support(bloom_threshold(SHAPE, 3))])
+    decoded = decode(counts, twins, trust_map=True)
+    assert np.isinf(decoded.std_error[:2]).all()
+    assert decoded.detected().tolist() == [False, False, True]
+    low, high = decoded.interval()
+    assert (low[0], high[0]) == (0, 1)
+    assert abs(decoded.consistent()[:2].sum() - 0.6) < 1e-4
+
+
+def test_lasso_finds_what_is_there_among_too_many_candidates() -> None:
+    setting = Setting(BloomShape(64, 2, 8), candidates=1500, present=10, scale=5, devices=50_000, noise="0.25")
+    truth, decoded = relaxed(setting, epsilon_of(setting.shape, "0.25"), run=1)
+    found = decoded.detected()
+    assert found[truth > 0.05].all()
+    assert not found[truth == 0].any()
+    assert np.abs(decoded.value[:10] - truth[:10]).max() < 0.03
+    assert decoded.unlisted is None
+    low, high = decoded.interval(0.999, simultaneous=True)
+    assert ((low <= truth) & (truth <= high)).all()
+
+
+def test_devices_at_different_levels_are_combined() -> None:
+    """Half of the devices stay at 2, half go to 8: "precision" weights the clear ones more, and is more precise."""
+    generator = np.random.default_rng(3)
+    design = CandidateMap.of_words(SMALL.words(0), SHAPE)
+    counts, alone = RapporCounts(SHAPE), RapporCounts(SHAPE)
+    for level in ("2", "8"):
+        _, devices, ones = draw_devices(SMALL, design, generator)
+        support = bit_support(bloom_threshold(SHAPE, level))
+        reported = answer(ones, devices, float(support.hit), float(support.noise), generator)
+        counts.add_level(devices, reported, epsilon=level)
+        if level == "8":
+            alone.add_level(devices, reported, epsilon=level)
+    average, precise, clear = (decode(each, design, method=method) for each, method in (  # type: ignore[arg-type]
+        (counts, "average"), (counts, "precision"), (alone, "average")))  # fmt: skip
+    assert counts.devices == 10_000
+    assert np.median(precise.std_error) < np.median(clear.std_error) < np.median(average.std_error)
+    for decoded in (average, precise):
+        assert np.abs((decoded.value - SMALL.shares()) / decoded.standard_error("population")).max() < 5
+
+
+def test_classic_reports_are_decoded_by_their_own_chances() -> None:
+    responses = Responses(Fraction(1, 2), Fraction(1, 2), Fraction(3, 4))
+    assert responses.support == Support(Fraction(9, 16), Fraction(1, 8))
+    words, shares = ["a", "b"], np.array([0.6, 0.4])
+    counts = exact_counts(SHAPE, words, shares, levels=[responses.support])
+    assert np.abs(decode(counts, CandidateMap.of_words(words, SHAPE)).value - shares).max() < 1e-6
+    (devices, ones), *_ = counts.levels.values()
+
+    def sampled(samples: int) -> BitEstimates:
+        each = RapporCounts(SHAPE)
+        each.add_samples(Samples.of_sums(devices, samples * ones, samples=samples, responses=responses))
+        return each.estimates()
+
+    assert np.allclose(sampled(3).share, counts.estimates().share)
+    # The variance of one sample is the same seen either way; more samples leave the permanent noise.
+    assert np.allclose(sampled(1).variance, counts.estimates().variance)
+    assert np.allclose(sampled(10**6).variance * 10**12, 0.75, rtol=1e-4)
+
+
+def test_corrections_are_those_of_statsmodels() -> None:
+    setting = Setting(SHAPE, candidates=60, present=20, scale=5, devices=20_000, noise="0.5")
+    _, decoded = relaxed(setting, LEVEL, run=3)
+    assert isinstance(decoded, Decoded)
+    for rate in (0.01, 0.05, 0.3):
+        for ours, theirs in (("holm", "holm"), ("benjamini-hochberg", "fdr_bh")):
+            expected = multipletests(decoded.p_value, rate, method=theirs)[0]
+            assert decoded.detected(rate, ours).tolist() == expected.tolist()  # type: ignore[arg-type]
+    with pytest.raises(CountsError):
+        decoded.detected(0)
+    with pytest.raises(CountsError):
+        decoded.detected(0.05, "none")  # type: ignore[arg-type]
+
+
+def test_rows_and_frames() -> None:
+    _, decoded = relaxed(SMALL, LEVEL, run=1)
+    places = np.array([3, 0])
+    rows = decoded.choose(places)
+    assert rows.labels == [decoded.labels[3], decoded.labels[0]]
+    assert np.array_equal(rows.value, decoded.value[places])
+    for simultaneous in (False, True):
+        every = decoded.interval(simultaneous=True)
+        assert np.array_equal(rows.interval(simultaneous=simultaneous)[0], every[0][places])
+    assert decoded.to_frame().shape == (20, 5)
+    low, high = decoded.interval()
+    assert ((low <= decoded.consistent()) & (decoded.consistent() <= high)).all()
+    # A word that nobody has has a bound, however far below 0 its estimate fell.
+    assert (decoded.beyond(0.5) == -1).any()
+    assert (decoded.interval(0.5)[1] > 0.5 * decoded.std_error).all()
+
+
+@pytest.mark.parametrize(
+    ("devices", "ones", "support", "sentence"),
+    [
+        ([5] * 7, np.zeros((7, 32), int), None, "there are counts of 7 cohorts, and the parameters say m = 8."),
+        ([5] * 8, np.zeros((8, 16), int), None, "there are counts of 16 bits, and the parameters say k = 32."),
+        ([5] * 8, np.full((8, 32), 6), None, "nor more often than there are reports in its cohort."),
+        ([5] * 8, np.full((8, 32), 0.5), None, "counts must be whole numbers."),
+        ([5] * 8, np.zeros((8, 32), int), Support(Fraction(1, 2), Fraction(0)), "the reports tell nothing of the bits"),
+        ([5] * 8, np.zeros((8, 32), int), Support(Fraction(0), Fraction(1)), "without noise cannot be from RAPPOR"),
+    ],
+)
+def test_counts_that_cannot_be(devices: object, ones: object, support: Support | None, sentence: str) -> None:
+    counts = RapporCounts(SHAPE)
+    with pytest.raises(RapporError) as caught:
+        counts.add(devices, ones, support or bit_support(bloom_threshold(SHAPE, 1)))
+    assert sentence in caught.value.message
+    with refused(RapporError, says="there are no reports to decode"):
+        counts.estimates()
+
+
+def test_maps_that_cannot_be() -> None:
+    with refused(RapporError, word="a", says="is listed twice"):
+        CandidateMap.of_words(["a", "a"], SHAPE)
+    with refused(RapporError, says="there is nothing to look for"):
+        CandidateMap.of_words([], SHAPE)
+    with refused(RapporError, says="it is for other parameters"):
+        CandidateMap(SHAPE, ["a"], np.zeros((1, 2, 2), int))
+    with refused(RapporError, says="one bit is a boolean: it is decoded without a map"):
+        CandidateMap.of_words(["a"], BloomShape(1, 1, 1))

@@ -1,0 +1,81 @@
+"""Choosing parameters: the plan says what the decoder then finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.refusals import refused
+from tests.statistical.rappor.rappor_runs import Setting, relaxed
+
+from relaxdp.errors import PlanError, RapporError
+from relaxdp.rappor.filter import BloomShape, epsilon_of
+from relaxdp.rappor.plan import advise, advise_share, smallest_share, word_error
+
+
+@pytest.mark.parametrize(
+    ("shape", "candidates", "noise"),
+    [
+        (BloomShape(128, 2, 64), 300, "0.5"),
+        (BloomShape(256, 1, 32), 300, "0.2"),
+        (BloomShape(64, 4, 32), 200, "0.7"),
+        (BloomShape(32, 1, 64), 500, "0.6"),
+    ],
+)
+def test_planned_errors_are_what_the_decoder_finds(shape: BloomShape, candidates: int, noise: str) -> None:
+    setting = Setting(shape, candidates, candidates // 4, candidates / 20, 20_000, noise)
+    level = epsilon_of(shape, noise)
+    truth, decoded = relaxed(setting, level, run=1)
+    found = float(np.median(decoded.std_error[truth == 0]))
+    planned = word_error(shape, epsilon=level, devices=20_000, candidates=candidates)
+    assert abs(planned / found - 1) < 0.1
+
+
+@pytest.mark.long
+def test_the_promised_share_is_found_nine_times_in_ten() -> None:
+    """200 runs of one word at the smallest share beside others: found in 90 %, within four standard errors."""
+    shape, devices, candidates = BloomShape(128, 1, 32), 5_000, 30
+    level = epsilon_of(shape, "0.3")
+    share = smallest_share(word_error(shape, epsilon=level, devices=devices, candidates=candidates), candidates)
+
+    class Weak(Setting):
+        def shares(self) -> np.ndarray:
+            result = np.zeros(self.candidates)
+            result[:3] = [0.6, 0.4 - share, share]
+            return result
+
+    setting = Weak(shape, candidates, 3, 1, devices, "0.3")
+    found = [bool(relaxed(setting, level, run)[1].detected()[2]) for run in range(200)]
+    assert 0.9 - 4 * 0.0212 - 0.02 < np.mean(found) < 0.9 + 4 * 0.0212 + 0.02
+
+
+def test_advice_is_sorted_and_consistent() -> None:
+    plans = advise(devices=100_000, candidates=300, epsilon="4.394449")
+    assert [plan.smallest_share for plan in plans] == sorted(plan.smallest_share for plan in plans)
+    assert {plan.shape.hashes for plan in plans} == {1, 2, 4}
+    assert plans[0].shape.hashes == 1  # one hash is best: the same epsilon makes clearer bits
+    for plan in plans:
+        assert 0.1 * plan.shape.bits * plan.shape.cohorts >= 300
+    (fixed,) = advise(devices=100_000, candidates=300, epsilon=4, hashes=[2], bits=128, cohorts=64)
+    assert fixed.shape == BloomShape(128, 2, 64)
+
+
+def test_the_epsilon_for_a_share() -> None:
+    plans = advise_share(0.01, devices=100_000, candidates=300)
+    assert [plan.epsilon for plan in plans] == sorted(plan.epsilon for plan in plans)
+    for plan in plans:
+        assert 0.0095 < plan.smallest_share <= 0.01
+        again = advise(devices=100_000, candidates=300, epsilon=plan.epsilon, hashes=[plan.shape.hashes])[0]
+        assert again == plan
+    with refused(PlanError, share=1e-05, candidates=300, devices=100):
+        advise_share(1e-5, devices=100, candidates=300)
+
+
+def test_mistakes() -> None:
+    with refused(PlanError, says="the number of devices must be"):
+        advise(devices=0, candidates=3, epsilon=1)
+    with refused(PlanError, most=100000):
+        advise(devices=5, candidates=0, epsilon=1)
+    with refused(PlanError, says="a share lies between 0 and 1"):
+        advise_share(1.5, devices=5, candidates=3)
+    with refused(RapporError, says="one bit is a boolean, which is planned as two values"):
+        word_error(BloomShape(1, 1, 1), epsilon=1, devices=5, candidates=1)
