@@ -65,6 +65,23 @@ def test_thousands_of_random_levels() -> None:
     assert close > 1000
 
 
+def test_a_fraction_in_the_place_of_the_number_of_values() -> None:
+    """Where a truth is spread over w of D places, D / w stands there; a whole one means what it always meant."""
+    for values in (Fraction(3, 2), Fraction(4, 3), Fraction(72, 64), Fraction(2**32 - 1, 7), Fraction(2**32)):
+        for epsilon in map(Decimal, ("0.003", "0.5", "1", "2.7", "11", "46.2", "60")):
+            level = threshold(epsilon, values)
+            assert guarantee_of(level, values) <= mpf(epsilon)
+            assert level + 1 == ONE or guarantee_of(level + 1, values) > mpf(epsilon)
+    assert threshold("1.5", Fraction(7)) == threshold("1.5", 7) < threshold("1.5", Fraction(27, 4))
+    for none in (Fraction(1), Fraction(1, 2), Fraction(0), Fraction(-3, 2), 2**32 + Fraction(1, 9)):
+        with pytest.raises(ValueError, match="number of values"):
+            threshold(1, none)
+
+
+def guarantee_of(level: int, values: Fraction) -> mpmath.mpf:
+    return mpmath.log1p(mpf(values * level / (ONE - level)))
+
+
 def test_boundaries() -> None:
     top = mpmath.log1p(2 * (mpmath.mpf(2) ** 64 - 1))  # 45.05...: from here on all levels share the largest threshold
     assert threshold(Decimal(mpmath.nstr(top - mpmath.mpf("1e-30"), 45)), 2) == ONE - 2
