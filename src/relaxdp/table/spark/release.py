@@ -146,7 +146,7 @@ class SparkFolderDrawing(SparkDrawing):
         refuse_rowless(sum(each.rows for each in summaries))
         _check_rows(summaries, description)
         whole = self._place / "whole"
-        _gather(self._place, whole, summaries)
+        gather(self._place, whole, summaries)
         return Staged(sum(each.rows for each in summaries), self._seen(summaries), whole)
 
     def publish(self, plan: Plan, staged: Staged) -> None:
@@ -218,7 +218,7 @@ def _looking(task: SparkTask) -> Any:
     return lambda batches: summary_alone(task, batches)
 
 
-def _gather(place: Path, whole: Path, summaries: Sequence[Summary]) -> None:
+def gather(place: Path, whole: Path, summaries: Sequence[Summary]) -> None:
     """Move the files of the attempts that count into one folder; those of other attempts stay, and go with the rest."""
     whole.mkdir()
     files = [each.file for each in summaries if each.file is not None]

@@ -171,6 +171,10 @@ _ENDINGS = (".csv", ".arrow", ".feather", ".ipc")
 _NO_FOLDERS = (*_ENDINGS, ".tsv", ".txt", ".json", ".xlsx", ".gz", ".zip")
 
 
+_WORTH = 1_000_000
+"""So many rows are worth a core."""
+
+
 class SparkPlace:
     """Where Spark runs and what it reads; nothing starts before it is needed."""
 
@@ -208,17 +212,21 @@ class SparkPlace:
     def drawing(self, request: ReleaseRequest, progress: Progress | None = None) -> Drawing:
         """Return what draws from the table into the folder."""
         from relaxdp.table.spark.release import SparkFolderDrawing  # noqa: PLC0415
+        from relaxdp.table.spark.runs import SparkRunsDrawing, ascending_pieces  # noqa: PLC0415
 
         self._refuse_reports([each.column for each in request.columns])
-        return SparkFolderDrawing(
-            self.table.frame,
-            request,
-            self._target,
-            names=self.table.names,
-            worker_key=self._worker_key,
-            partitions=self._partitions,
-            progress=progress,
-        )
+        pieces = ascending_pieces(self._source, request.id_column, request.input_columns())
+        options: Any = {
+            "names": self.table.names, "worker_key": self._worker_key, "partitions": self._partitions,
+            "progress": progress,
+        }  # fmt: skip
+        # So few row groups that cores would wait, or fewer than the tasks that were asked for: Spark cuts them up.
+        cores = self.table.frame.sparkSession.sparkContext.defaultParallelism
+        if pieces is None or len(pieces) < (
+            self._partitions or min(cores, sum(each.rows for each in pieces) // _WORTH)
+        ):
+            return SparkFolderDrawing(self.table.frame, request, self._target, **options)
+        return SparkRunsDrawing(self.table.frame, request, self._target, source=self._source, pieces=pieces, **options)
 
     @contextmanager
     def logged(self) -> Iterator[None]:

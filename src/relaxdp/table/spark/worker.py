@@ -30,6 +30,7 @@ from relaxdp.table.formats import Format, Output
 from relaxdp.table.order import NotAscendingError, repeated_id
 
 BATCH_ROWS = 1 << 16
+_UNSORTED = "unsorted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class SparkTask:
     keep: tuple[str, ...]
     key_file: str
     key_fingerprint: str
+    is_sorted: bool = True
+    """Whether Spark has sorted the rows: then ids that do not ascend are repeated ones."""
 
     @classmethod
     def of(cls, request: ReleaseRequest, columns: Sequence[Planned], key_file: str) -> SparkTask:
@@ -103,6 +106,8 @@ class Summary:
     def loads(cls, text: str) -> Summary:
         """Read it back; a refusal is raised as what it was on the worker."""
         partition, rows, prints, file, error, sentence, remedy, fields = json.loads(text)
+        if error == _UNSORTED:
+            raise NotAscendingError
         if error is not None:
             kind = getattr(errors, error, SparkError)
             raise kind(sentence, remedy=remedy, **fields)
@@ -127,7 +132,8 @@ def released_rows(task: SparkTask, batches: Iterator[Any], summary: Summary) -> 
                 yield batch
             summary.prints = tuple(each.text() for each in engine.fingerprints)
     except NotAscendingError:
-        refusal = repeated_id()
+        refusal = repeated_id() if task.is_sorted else None
+        summary.error = None if task.is_sorted else _UNSORTED
     except RelaxdpError as problem:
         refusal = problem
     except Exception as problem:
