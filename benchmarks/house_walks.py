@@ -31,7 +31,7 @@ from tests.servers.markets import here, level_of, release_file
 from typer.testing import CliRunner
 
 import relaxdp as rx
-from relaxdp.cli.main import application
+from relaxdp.cli.main import app
 from relaxdp.collector.component import CollectorComponent
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
@@ -195,7 +195,7 @@ def _table(folder: Path) -> Path:
 
 
 def _command(*words: str) -> None:
-    result = CliRunner().invoke(application(words[0]), [*words])
+    result = CliRunner().invoke(app, [*words])
     assert result.exit_code == 0, (result.output, result.exception)
 
 

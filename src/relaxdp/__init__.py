@@ -1,33 +1,34 @@
 """Local differential privacy whose budget is released gradually. Start here: `Categorical`, `Key`, `release`."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from relaxdp import errors
-from relaxdp.draw.key import Key
-from relaxdp.estimation.advice import Advice, best_encoding
-from relaxdp.estimation.combined import difference
-from relaxdp.estimation.counts import Counts, highest_only
-from relaxdp.estimation.cross import cross
-from relaxdp.estimation.mean import variance
-from relaxdp.estimation.planning import Plan, plan
-from relaxdp.estimation.schedules import (
-    ByDate,
-    Explicit,
-    Geometric,
-    Linear,
-    NoisySampling,
-    Schedule,
-    UntilPrecise,
-)
-from relaxdp.law.level import Level
-from relaxdp.law.relaxation import RelaxationLaw, relaxation_law
-from relaxdp.law.transcript import PrivacyLoss, privacy_loss
-from relaxdp.mechanisms import Categorical, LocalHash, Numeric, Relaxation, Unary, mechanism
-from relaxdp.table.calls import BESIDE_KEY, Released, count, description, estimate, relax_reports, release
 
 if TYPE_CHECKING:
+    from relaxdp.draw.key import Key
+    from relaxdp.estimation.advice import Advice, best_encoding
+    from relaxdp.estimation.combined import difference
+    from relaxdp.estimation.counts import Counts, highest_only
+    from relaxdp.estimation.cross import cross
+    from relaxdp.estimation.mean import variance
+    from relaxdp.estimation.planning import Plan, plan
+    from relaxdp.estimation.schedules import (
+        ByDate,
+        Explicit,
+        Geometric,
+        Linear,
+        NoisySampling,
+        Schedule,
+        UntilPrecise,
+    )
+    from relaxdp.law.level import Level
+    from relaxdp.law.relaxation import RelaxationLaw, relaxation_law
+    from relaxdp.law.transcript import PrivacyLoss, privacy_loss
     from relaxdp.ledger.ledger import Ledger
+    from relaxdp.mechanisms import Categorical, LocalHash, Numeric, Relaxation, Unary, mechanism
     from relaxdp.publication.request import Column
+    from relaxdp.table.calls import BESIDE_KEY, Released, count, description, estimate, relax_reports, release
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -71,18 +72,34 @@ __all__ = [
     "variance",
 ]
 
-# What needs a database is imported by whoever asks for it.
-_LATER = {"Ledger": "relaxdp.ledger.ledger", "Column": "relaxdp.publication.request"}
+# Where each name lives; a module is imported when one of its names is first asked for. Who wants a key does not wait
+# for Arrow, nor who wants a release for a database. Type checkers read the imports above; a test compares the two.
+_HOMES = {
+    "relaxdp.draw.key": "Key",
+    "relaxdp.estimation.advice": "Advice best_encoding",
+    "relaxdp.estimation.combined": "difference",
+    "relaxdp.estimation.counts": "Counts highest_only",
+    "relaxdp.estimation.cross": "cross",
+    "relaxdp.estimation.mean": "variance",
+    "relaxdp.estimation.planning": "Plan plan",
+    "relaxdp.estimation.schedules": "ByDate Explicit Geometric Linear NoisySampling Schedule UntilPrecise",
+    "relaxdp.law.level": "Level",
+    "relaxdp.law.relaxation": "RelaxationLaw relaxation_law",
+    "relaxdp.law.transcript": "PrivacyLoss privacy_loss",
+    "relaxdp.ledger.ledger": "Ledger",
+    "relaxdp.mechanisms": "Categorical LocalHash Numeric Relaxation Unary mechanism",
+    "relaxdp.publication.request": "Column",
+    "relaxdp.table.calls": "BESIDE_KEY Released count description estimate relax_reports release",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _HOME_OF:
         raise AttributeError(f"module 'relaxdp' has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415
-
-    globals()[name] = found = getattr(import_module(_LATER[name]), name)
+    globals()[name] = found = getattr(import_module(_HOME_OF[name]), name)
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER])
+    return sorted({*globals(), *_HOME_OF})

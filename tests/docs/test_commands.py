@@ -57,7 +57,7 @@ def test_a_mistake_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     def fail() -> None:
         raise EpsilonError("epsilon must be greater than 0, not -1.")
 
-    monkeypatch.setattr("relaxdp.cli.main.application", lambda only: fail)
+    monkeypatch.setattr("relaxdp.cli.main.app", fail)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2

@@ -1,12 +1,14 @@
 """The `relaxdp` command: every mistake is one sentence and exit status 2.
 
-Only the command that is called is imported: a person who asks for the version does not wait for a database.
+Only the command that is called is imported: a person who asks for the version, or which commands there are, does not
+wait for a database.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Annotated, Any, TextIO
 
@@ -19,26 +21,58 @@ from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.streams import all_arrives, say, stops_in_order, take_all_text
 from relaxdp.errors import RelaxdpError, StateFolderWarning, refusing, without_keys
 
-# Where each command lives, in the order of the help text.
 COMMANDS = {
-    "demo": "relaxdp.cli.demo:demo",
-    "keygen": "relaxdp.cli.keygen:keygen",
-    "release": "relaxdp.cli.release:release",
-    "relax": "relaxdp.cli.release:relax",
-    "budget": "relaxdp.cli.budget:app",
-    "estimate": "relaxdp.cli.estimate:estimate",
-    "plan": "relaxdp.cli.plan:plan",
-    "audit": "relaxdp.cli.audit:audit",
-    "rappor": "relaxdp.cli.rappor:app",
-    "reproduce": "relaxdp.cli.reproduce:reproduce",
-    "serve": "relaxdp.cli.serve:serve",
-    "campaign": "relaxdp.cli.campaign:app",
-    "simulate": "relaxdp.cli.simulate:simulate",
-    "market": "relaxdp.cli.market:app",
-    "admin": "relaxdp.cli.admin:app",
-    "tour": "relaxdp.cli.tour:tour",
+    "demo": (
+        "relaxdp.cli.demo:demo",
+        "Release a real column at four levels, compare, crash, and overspend in vain; takes a few seconds.",
+    ),
+    "keygen": ("relaxdp.cli.keygen:keygen", "Make a secret key file that only you can read."),
+    "release": (
+        "relaxdp.cli.release:release",
+        "Release columns of a table at a level, or relax an earlier release to a larger one.",
+    ),
+    "relax": (
+        "relaxdp.cli.release:relax",
+        "Relax reports by Algorithm 1, from a file of them and the table that they are of: once for each level.",
+    ),
+    "budget": ("relaxdp.cli.budget:app", "Show and raise privacy budgets."),
+    "estimate": (
+        "relaxdp.cli.estimate:estimate",
+        "Estimate shares or means from released files; the files say their own values and levels.",
+    ),
+    "plan": ("relaxdp.cli.plan:plan", "Plan a release: half-width, objects or epsilon from the other two."),
+    "audit": (
+        "relaxdp.cli.audit:audit",
+        "Measure how much of its claimed epsilon every mechanism really gives away; takes about a minute.",
+    ),
+    "rappor": ("relaxdp.cli.rappor:app", "RAPPOR with relaxation instead of noisy sampling."),
+    "reproduce": (
+        "relaxdp.cli.reproduce:reproduce",
+        "Run the paper's tables, figures and experiments again, and judge every claim; takes under a minute.",
+    ),
+    "serve": (
+        "relaxdp.cli.serve:serve",
+        "Serve the collector, the market and their pages; SQLite by default, PostgreSQL by URL.",
+    ),
+    "campaign": (
+        "relaxdp.cli.campaign:app",
+        "Ask many devices a question: create and steer campaigns of a collector.",
+    ),
+    "simulate": (
+        "relaxdp.cli.simulate:simulate",
+        "Run a campaign with simulated devices: level by level, until the answer is precise enough.",
+    ),
+    "market": ("relaxdp.cli.market:app", "Sell and buy released data, level by level, on a market."),
+    "admin": ("relaxdp.cli.admin:app", "Back up, restore, recover, and renew the token of a service."),
+    "tour": (
+        "relaxdp.cli.tour:tour",
+        "Start a service with an empty database, let simulated people answer and trade, and show where to look.",
+    ),
 }
+"""Where each command lives and the first sentence of its help, in the order of the help text.
 
+The sentences stand here as well, so that whoever lists the commands need not import them; a test compares them.
+"""
 
 CONSEQUENCES = {
     "keygen": "Nothing was written.",
@@ -50,8 +84,42 @@ CONSEQUENCES = {
 """What does not happen where a command is refused, unless what it calls says so; commands of a group say it."""
 
 
+class _Commands(Mapping[str, Any]):
+    """The commands by name: each is imported when it is looked up, and none because somebody wants their names."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        found, alone = getattr(import_module(module), attribute), typer.Typer(rich_markup_mode=None)
+        if isinstance(found, typer.Typer):
+            alone.add_typer(found, name=name)
+        else:
+            alone.command(name, cls=GroupedCommand)(found)
+        return typer.main.get_group(alone).commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
 class _Careful(TyperGroup):
-    """The commands; what typer says of a word that it cannot use does not show a key."""
+    """The command line; what typer says of a word that it cannot use does not show a key."""
+
+    commands: Any
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write what each command does."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
@@ -81,34 +149,15 @@ def _root(
     """Start very private, relax later, and pay only for the last level."""
 
 
-def application(only: str | None = None) -> typer.Typer:
-    """Return the command line, with all commands or with the one that was asked for."""
-    made = typer.Typer(
-        cls=_Careful,
-        help="Local differential privacy whose budget is released gradually.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
-    made.callback()(_root)
-    for name, place in COMMANDS.items():
-        if only not in (None, name):
-            continue
-        module, _, attribute = place.partition(":")
-        found = getattr(import_module(module), attribute)
-        if isinstance(found, typer.Typer):
-            made.add_typer(found, name=name)
-        else:
-            made.command(name, cls=GroupedCommand)(found)
-    return made
-
-
-def __getattr__(name: str) -> Any:
-    if name == "app":  # all of it, for those who look at every command
-        globals()["app"] = made = application()
-        return made
-    raise AttributeError(name)
+app = typer.Typer(
+    cls=_Careful,
+    help="Local differential privacy whose budget is released gradually.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.callback()(_root)
 
 
 def _say_warning(
@@ -127,11 +176,10 @@ def _say_warning(
 def main() -> None:
     """Run the command line; an error of ours becomes one sentence, and so does a wish that it stop."""
     take_all_text()
-    asked = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
     try:
         with stops_in_order(), all_arrives(), warnings.catch_warnings():
             warnings.showwarning = _say_warning
-            application(asked if asked in COMMANDS else "" if "--version" in sys.argv else None)()
+            app()
     except RelaxdpError as problem:
         say(problem.message)
         sys.exit(2)

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from relaxdp.encodings.protocol import Joint
 from relaxdp.errors import CountsError
+from relaxdp.estimation import special
 from relaxdp.estimation.result import About, Result, check_about, questions_of
 from relaxdp.estimation.shrinkage import expected_shares
 from relaxdp.estimation.simplex import likelihood_shares, nearest_shares
@@ -91,7 +91,8 @@ class Frequency(Result):
         value = self.support.debias(distinct / self.objects)
         # No share lies below 0 or above 1: there the noise alone says how far the estimate may have fallen.
         reach = [
-            (0.5 + ndtri(1 - tail) * np.sqrt(self.objects * chance * (1 - chance))) / (self.objects * self._gain)
+            (0.5 + special.ndtri(1 - tail) * np.sqrt(self.objects * chance * (1 - chance)))
+            / (self.objects * self._gain)
             for chance in (self._noise, self._hit)
         ]
         if about == "population":

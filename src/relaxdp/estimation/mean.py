@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from relaxdp.encodings.protocol import Measure
+from relaxdp.estimation import special
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.result import About, Result, check_about
@@ -89,7 +89,7 @@ class WeightedMean(Result):
         """Return the ends before they are cut at the range, by Student's law."""
         if self.shares.objects < 2:
             return np.asarray(-np.inf), np.asarray(np.inf)
-        reach = -stdtrit(self.shares.objects - 1, tail) * self.standard_error(about)
+        reach = -special.stdtrit(self.shares.objects - 1, tail) * self.standard_error(about)
         return np.asarray(self.value - reach), np.asarray(self.value + reach)
 
 

@@ -13,10 +13,10 @@ from math import ceil, exp, isfinite, log, sqrt
 from typing import Any, Literal, Protocol, TypedDict, Unpack
 
 import numpy as np
-from scipy.special import ndtri
 
 from relaxdp.encodings.protocol import Encoding, Measure
 from relaxdp.errors import PlanError, refusing
+from relaxdp.estimation import special
 from relaxdp.estimation.frequency import report_variance
 from relaxdp.estimation.result import About, check_about, questions_of, tail_of
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
@@ -291,7 +291,7 @@ class _Plan:
         check_about(about)
         exclusive = self._encoding is None or self._encoding.joint == "exclusive"
         questions = questions_of(self._values, exclusive=exclusive) if simultaneous and self._measure is None else 1
-        self._quantile = -float(ndtri(tail_of(confidence_level, questions)))
+        self._quantile = -float(special.ndtri(tail_of(confidence_level, questions)))
         self._share, self._about = share, about
 
     @property

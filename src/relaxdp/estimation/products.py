@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, ndtri
 
+from relaxdp.estimation import special
 from relaxdp.estimation.result import About
 from relaxdp.law.support import Support
 
@@ -55,7 +55,7 @@ class ProductLaw:
         some = replace(self, rows=self.rows[inside], columns=self.columns[inside])
         sign = 1.0 if upper else -1.0  # a larger share makes a large estimate likelier, and a small one rarer
         ends[inside] = _root(
-            lambda share: sign * (some._rareness(seen[inside], share, upper=upper) - ndtri(tail)), inside.sum()
+            lambda share: sign * (some._rareness(seen[inside], share, upper=upper) - special.ndtri(tail)), inside.sum()
         )
         return ends
 
@@ -67,9 +67,9 @@ class ProductLaw:
         point = np.maximum(shape + np.sqrt(shape) * steps, 0)
         of_upper = (lopsided >= 0) == upper
         chance = np.empty(seen.shape)
-        chance[of_upper] = gammaincc(shape[of_upper], point[of_upper])
-        chance[~of_upper] = gammainc(shape[~of_upper], point[~of_upper])
-        found = ndtri(np.clip(chance, 1e-300, 1 - 1e-16))
+        chance[of_upper] = special.gammaincc(shape[of_upper], point[of_upper])
+        chance[~of_upper] = special.gammainc(shape[~of_upper], point[~of_upper])
+        found = special.ndtri(np.clip(chance, 1e-300, 1 - 1e-16))
         return np.where(np.abs(lopsided) < _SYMMETRIC, np.where(of_upper, -steps, steps), found)
 
     def _quantile(self, share: Floats, tail: float, *, upper: bool) -> Floats:
@@ -77,9 +77,11 @@ class ProductLaw:
         deviation, lopsided = self.moments(share)
         shape = 4 / np.maximum(np.abs(lopsided), _SYMMETRIC) ** 2
         of_upper = (lopsided >= 0) == upper
-        point = np.where(of_upper, gammainccinv(shape, tail), gammaincinv(shape, tail))
+        point = np.where(of_upper, special.gammainccinv(shape, tail), special.gammaincinv(shape, tail))
         steps = (point - shape) / np.sqrt(shape)
-        steps = np.where(np.abs(lopsided) < _SYMMETRIC, np.where(of_upper, -ndtri(tail), ndtri(tail)), steps)
+        steps = np.where(
+            np.abs(lopsided) < _SYMMETRIC, np.where(of_upper, -special.ndtri(tail), special.ndtri(tail)), steps
+        )
         return np.asarray(deviation * np.where(lopsided < 0, -steps, steps))
 
     def moments(self, share: Floats) -> tuple[Floats, Floats]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import erfcx, log_ndtr
 
+from relaxdp.estimation import special
 from relaxdp.estimation.simplex import nearest_shares
 
 Floats = NDArray[np.float64]
@@ -57,14 +56,14 @@ def _given_scale(value: Floats, variance: Floats, scales: Floats) -> tuple[Float
     deviation = np.maximum(np.sqrt(least + (variance - least) * (1 + 2 * reached) / 3), _LEAST)
     # Given the estimate, the share is normal with this mean, in standard deviations, and cut at 0.
     middle = value / deviation - deviation / scales
-    tail = erfcx(-np.minimum(middle, 0) / np.sqrt(2))
+    tail = special.erfcx(-np.minimum(middle, 0) / np.sqrt(2))
     logs = np.where(
         middle < 0,
         np.log(tail / 2) - (value / deviation) ** 2 / 2,
-        log_ndtr(middle) - value / scales + (deviation / scales) ** 2 / 2,
+        special.log_ndtr(middle) - value / scales + (deviation / scales) ** 2 / 2,
     )
     above = np.sqrt(2 / np.pi) * np.where(
-        middle < 0, 1 / tail, np.exp(-(np.maximum(middle, 0) ** 2) / 2 - log_ndtr(np.maximum(middle, 0))) / 2
+        middle < 0, 1 / tail, np.exp(-(np.maximum(middle, 0) ** 2) / 2 - special.log_ndtr(np.maximum(middle, 0))) / 2
     )
     # Far below 0 the difference of two large numbers is lost, and its limit is known.
     means = deviation * np.where(middle < -1e3, -1 / np.minimum(middle, -1e3), middle + above)
@@ -79,6 +78,8 @@ def _parts(likely: Floats, weights: Floats) -> Floats:
 
 def _with_mean(weights: Floats, scales: Floats, mean: float) -> Floats:
     """Return the likeliest weights with the known mean, where `weights` would be the likeliest ones without it."""
+    from scipy.optimize import brentq  # noqa: PLC0415 (slow to import)
+
     weights = np.maximum(weights, _LEAST)
     away = scales - mean
     rise = weights * away

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, log1p, ndtr, xlog1py
+
+from relaxdp.estimation import special
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +34,7 @@ def _tail(cut: Floats, truths: Floats, objects: float, hit: float, noise: float,
     inside = np.clip(cut, 0.25, objects - 0.25)
     x = _saddlepoint(inside, truths, others, hit, noise)
     t = np.log(x)
-    cumulant = xlog1py(truths, hit * (x - 1)) + xlog1py(others, noise * (x - 1))
+    cumulant = special.xlog1py(truths, hit * (x - 1)) + special.xlog1py(others, noise * (x - 1))
     tilted_hit, tilted_noise = hit * x / (1 - hit + hit * x), noise * x / (1 - noise + noise * x)
     curvature = truths * tilted_hit * (1 - tilted_hit) + others * tilted_noise * (1 - tilted_noise)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -43,9 +44,9 @@ def _tail(cut: Floats, truths: Floats, objects: float, hit: float, noise: float,
     near = np.abs(inside - mean) < 1e-4 * np.sqrt(variance)  # there 1/w - 1/u cancels; the normal tail is enough
     w = np.where(near, (inside - mean) / np.sqrt(np.maximum(variance, 1e-300)), w)
     correction = np.where(near, 0.0, correction)
-    tail = ndtr(w) + correction if at_most else ndtr(-w) - correction
+    tail = special.ndtr(w) + correction if at_most else special.ndtr(-w) - correction
     # No report supports the value, or all do: closed forms, and nothing beyond the ends.
-    none = np.exp(truths * log1p(-hit) + others * log1p(-noise))
+    none = np.exp(truths * special.log1p(-hit) + others * special.log1p(-noise))
     every = np.exp(truths * np.log(hit) + others * np.log(noise))
     if at_most:
         tail = np.where(cut < 1, none, np.where(cut > objects - 1, 1 - every, tail))
@@ -97,6 +98,8 @@ def binomial_interval(count: Any, objects: int, tail: float) -> tuple[Floats, Fl
     """Return the exact (Clopper-Pearson) interval of a binomial probability."""
     counts = np.asarray(count, float)
     with np.errstate(invalid="ignore"):
-        low = np.where(counts > 0, betaincinv(np.maximum(counts, 1), objects - counts + 1, tail), 0.0)
-        high = np.where(counts < objects, betaincinv(counts + 1, np.maximum(objects - counts, 1), 1 - tail), 1.0)
+        low = np.where(counts > 0, special.betaincinv(np.maximum(counts, 1), objects - counts + 1, tail), 0.0)
+        high = np.where(
+            counts < objects, special.betaincinv(counts + 1, np.maximum(objects - counts, 1), 1 - tail), 1.0
+        )
     return low, high

@@ -157,6 +157,6 @@ def test_another_problem_of_the_system_is_shown_as_it_is(monkeypatch: pytest.Mon
     def fail() -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("relaxdp.cli.main.application", lambda only: fail)
+    monkeypatch.setattr("relaxdp.cli.main.app", fail)
     with pytest.raises(OSError, match="No space left"):
         main()

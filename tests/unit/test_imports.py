@@ -1,0 +1,76 @@
+"""Nobody waits for what he does not use: which packages are imported by what."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+
+import pytest
+import typer
+
+import relaxdp as rx
+from relaxdp.cli.main import COMMANDS, app
+
+LIGHT = {"typer", "cryptography", "numpy"}
+"""What the first lines of a program may wait for."""
+HEAVY = {
+    "alembic", "cryptography", "duckdb", "matplotlib", "msgspec", "narwhals", "numpy", "pandas", "polars", "pyarrow",
+    "rich", "scipy", "sqlalchemy", "starlette", "typer", "uvicorn",
+}  # fmt: skip
+
+
+def imported(code: str) -> set[str]:
+    """Return which of the heavy packages are there after some code."""
+    shown = f"{code}\nprint(*{HEAVY!r} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{shown}"], capture_output=True, check=True, text=True
+    ).stdout  # fmt: skip
+    return set(done.splitlines()[-1].split())
+
+
+KEYED = {"cryptography", "numpy"}
+LISTS = KEYED | {"pyarrow"}
+
+
+@pytest.mark.parametrize(
+    ("code", "allowed"),
+    [
+        ("import relaxdp; dir(relaxdp)", set()),
+        ("from relaxdp import Level, relaxation_law", set()),
+        ("from relaxdp import Key", KEYED),
+        ("import relaxdp; [getattr(relaxdp, name) for name in {*relaxdp.__all__} - {'Column', 'Ledger'}]", LISTS),
+        ("from relaxdp import Categorical, Key; key = Key.from_bytes(bytes(32)); "
+         "Categorical(['a', 'b']).release(['b'], [1], key=key, epsilon=1, release='r', attribute='a')", LISTS),
+    ],
+)  # fmt: skip
+def test_a_name_brings_what_it_needs(code: str, allowed: set[str]) -> None:
+    assert imported(code) <= allowed
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["no-such-command"]])
+def test_a_look_at_the_commands_imports_none_of_them(words: list[str]) -> None:
+    code = f"from relaxdp.cli.main import main; sys.argv[1:] = {words!r}\ntry: main()\nexcept SystemExit: pass"
+    assert imported(code) <= LIGHT
+
+
+def test_keygen_does_not_wait_for_tables() -> None:
+    assert imported("import relaxdp.cli.keygen") <= LIGHT
+
+
+def test_the_list_of_commands_says_what_each_says_itself() -> None:
+    commands = typer.main.get_group(app).commands
+    assert list(commands) == list(COMMANDS)
+    for name, (_, sentence) in COMMANDS.items():
+        assert (commands[name].help or "").partition("\n\n")[0] == sentence, name
+
+
+def test_type_checkers_and_python_find_the_same_names() -> None:
+    tree = ast.parse(inspect.getsource(rx))
+    (checked,) = (node for node in tree.body if isinstance(node, ast.If))
+    homes = {name.name: line.module for line in checked.body if isinstance(line, ast.ImportFrom) for name in line.names}
+    assert homes == rx._HOME_OF
+    assert {*rx._HOME_OF, "errors"} == set(rx.__all__) <= set(dir(rx))
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        _ = rx.no_such_name
