@@ -16,6 +16,13 @@ from relaxdp.estimation import special
 
 Floats = NDArray[np.float64]
 
+_NEAR = 1e-10
+"""How far from its place an end may be, as a share of the objects."""
+_SMOOTH = 2.0
+"""The least standard deviation of a count whose tails have no steps."""
+_STEPS = 12  # many more than it takes
+_ALMOST = 1 - 2.0**-53
+
 
 def lower_tail(count: Floats, truths: Floats, objects: float, hit: float, noise: float) -> Floats:
     """Return P(C <= count) by the Lugannani-Rice formula with a continuity correction; exact at count 0."""
@@ -73,14 +80,69 @@ def _saddlepoint(count: Floats, truths: Floats, others: Floats, hit: float, nois
 def truths_interval(count: Any, objects: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats]:
     """Return the least and greatest number of truths that make `count` not too rare: each tail above `tail`.
 
-    Both tails are monotone in the number of truths, so bisection finds the ends (as real numbers, in 0 .. objects).
+    Both tails are monotone in the number of truths, so the ends are where they cross `tail` (as real numbers, in
+    0 .. objects).
+
+    Claim: the same ends as by bisection; tests/exact/test_tails.py.
     """
     counts = np.asarray(count, float)
-    low = _bisect(lambda k: upper_tail(counts, k, objects, hit, noise) > tail, counts.shape, objects)
-    high = objects - _bisect(
-        lambda k: lower_tail(counts, objects - k, objects, hit, noise) > tail, counts.shape, objects
-    )
+    hit = min(hit, _ALMOST)  # at a very large epsilon the number that is nearest to it is 1, and has no logarithm
+    low = _least_truths(
+        lambda seen, k: upper_tail(seen, k, objects, hit, noise), counts, tail, objects,
+        *_normal_end(counts - 0.5, objects, hit, noise, tail),
+    )  # fmt: skip
+    # The same from the other end: how many objects have the value not, given how many reports do not support it.
+    high = objects - _least_truths(
+        lambda seen, k: lower_tail(seen, objects - k, objects, hit, noise), counts, tail, objects,
+        *_normal_end(objects - counts - 0.5, objects, 1 - noise, 1 - hit, tail),
+    )  # fmt: skip
     return low, high
+
+
+def _normal_end(cut: Floats, objects: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats, float]:
+    """Return the least number of truths if the count were normal, the count's standard deviation there, and the gain.
+
+    It is the smaller root of (away - gain k)^2 = quantile^2 variance, with a variance that is linear in k.
+    """
+    quantile, gain, silent = special.ndtri(tail), hit - noise, noise * (1 - noise)
+    growth, away = hit * (1 - hit) - silent, cut - objects * noise
+    half = gain * away + quantile**2 * growth / 2
+    spread = np.maximum(half**2 - gain**2 * (away**2 - quantile**2 * objects * silent), 0)
+    end = np.clip((half - np.sqrt(spread)) / gain**2, 0, objects)
+    return end, np.sqrt(objects * silent + growth * end), gain
+
+
+def _least_truths(
+    chance: Any, counts: Floats, tail: float, objects: int, start: Floats, deviation: Floats, gain: float
+) -> Floats:
+    """Return the least k in [0, objects] with `chance(counts, k)` > `tail`, which is monotone; rounded outwards (down).
+
+    In normal quantiles the chance is nearly a straight line: a few steps of the secant method lead from the end of a
+    normal law to the place. Then it is looked at whether the place is there; where it is not, and where the count
+    hardly varies, so that the chance is a staircase, bisection finds it.
+    """
+
+    def missing(k: Floats) -> Floats:
+        return np.asarray(special.ndtri(tail) - special.ndtri(np.clip(chance(counts, k), 1e-300, 1 - 1e-16)))
+
+    near, place, left = _NEAR * objects, start, missing(start)
+    step = left * deviation / gain
+    for _ in range(_STEPS):
+        following = np.clip(place + step, 0, objects)
+        rest = missing(following)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = np.where(rest == left, 0.0, rest * (following - place) / (left - rest))
+        place, left = following, rest
+        if np.all(np.abs(step) < near / 4):
+            break
+    below, above = np.clip(place - near / 2, 0, objects), np.clip(place + near / 2, 0, objects)
+    is_enough = chance(counts, above) > tail
+    is_there = ((below == 0) | (chance(counts, below) <= tail)) & (is_enough | (above == objects))
+    found = np.where(is_enough, below, objects)
+    lost = ~is_there | (deviation < _SMOOTH)
+    if np.any(lost):
+        found[lost] = _bisect(lambda k: chance(counts[lost], k) > tail, (int(lost.sum()),), objects)
+    return found
 
 
 def _bisect(enough: Any, shape: tuple[int, ...], objects: int) -> Floats:

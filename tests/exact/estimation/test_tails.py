@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, poisson_binom
 
+from relaxdp.estimation import tails
 from relaxdp.estimation.tails import binomial_interval, lower_tail, truths_interval, upper_tail
 
 CASES = [
@@ -45,6 +48,46 @@ def test_ends() -> None:
     assert low[0] == 0
     assert high[1] == 50
     assert np.all(low <= high)
+
+
+@pytest.mark.parametrize(
+    ("objects", "hit", "noise"),
+    [
+        (1, 0.6, 0.4), (10, 0.98, 0.0002), (50, 0.9, 0.1), (5000, 0.02, 0.01), (100_000, 0.2501, 0.25),
+        (1_000_000, 0.35, 0.0065), (1_000_000, 1 - 1e-9, 1e-9), (1_000_000_000, 0.52, 0.48),
+    ],
+)  # fmt: skip
+def test_ends_are_where_bisection_finds_them(objects: int, hit: float, noise: float) -> None:
+    around = [mean + np.sqrt(mean) * np.linspace(-8, 8, 17) for mean in (objects * noise, objects * hit)]
+    counts = np.unique(np.clip(np.round([*around, np.linspace(0, objects, 17)]), 0, objects))
+    for tail in (0.4, 0.025, 1e-5, 1e-9):
+        low, high = truths_interval(counts, objects, hit, noise, tail)
+        least, fewest = np.zeros(len(counts)), np.zeros(len(counts))  # truths, and objects that are none
+        step = float(objects)
+        for _ in range(45):
+            step /= 2
+            least += step * (upper_tail(counts, least + step, objects, hit, noise) <= tail)
+            fewest += step * (lower_tail(counts, objects - fewest - step, objects, hit, noise) <= tail)
+        assert np.abs(low - least).max() < 2e-10 * objects
+        assert np.abs(high - objects + fewest).max() < 2e-10 * objects
+
+
+def test_few_steps_find_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    right, calls = tails._tail, []
+
+    def counted(*numbers: Any, at_most: bool) -> Any:
+        calls.append(numbers)
+        return right(*numbers, at_most=at_most)
+
+    monkeypatch.setattr(tails, "_tail", counted)
+    truths_interval(np.arange(40_000, 60_000, 500), 100_000, 0.6, 0.4, 0.025)
+    assert len(calls) <= 20  # bisection needs 122
+
+
+def test_almost_no_noise() -> None:
+    low, high = truths_interval(np.array([300, 700]), 1000, 1.0, 2.0**-64, 0.025)
+    assert np.allclose(low, [299.5, 699.5])
+    assert np.allclose(high, [300.5, 700.5])
 
 
 @pytest.mark.parametrize("objects", [1, 10, 1000])
