@@ -19,6 +19,8 @@ Groups = Iterator[tuple[Selection, Words]]
 
 _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
 _NOT_ASCII = np.uint64(0x8080808080808080)
+_SEVEN_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
+_EACH_BYTE = np.uint64(0x0101010101010101)
 
 _RULE = "an id must be a whole number, text, bytes or a UUID, and all ids of one kind."
 _FLOAT = (
@@ -117,6 +119,8 @@ def id_blocks(part: Any, first_row: int) -> tuple[str, Groups]:
     """
     if isinstance(part, np.ndarray) and part.dtype.kind in "iu":
         return "integer", _integer_blocks(part)
+    if isinstance(part, np.ndarray) and part.dtype.kind == "U" and (groups := _ascii_blocks(part)) is not None:
+        return "text", groups
     part = as_objects(part)
     if is_objects(part):
         return _object_blocks(list(part), first_row)
@@ -202,6 +206,40 @@ def _uuid_blocks(payload: bytes) -> Groups:
     blocks[0, :, 1] = words[:, 0]
     blocks[1, :, 0] = words[:, 1]
     yield slice(None), blocks
+
+
+def _ascii_blocks(part: NDArray[np.str_]) -> Groups | None:
+    """Return the blocks of NumPy's text without a way through Arrow; None where not all of it is ASCII without a NUL.
+
+    NumPy pads with NULs, and so do blocks: the letters, one byte each, are words already.
+    """
+    letters = _letters(part) if part.size and part.dtype.itemsize else np.zeros((0, 0), np.uint32)
+    if not letters.size or letters.max() > 127:
+        return None
+    payload = np.zeros((len(part), -(-letters.shape[1] // 8) * 8), dtype=np.uint8)
+    payload[:, : letters.shape[1]] = letters
+    words = payload.view("<u8").astype(np.uint64, copy=False)
+    lengths = np.zeros(len(part), dtype=np.uint64)
+    for place in range(words.shape[1]):
+        # No byte has its highest bit, so the sum carries nothing over, and leaves a 1 for each byte that is not 0.
+        used = (words[:, place] + _SEVEN_BITS & _NOT_ASCII) >> np.uint64(7)
+        if (used & ~(used << np.uint64(8) | np.uint64(1))).any() or (used[lengths < 8 * place]).any():
+            return None  # a NUL has a letter behind it
+        lengths += used * _EACH_BYTE >> np.uint64(56)
+    return _word_blocks(words, lengths)
+
+
+def _word_blocks(words: Words, lengths: Words) -> Groups:
+    counts = ((lengths + np.uint64(23)) // np.uint64(16)).astype(np.intp)
+    every = np.flatnonzero(np.bincount(counts)).tolist()
+    for count in every:
+        chosen = slice(None) if len(every) == 1 else np.flatnonzero(counts == count)
+        sizes, payload = lengths[chosen], words[chosen, : 2 * count - 1]
+        blocks = np.zeros((count, len(sizes), 2), dtype=np.uint64)
+        blocks[0, :, 0] = sizes << np.uint64(32) | np.uint64(TEXT)
+        for place in range(payload.shape[1]):
+            blocks[(place + 1) // 2, :, (place + 1) % 2] = payload[:, place]
+        yield chosen, blocks
 
 
 def _variable_blocks(array: pa.Array, tag: int) -> Groups:

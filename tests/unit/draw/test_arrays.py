@@ -84,6 +84,8 @@ COLUMNS: dict[str, tuple[str, Any, list[Any]]] = {
     "NumPy first beyond ASCII": ("text", np.array(["\x80", "b"]), ["\x80", "b"]),
     "NumPy with a NUL first": ("text", np.array(["\0ab", "cde"]), ["\0ab", "cde"]),
     "NumPy with a NUL inside": ("text", np.array(["a\0b", "cde"]), ["a\0b", "cde"]),
+    "NumPy with NULs in front of a word": ("text", np.array(["abc\0\0\0\0\0i", "d"]), ["abc\0\0\0\0\0i", "d"]),
+    "NumPy with a NUL that begins a word": ("text", np.array(["abcdefgh\0i", "d"]), ["abcdefgh\0i", "d"]),
     "NumPy empty texts": ("text", np.array(["", ""]), ["", ""]),
     "no NumPy texts": ("text", np.array([], "U3"), []),
     "texts of 7 letters": ("text", ["abcdefg", "hijklmn"], ["abcdefg", "hijklmn"]),
@@ -127,6 +129,14 @@ def test_the_blocks_of_a_column_are_the_canonical_bytes(name: str) -> None:
             assert seen[row] is None
             seen[row] = blocks[:, place].tobytes()
     assert seen == [canonical(item) for item in items]
+
+
+def test_ascii_of_numpy_is_not_converted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way through Arrow takes longer than the draw."""
+    monkeypatch.setattr("relaxdp.draw.columns.as_arrow", None)
+    monkeypatch.setattr("relaxdp.draw.repeats.as_arrow", None)
+    ids = np.array([f"person {row:04}" for row in range(3000)])
+    Categorical([0, 1]).release(np.zeros(3000, int), ids, key=KEY, epsilon=1, **WHERE)
 
 
 def test_what_has_no_canonical_bytes_is_refused_as_a_column_too() -> None:

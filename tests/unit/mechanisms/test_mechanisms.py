@@ -334,6 +334,7 @@ def test_declared_values(values: Any, fields: dict[str, Any]) -> None:
         (np.array([7, 7]), {"row": 2, "says": "the id stands in an earlier row already"}),
         (["a", "a"], {"row": 2, "says": "the id stands in an earlier row"}),
         (pa.array(["a", "a"]), {"row": 2, "says": "the id stands in an earlier row"}),
+        (np.array(["a", "a"]), {"row": 2, "says": "the id stands in an earlier row"}),
         (np.array(["a", None], object), {"row": 2, "says": "the id is missing"}),
         (pl.Series(["a", "a"]), {"row": 2, "says": "the id stands in an earlier row"}),
         (pd.Series(["a", "a"]), {"row": 2, "says": "the id stands in an earlier row"}),
@@ -346,7 +347,9 @@ def test_ids(ids: Any, fields: dict[str, Any]) -> None:
         release(ids=ids)
 
 
-@pytest.mark.parametrize("ids", [pa.array(["a", "b", "b"]), ["a", "b", "a", "b"], np.array([5, 3, 5, 3])])
+@pytest.mark.parametrize(
+    "ids", [pa.array(["a", "b", "b"]), ["a", "b", "a", "b"], np.array([5, 3, 5, 3]), np.array(["b", "a", "b"])]
+)
 def test_the_first_repeat_is_named(ids: Any) -> None:
     with refused(ObjectIdError, row=3, says="the id stands in an earlier row"):
         release(["flu"] * len(ids), ids)
