@@ -19,14 +19,16 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "relaxdp needs Python 3.11 or newer; call make PYTHON=/path/to/it")'
 	$(PYTHON) -m venv $(VENV)
 
-# Two steps, so that the demo does not wait for the developers' tools.
+# Two steps, so that the demo does not wait for the developers' tools. Nor does it wait until pip has compiled modules that
+# it never imports: Python compiles the others. Developers' processes may be told to write nothing, so all is compiled.
 $(VENV)/demo.stamp: requirements/demo.txt pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --require-hashes -r requirements/demo.txt
+	$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements/demo.txt
 	$(BIN)/pip install --quiet --no-deps -e .
 	@touch $@
 
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/demo.stamp
-	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
+	$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # some packages hold files for other versions of Python
 	@touch $@
 
 node_modules/.stamp: package.json package-lock.json

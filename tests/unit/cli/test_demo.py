@@ -11,23 +11,26 @@ import pytest
 from tests.refusals import refused
 
 from relaxdp.cli import demo
-from relaxdp.errors import MissingPartError, TableFileError
+from relaxdp.errors import TableFileError
 
 
-def test_nothing_is_left_where_its_data_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "causaldata", None)
-    with refused(MissingPartError, says="pip install 'relaxdp[demo]'"):
-        demo.run(tmp_path / "deep" / "demo")
-    assert list(tmp_path.iterdir()) == []
+def test_the_column_is_the_one_of_the_census() -> None:
+    people = demo._people()
+    assert (len(people), int(people.sum())) == (214_144, 106_417)
+    assert set(people.tolist()) == {0, 1}
+    assert np.abs(people.reshape(2, -1).mean(axis=1) - people.mean()).max() < 0.01  # mixed, as people are
 
 
-def test_an_earlier_demo_stays_where_the_data_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / demo.MARK).touch()
-    (tmp_path / "key").write_text("earlier")
-    monkeypatch.setitem(sys.modules, "causaldata", None)
-    with pytest.raises(MissingPartError):
-        demo.run(tmp_path)
-    assert (tmp_path / "key").read_text() == "earlier"
+def test_it_needs_no_more_than_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("matplotlib", "matplotlib.figure", "matplotlib.ticker"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(demo, "COUNTS", (600, 400))
+    monkeypatch.setattr(demo, "_crash", lambda *_: None)
+    demo.run(tmp_path / "demo")
+    assert "A picture of this: pip install 'relaxdp[plot]'" in capsys.readouterr().out
+    assert not (tmp_path / "demo" / "demo.png").exists()
 
 
 @pytest.mark.parametrize("problem", [TableFileError("the disk is full."), KeyboardInterrupt()])
