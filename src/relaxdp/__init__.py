@@ -1,6 +1,5 @@
 """Local differential privacy whose budget is released gradually. Start here: `Categorical`, `Key`, `release`."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from relaxdp import errors
@@ -97,6 +96,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'relaxdp' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 (here it is no name of the package's own)
+
     globals()[name] = found = getattr(import_module(_HOME_OF[name]), name)
     return found
 
