@@ -47,7 +47,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"{_ARRAYS}::test_words_that_lie_on_a_boundary",
     ),
     "draw/private_file.py": ("tests/unit/draw/test_key.py", *_CHAIN),
-    "draw/repeats.py": (_FRONT, "-k", "ids or repeat"),
+    "draw/repeats.py": (_FRONT, f"{_ARRAYS}::test_ids_of_numpy_in_ascii_are_not_converted", "-k", "ids or repeat"),
     "draw/stream.py": (
         "src/relaxdp/draw/stream.py",
         "tests/unit/law/test_level.py",

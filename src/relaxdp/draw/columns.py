@@ -213,8 +213,7 @@ def _ascii_blocks(part: NDArray[np.str_]) -> Groups | None:
 
     NumPy pads with NULs, and so do blocks: the letters, one byte each, are words already.
     """
-    letters = _letters(part) if part.size and part.dtype.itemsize else np.zeros((0, 0), np.uint32)
-    if not letters.size or letters.max() > 127:
+    if not part.nbytes or (letters := _letters(part)).max() > 127:
         return None
     payload = np.zeros((len(part), -(-letters.shape[1] // 8) * 8), dtype=np.uint8)
     payload[:, : letters.shape[1]] = letters

@@ -85,6 +85,7 @@ COLUMNS: dict[str, tuple[str, Any, list[Any]]] = {
     "NumPy with a NUL first": ("text", np.array(["\0ab", "cde"]), ["\0ab", "cde"]),
     "NumPy with a NUL inside": ("text", np.array(["a\0b", "cde"]), ["a\0b", "cde"]),
     "NumPy with NULs in front of a word": ("text", np.array(["abc\0\0\0\0\0i", "d"]), ["abc\0\0\0\0\0i", "d"]),
+    "NumPy with a NUL that ends a word": ("text", np.array(["abcdefg\0i", "d"]), ["abcdefg\0i", "d"]),
     "NumPy with a NUL that begins a word": ("text", np.array(["abcdefgh\0i", "d"]), ["abcdefgh\0i", "d"]),
     "NumPy empty texts": ("text", np.array(["", ""]), ["", ""]),
     "no NumPy texts": ("text", np.array([], "U3"), []),
@@ -117,26 +118,34 @@ COLUMNS: dict[str, tuple[str, Any, list[Any]]] = {
 }  # fmt: skip
 
 
+def blocks_of(column: Any) -> tuple[str, list[bytes | None]]:
+    kind, groups = id_blocks(column, 0)
+    seen: list[bytes | None] = [None] * len(column)
+    for chosen, blocks in groups:
+        assert blocks.dtype == np.uint64
+        for place, row in enumerate(np.arange(len(column))[chosen].tolist()):
+            assert seen[row] is None
+            seen[row] = blocks[:, place].tobytes()
+    return kind, seen
+
+
 @pytest.mark.parametrize("name", COLUMNS)
 def test_the_blocks_of_a_column_are_the_canonical_bytes(name: str) -> None:
     kind, column, items = COLUMNS[name]
-    found, groups = id_blocks(column, 0)
-    assert found == kind
-    seen: list[bytes | None] = [None] * len(items)
-    for chosen, blocks in groups:
-        assert blocks.dtype == np.uint64
-        for place, row in enumerate(np.arange(len(items))[chosen].tolist()):
-            assert seen[row] is None
-            seen[row] = blocks[:, place].tobytes()
-    assert seen == [canonical(item) for item in items]
+    assert blocks_of(column) == (kind, [canonical(item) for item in items])
 
 
-def test_ascii_of_numpy_is_not_converted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "texts", [TEXTS[:42], ["abcdefg\x7f", "b"], ["1234567", "12345678"], ["12345678", "123456789", "2"], ["\x01" * 16]]
+)
+def test_ids_of_numpy_in_ascii_are_not_converted(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The way through Arrow takes longer than the draw."""
     monkeypatch.setattr("relaxdp.draw.columns.as_arrow", None)
     monkeypatch.setattr("relaxdp.draw.repeats.as_arrow", None)
-    ids = np.array([f"person {row:04}" for row in range(3000)])
-    Categorical([0, 1]).release(np.zeros(3000, int), ids, key=KEY, epsilon=1, **WHERE)
+    assert blocks_of(np.array(texts)) == ("text", [canonical(item) for item in texts])
+    truths = [row % 2 for row in range(len(texts))]
+    alone = Categorical([0, 1]).release(truths, texts, key=KEY, epsilon=1, **WHERE)
+    assert Categorical([0, 1]).release(truths, np.array(texts), key=KEY, epsilon=1, **WHERE) == alone
 
 
 def test_what_has_no_canonical_bytes_is_refused_as_a_column_too() -> None:
