@@ -317,12 +317,15 @@ class _sentences:  # noqa: N801 (used as a statement)
             error = TableFileError("there is no file {path!r}.", path=path)
         elif isinstance(problem, UnicodeDecodeError):
             error = TableFileError("{path!r} is not text in UTF-8.", path=path)
-        elif isinstance(problem, pa.ArrowException | csv.Error):
+        # Arrow calls what it cannot decode an error of input, too; one of the system has a number.
+        elif isinstance(problem, pa.ArrowException | csv.Error) or (
+            isinstance(problem, OSError) and problem.errno is None
+        ):
             error = TableDamagedError(
                 "{path!r} is damaged, cut off or of another kind than its ending says.", path=path
             )
         elif isinstance(problem, OSError):
-            error = TableFileError("{path!r} cannot be read: {why}.", path=path, why=problem.strerror or "input error")
+            error = TableFileError("{path!r} cannot be read: {why}.", path=path, why=problem.strerror)
         if error is not None:
             # Raised anew and without a context: Arrow's messages quote the content of a row.
             try:
