@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Tests start hundreds of processes: without compiled modules each of them would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo tour test test-long check format bench bench-table bench-collector bench-market scale coverage consistent audit faults fuzz mutants house vectors reproduce reproduce-seeds lock clean
+.PHONY: help demo tour test test-numpy test-long check format bench bench-table bench-collector bench-market scale coverage consistent audit faults fuzz kernel-check mutants house vectors reproduce reproduce-seeds lock clean
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -26,7 +26,13 @@ $(VENV)/demo.stamp: requirements/demo.txt pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --no-deps -e .
 	@touch $@
 
-$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/demo.stamp
+# The installation above compiled the path, where there is a C compiler; after a change of the C it is compiled again.
+KERNEL := src/relaxdp/draw/kernel
+$(VENV)/kernel.stamp: $(wildcard $(KERNEL)/*.[ch]) $(KERNEL)/build.py $(VENV)/demo.stamp
+	@$(BIN)/python $(KERNEL)/build.py
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/kernel.stamp
 	$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # some packages hold files for other versions of Python
 	@touch $@
@@ -35,16 +41,21 @@ node_modules/.stamp: package.json package-lock.json
 	npm ci --silent --no-fund --no-audit
 	@touch $@
 
-demo: $(VENV)/demo.stamp ## run the main job on example data
+demo: $(VENV)/kernel.stamp ## run the main job on example data
 	@$(BIN)/relaxdp demo
 
-tour: $(VENV)/demo.stamp ## start the service, let 5,000 simulated devices answer, and show where to look
+tour: $(VENV)/kernel.stamp ## start the service, let 5,000 simulated devices answer, and show where to look
 	@$(BIN)/relaxdp tour
 
 # One process more than cores: a third of the time is spent waiting for browsers, databases and disks.
 PYTEST = $(BIN)/pytest -n 3 --dist worksteal --durations=25
 test: $(VENV)/dev.stamp ## run the tests (three processes, 6 minutes on two cores)
 	$(PYTEST) -m "not long"
+
+# What draws, once more: without the compiled path NumPy does, as everywhere where there is no compiler.
+DRAWING = $(addprefix tests/,exact unit/test_arrays.py unit/test_stream.py unit/test_vectors.py unit/test_encoding_vectors.py unit/test_kept_vectors.py unit/test_histogram.py unit/test_mechanisms.py)
+test-numpy: $(VENV)/dev.stamp ## run the tests of what draws without the compiled path (1 minute)
+	RELAXDP_KERNEL=off $(PYTEST) -m "not long" $(DRAWING)
 
 test-long: $(VENV)/dev.stamp ## run the long versions of tests: all combinations, more kills, more samples
 	$(PYTEST) -m long
@@ -62,7 +73,7 @@ format: $(VENV)/dev.stamp node_modules/.stamp ## format the code
 	$(BIN)/ruff check --fix .
 	$(JS)/biome check --write
 
-$(VENV)-bench/stamp: requirements/bench.txt pyproject.toml
+$(VENV)-bench/stamp: requirements/bench.txt pyproject.toml $(wildcard $(KERNEL)/*.[ch])
 	@test -x $(VENV)-bench/bin/python || $(PYTHON) -m venv $(VENV)-bench
 	$(VENV)-bench/bin/pip install --quiet --require-hashes -r requirements/bench.txt
 	$(VENV)-bench/bin/pip install --quiet --no-deps -e .
@@ -98,6 +109,12 @@ faults: $(VENV)/dev.stamp ## kill and race releases, ledger, collector and marke
 fuzz: $(VENV)/dev.stamp ## ask the collector 10,000 questions that its description allows or forbids (3 minutes)
 	$(BIN)/python -m tests.contract.collector.collector_fuzz
 
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
+kernel-check: ## run the compiled path under the sanitizers, with every set of instructions (needs a C compiler)
+	@mkdir -p build
+	$(CC) -std=c11 -O1 -g -Wall -Wextra -Werror $(SANITIZERS) -I $(KERNEL) -o build/kernel-check tests/kernel/check.c $(KERNEL)/*.c
+	build/kernel-check
+
 mutants: $(VENV)/dev.stamp ## plant a mistake into every rule, one at a time: a test must notice; writes docs/mutants.md (15 minutes)
 	$(BIN)/python -m tests.mutation.run
 
@@ -107,7 +124,7 @@ house: $(VENV)/dev.stamp ## measure the shape of the code: files, imports, and w
 vectors: $(VENV)/dev.stamp ## check that the frozen test vectors are what this code makes
 	$(BIN)/python -m tests.vectors.make --check
 
-reproduce: $(VENV)/demo.stamp ## run the paper's tables, figures and experiments again, with a verdict per claim
+reproduce: $(VENV)/kernel.stamp ## run the paper's tables, figures and experiments again, with a verdict per claim
 	$(BIN)/relaxdp reproduce
 
 reproduce-seeds: $(VENV)/dev.stamp ## the same at ten different seeds (4 minutes)
@@ -121,4 +138,4 @@ lock: $(VENV)/dev.stamp ## renew the lock files (npm names no registry in its ow
 	$(UV_COMPILE) pyproject.toml --extra demo requirements/bench.in -o requirements/bench.txt
 
 clean: ## remove what was built here
-	rm -rf $(VENV) $(VENV)-bench node_modules build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-bench node_modules $(KERNEL)/*.so build dist .pytest_cache .mypy_cache .ruff_cache

@@ -162,6 +162,10 @@ class LengthError(RelaxdpError, ValueError):
     """Two columns that belong together have different lengths."""
 
 
+class KernelError(RelaxdpError):
+    """The compiled path was asked for and is not to be had, or does not draw what it should."""
+
+
 class KeyFileError(RelaxdpError):
     """A key file is missing, damaged, readable by others, or would be overwritten."""
 

@@ -12,11 +12,19 @@ from pathlib import Path
 import pytest
 from tests.patience import PATIENCE
 
+from relaxdp.draw.kernel import build as kernel_build
+from relaxdp.draw.kernel.loaded import LIBRARY, SETTING
+
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.long
-def test_wheel(tmp_path: Path) -> None:
+@pytest.mark.parametrize("compiler", ["cc", "no-such-compiler"])
+def test_wheel(tmp_path: Path, compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a C compiler the wheel has the compiled path, without one it is a pure wheel that draws with NumPy."""
+    monkeypatch.setenv("CC", compiler)
+    monkeypatch.delenv(SETTING, raising=False)
+    built = kernel_build.compiler() is not None
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
     subprocess.run([*build, str(ROOT)], check=True, capture_output=True, timeout=PATIENCE)
     (wheel,) = tmp_path.glob("relaxdp-*.whl")
@@ -24,6 +32,9 @@ def test_wheel(tmp_path: Path) -> None:
     assert {"relaxdp/py.typed", "relaxdp/web/device/relaxdp.js", "relaxdp/ledger/store.py"} <= names
     assert any(name.startswith("relaxdp/ledger/migrations/") for name in names)
     assert not any(name.startswith(("tests/", "benchmarks/")) for name in names)
+    assert not any(name.endswith((".c", ".h")) for name in names)
+    assert (f"relaxdp/draw/kernel/{LIBRARY.name}" in names) is built
+    assert wheel.name.endswith("-py3-none-any.whl") is not built
     venv.create(tmp_path / "clean", with_pip=False)
     python = tmp_path / "clean" / "bin" / "python"
     (site,) = (tmp_path / "clean" / "lib").glob("python*/site-packages")
@@ -33,6 +44,10 @@ def test_wheel(tmp_path: Path) -> None:
     script = "import relaxdp, relaxdp.cli.main; print(relaxdp.__file__)"
     shown = subprocess.run([python, "-c", script], check=True, capture_output=True, text=True, timeout=PATIENCE)
     assert str(site) in shown.stdout
+    shown = subprocess.run(
+        [python, "-m", "relaxdp", "--version"], check=True, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert built or "drawn by numpy" in shown.stdout
     for words in (["keygen", "key"], ["budget", "history", "--ledger", "none"]):
         done = subprocess.run(
             [python, "-m", "relaxdp", *words],

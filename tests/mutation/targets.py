@@ -12,6 +12,7 @@ _THRESHOLD, _LAWS, _FRONT = (
     "tests/exact/law/test_laws.py",
     "tests/unit/mechanisms/test_mechanisms.py",
 )
+_KERNEL = "tests/unit/draw/test_kernel.py"
 _CHAIN = (
     "tests/unit/mechanisms/test_relaxation.py",
     *("-k", "not draws_by_the_law and not killed_at_random and not that_race"),
@@ -41,10 +42,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "draw/entropy.py": (_BRIDGES, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
     "draw/key.py": ("src/relaxdp/draw/key.py", "tests/unit/draw/test_key.py"),
+    "draw/keyed.py": (_ARRAYS, _KERNEL),
+    "draw/messages.py": (_ARRAYS, _KERNEL),
     "draw/path.py": (_STREAM, "tests/exact/draw/test_path.py", "-k", "not other_words"),
     "draw/path_arrays.py": (
         f"{_ARRAYS}::test_a_position_that_equals_the_threshold",
         f"{_ARRAYS}::test_words_that_lie_on_a_boundary",
+        f"{_KERNEL}::test_the_compiled_path_draws_what_numpy_draws",
     ),
     "draw/private_file.py": ("tests/unit/draw/test_key.py", *_CHAIN),
     "draw/repeats.py": (_FRONT, f"{_ARRAYS}::test_ids_of_numpy_in_ascii_are_not_converted", "-k", "ids or repeat"),

@@ -50,6 +50,7 @@ def prepare(folder: Path, heavy: Sequence[str] = _HEAVY) -> None:
     """
     os.chdir(ROOT)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    os.environ["RELAXDP_KERNEL"] = "off"  # what is mutated must be what draws
     sys.pycache_prefix, sys.dont_write_bytecode = str(folder), False
     for name in heavy:
         importlib.import_module(name)

@@ -137,7 +137,9 @@ class _Careful(TyperGroup):
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"relaxdp {__version__}")
+        from relaxdp.draw.kernel.loaded import in_use  # noqa: PLC0415 (nobody else waits for it)
+
+        typer.echo(f"relaxdp {__version__} (drawn by {in_use()})")
         raise typer.Exit
 
 

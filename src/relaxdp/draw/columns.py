@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +19,7 @@ Selection = slice | NDArray[np.intp]
 Groups = Iterator[tuple[Selection, Words]]
 
 _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
-_NOT_ASCII = np.uint64(0x8080808080808080)
-_SEVEN_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
-_EACH_BYTE = np.uint64(0x0101010101010101)
+_NOT_ASCII = np.uint8(0x80)
 
 _RULE = "an id must be a whole number, text, bytes or a UUID, and all ids of one kind."
 _FLOAT = (
@@ -96,55 +95,104 @@ def as_arrow(part: Any, *, widen: bool = True) -> pa.Array:
 
 
 def _ascii_array(part: Any) -> pa.Array | None:
-    """Return NumPy's text as an Arrow array, several times faster than Arrow itself; None where it is not ASCII.
-
-    That no NUL stands inside is known (`as_objects`), so that the letters of all texts are what is not a NUL.
-    """
-    if not isinstance(part, np.ndarray) or part.dtype.kind != "U" or not len(part) or not part.dtype.itemsize:
+    """Return NumPy's text as an Arrow array, several times faster than Arrow itself; None where it is not ASCII."""
+    letters = _ascii_bytes(part)
+    if letters is None:
         return None
-    letters = _letters(part)
-    if letters.max(initial=0) > 127:
-        return None
-    narrow = letters.astype(np.uint8)
-    offsets = np.zeros(len(part) + 1, dtype=np.int64)
-    np.cumsum(np.count_nonzero(narrow, axis=1), out=offsets[1:])
-    data = narrow[narrow != 0]
+    offsets, data = letters
     return pa.LargeStringArray.from_buffers(len(part), pa.py_buffer(offsets), pa.py_buffer(data))
 
 
-def id_blocks(part: Any, first_row: int) -> tuple[str, Groups]:
-    """Return the kind of the ids and their canonical blocks, grouped by equal numbers of blocks.
+def _ascii_bytes(part: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
+    """Return where each of NumPy's texts begins and ends, and their letters; None unless they are ASCII without a NUL.
 
-    Each group is (which of the objects, words of shape (blocks, objects, 2)). `first_row` is for messages.
+    NumPy pads with NULs, so the letters of all texts are what is not a NUL.
     """
+    if not isinstance(part, np.ndarray) or part.dtype.kind != "U" or not part.nbytes:
+        return None
+    letters = _letters(part)
+    if letters.max() > 127:
+        return None
+    narrow = letters.astype(np.uint8)
+    used = narrow != 0
+    if (used[:, 1:] & ~used[:, :-1]).any():
+        return None  # a NUL has a letter behind it
+    offsets = np.zeros(len(part) + 1, dtype=np.int64)
+    np.cumsum(np.count_nonzero(used, axis=1), out=offsets[1:])
+    return offsets, narrow[used]
+
+
+_NO_BYTES: NDArray[np.uint8] = np.empty(0, np.uint8)
+_NO_OFFSETS: NDArray[np.int64] = np.zeros(1, np.int64)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Ids:
+    """The ids of some objects, checked and not laid out yet: whole numbers, or bytes behind a tag.
+
+    Id i is `data[offsets[i] : offsets[i + 1]]` where there are no integers. Its `repr` shows none of them.
+    """
+
+    kind: str
+    tag: int
+    integers: NDArray[np.integer] | None
+    offsets: NDArray[np.int64]
+    data: NDArray[np.uint8]
+
+    @classmethod
+    def of_integers(cls, numbers: NDArray[np.integer]) -> Self:
+        """Return whole numbers as ids."""
+        return cls("integer", INTEGER, numbers, _NO_OFFSETS, _NO_BYTES)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1 if self.integers is None else len(self.integers)
+
+    def groups(self) -> Groups:
+        """Return their canonical blocks, grouped by equal numbers of blocks.
+
+        Each group is (which of the objects, words of shape (blocks, objects, 2)).
+        """
+        if self.integers is not None:
+            return _integer_blocks(self.integers)
+        return _variable_blocks(self.offsets, self.data, self.tag)
+
+
+def id_blocks(part: Any, first_row: int) -> tuple[str, Groups]:
+    """Return the kind of the ids and their canonical blocks. `first_row` is for messages."""
+    ids = read_ids(part, first_row)
+    return ids.kind, ids.groups()
+
+
+def read_ids(part: Any, first_row: int) -> Ids:
+    """Return the ids of a part of a column, or refuse it. `first_row` is for messages."""
     if isinstance(part, np.ndarray) and part.dtype.kind in "iu":
-        return "integer", _integer_blocks(part)
-    if isinstance(part, np.ndarray) and part.dtype.kind == "U" and (groups := _ascii_blocks(part)) is not None:
-        return "text", groups
+        return Ids.of_integers(part)
+    if (letters := _ascii_bytes(part)) is not None:
+        return Ids("text", TEXT, None, *letters)
     part = as_objects(part)
     if is_objects(part):
-        return _object_blocks(list(part), first_row)
+        return _ids_of_objects(list(part), first_row)
     try:
         array = as_arrow(part, widen=False)
     except (pa.ArrowException, UnicodeError, TypeError):
         raise ObjectIdError(_RULE) from None
-    return _arrow_blocks(array, first_row)
+    return _ids_of_arrow(array, first_row)
 
 
-def _object_blocks(items: Sequence[Any], first_row: int) -> tuple[str, Groups]:
+def _ids_of_objects(items: Sequence[Any], first_row: int) -> Ids:
     examples = {type(item): item for item in items}.values()
     kinds = {kind_of(item) for item in examples}
     if len(kinds) != 1 or not kinds <= {"integer", "text", "bytes", "uuid"}:
         raise _why_not_ids(items, first_row)
     kind = str(kinds.pop())
     if kind == "integer":
-        return kind, _integer_blocks(_integers(items))
+        return Ids.of_integers(_integers(items))
     if kind == "uuid":
-        return kind, _uuid_blocks(b"".join(item.bytes for item in items))
+        return _uuids(b"".join(item.bytes for item in items))
     if kind == "bytes":
-        return kind, _variable_blocks(pa.array(items, type=pa.large_binary()), BYTES)
+        return _payloads(pa.array(items, type=pa.large_binary()), kind, BYTES)
     try:
-        return kind, _variable_blocks(pa.array(items, type=pa.large_string()), TEXT)
+        return _payloads(pa.array(items, type=pa.large_string()), kind, TEXT)
     except UnicodeError:
         raise ObjectIdError("an id has a lone surrogate, so it has no UTF-8 form.") from None
 
@@ -168,19 +216,37 @@ def _integers(items: Sequence[Any]) -> NDArray[Any]:
         raise ObjectIdError(_TOO_LARGE) from None
 
 
-def _arrow_blocks(array: pa.Array, first_row: int) -> tuple[str, Groups]:
+def _ids_of_arrow(array: pa.Array, first_row: int) -> Ids:
     if array.null_count:
         raise _missing(first_row + 1 + pc.index(pc.is_null(array), True).as_py())
     kind = array.type
     if pa.types.is_integer(kind):
-        return "integer", _integer_blocks(array.to_numpy(zero_copy_only=False))
+        return Ids.of_integers(array.to_numpy(zero_copy_only=False))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return "text", _variable_blocks(array, TEXT)
+        return _payloads(array, "text", TEXT)
     if getattr(kind, "extension_name", None) == "arrow.uuid":
-        return "uuid", _uuid_blocks(b"".join(array.storage.to_pylist()))
+        return _uuids(b"".join(array.storage.to_pylist()))
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return "bytes", _variable_blocks(array.cast(pa.large_binary()), BYTES)
+        return _payloads(array.cast(pa.large_binary()), "bytes", BYTES)
     raise ObjectIdError(_FLOAT if pa.types.is_floating(kind) else _RULE)
+
+
+def _uuids(payload: bytes) -> Ids:
+    return Ids("uuid", UUID, None, np.arange(0, len(payload) + 1, 16), np.frombuffer(payload, np.uint8))
+
+
+def _payloads(array: pa.Array, kind: str, tag: int) -> Ids:
+    """Return text or bytes as they lie in Arrow's memory. Text that is not ASCII is checked."""
+    if not len(array):
+        return Ids(kind, tag, None, _NO_OFFSETS, _NO_BYTES)
+    width = "<i4" if pa.types.is_string(array.type) else "<i8"
+    offsets = np.frombuffer(array.buffers()[1], dtype=width)[array.offset : array.offset + len(array) + 1]
+    offsets = offsets.astype(np.int64, copy=False)
+    first, last = int(offsets[0]), int(offsets[-1])
+    data = np.frombuffer(array.buffers()[2], dtype=np.uint8)[first:last] if last > first else _NO_BYTES
+    if tag == TEXT and np.bitwise_or.reduce(data) & _NOT_ASCII:
+        _check_text(array)
+    return Ids(kind, tag, None, offsets - first, data)
 
 
 def _header(tag: int, length: int) -> np.uint64:
@@ -199,62 +265,13 @@ def _integer_blocks(numbers: NDArray[Any]) -> Groups:
     yield slice(None), blocks
 
 
-def _uuid_blocks(payload: bytes) -> Groups:
-    words = np.frombuffer(payload, dtype="<u8").reshape(-1, 2)
-    blocks = np.zeros((2, len(words), 2), dtype=np.uint64)
-    blocks[0, :, 0] = _header(UUID, 16)
-    blocks[0, :, 1] = words[:, 0]
-    blocks[1, :, 0] = words[:, 1]
-    yield slice(None), blocks
-
-
-def _ascii_blocks(part: NDArray[np.str_]) -> Groups | None:
-    """Return the blocks of NumPy's text without a way through Arrow; None where not all of it is ASCII without a NUL.
-
-    NumPy pads with NULs, and so do blocks: the letters, one byte each, are words already.
-    """
-    if not part.nbytes or (letters := _letters(part)).max() > 127:
-        return None
-    payload = np.zeros((len(part), -(-letters.shape[1] // 8) * 8), dtype=np.uint8)
-    payload[:, : letters.shape[1]] = letters
-    words = payload.view("<u8").astype(np.uint64, copy=False)
-    lengths = np.zeros(len(part), dtype=np.uint64)
-    for place in range(words.shape[1]):
-        # No byte has its highest bit, so the sum carries nothing over, and leaves a 1 for each byte that is not 0.
-        used = (words[:, place] + _SEVEN_BITS & _NOT_ASCII) >> np.uint64(7)
-        if (used & ~(used << np.uint64(8) | np.uint64(1))).any() or (used[lengths < 8 * place]).any():
-            return None  # a NUL has a letter behind it
-        lengths += used * _EACH_BYTE >> np.uint64(56)
-    return _word_blocks(words, lengths)
-
-
-def _word_blocks(words: Words, lengths: Words) -> Groups:
-    counts = ((lengths + np.uint64(23)) // np.uint64(16)).astype(np.intp)
-    every = np.flatnonzero(np.bincount(counts)).tolist()
-    for count in every:
-        chosen = slice(None) if len(every) == 1 else np.flatnonzero(counts == count)
-        sizes, payload = lengths[chosen], words[chosen, : 2 * count - 1]
-        blocks = np.zeros((count, len(sizes), 2), dtype=np.uint64)
-        blocks[0, :, 0] = sizes << np.uint64(32) | np.uint64(TEXT)
-        for place in range(payload.shape[1]):
-            blocks[(place + 1) // 2, :, (place + 1) % 2] = payload[:, place]
-        yield chosen, blocks
-
-
-def _variable_blocks(array: pa.Array, tag: int) -> Groups:
+def _variable_blocks(offsets: NDArray[np.int64], payload: NDArray[np.uint8], tag: int) -> Groups:
     """Pack text or bytes of any length, eight bytes at a time; objects with equally many blocks go together."""
-    if not len(array):
+    if len(offsets) == 1:
         return
-    width = "<i4" if pa.types.is_string(array.type) else "<i8"
-    offsets = np.frombuffer(array.buffers()[1], dtype=width)[array.offset : array.offset + len(array) + 1]
-    offsets = offsets.astype(np.int64, copy=False)
-    first, last = int(offsets[0]), int(offsets[-1])
-    data = np.zeros((last - first) // 8 + 2, dtype="<u8")  # a copy, aligned and padded
-    if last > first:
-        data.view(np.uint8)[: last - first] = np.frombuffer(array.buffers()[2], dtype=np.uint8)[first:last]
-    if tag == TEXT and np.bitwise_or.reduce(data) & _NOT_ASCII:
-        _check_text(array)
-    begins, lengths = offsets[:-1] - first, np.diff(offsets)
+    data = np.zeros(len(payload) // 8 + 2, dtype="<u8")  # a copy, aligned and padded
+    data.view(np.uint8)[: len(payload)] = payload
+    begins, lengths = offsets[:-1], np.diff(offsets)
     counts = (lengths + 23) // 16
     if (least := int(counts.min())) == counts.max():
         yield slice(None), _pack(data, begins, lengths, least, tag)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from relaxdp.draw.messages import Messages
 from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.stream import CHUNK, RowCipher, Words
 from relaxdp.law.threshold import ONE
@@ -44,6 +45,19 @@ class ArrayPath:
         self._may_reject = ONE % values != 0
         self._most_runs = (ONE - 1) // max(threshold, 1)
         self._waiting: list[_Walkers] = []
+        self._scattered: list[tuple[Codes, Selection, Codes]] = []
+
+    def draw_objects(self, target: Codes, messages: Messages, index: Words) -> None:
+        """Write the reports of all symbols of at most CHUNK objects over their truths, (objects, symbols)."""
+        for chosen, blocks in messages.groups():
+            if target.shape[1] == 1:
+                truth = target[chosen, 0].astype(np.uint64)
+                self.draw(target[:, 0], chosen, self.cipher.absorb(blocks), truth, index[chosen])
+                continue
+            part = target[chosen]  # a slice is the target itself; others are drawn elsewhere first
+            if not isinstance(chosen, slice):
+                self._scattered.append((target, chosen, part))
+            self.draw_all(part, self.cipher.absorb(blocks).copy(), index[chosen])
 
     def draw(self, target: Codes, places: Selection, state: Words, truth: Words, index: Words, symbol: int = 0) -> None:
         """Write the reports of at most CHUNK objects to `target[places]`.
@@ -87,9 +101,16 @@ class ArrayPath:
             place = row if isinstance(places, slice) else places[row]
             target[place] = report_at(draws, int(self._threshold), truth=int(target[place]))
         if sum(len(each.places) for each in self._waiting) > CHUNK - _FEW:
-            self.finish()
+            self._finish_walks()
 
     def finish(self) -> None:
+        """Walk all objects that wait to their end, and put what was drawn elsewhere into its place."""
+        self._finish_walks()
+        for target, chosen, drawn in self._scattered:
+            target[chosen] = drawn
+        self._scattered.clear()
+
+    def _finish_walks(self) -> None:
         """Walk all objects that wait, whichever chunk and try they come from, to their end."""
         waiting, self._waiting = self._waiting, []
         if not waiting:

@@ -9,6 +9,7 @@ import numpy as np
 
 from relaxdp.draw.canonical import canonical, kind_of
 from relaxdp.draw.key import Key
+from relaxdp.draw.messages import Messages
 from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.stream import PathId, path_key, words
 from relaxdp.encodings.protocol import Encoding, code_dtype
@@ -32,7 +33,8 @@ class ReportPath:
         name = encoding.path_name(path)
         derived = path_key(key, name)
         blocks = np.frombuffer(prefix, dtype="<u8").reshape(-1, 1, 2)
-        permanent = KeyedPermanent(KeptWords(key, name), blocks[: len(own) // 16], blocks, truths.index)
+        ids, messages = (Messages(None, each) for each in (blocks[: len(own) // 16], blocks))
+        permanent = KeyedPermanent(KeptWords(key, name), ids, messages, truths.index)
         self._encoding = encoding
         self._where = str(path)
         self._words = partial(words, derived, prefix, index=int(truths.index[0]))

@@ -14,15 +14,16 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.draw.columns import Selection, as_column, column_slice, id_blocks
+from relaxdp.draw.columns import Ids, as_column, column_slice, read_ids
 from relaxdp.draw.key import Key
-from relaxdp.draw.path_arrays import ArrayPath
-from relaxdp.draw.stream import CHUNK, PathId, PathName, Purpose, RowCipher, Words, path_key
+from relaxdp.draw.keyed import KeyedTags, keyed_path, keyed_tags
+from relaxdp.draw.messages import Messages
+from relaxdp.draw.stream import CHUNK, PathId, PathName, Purpose, Words, path_key
 from relaxdp.encodings.protocol import BATCH, PUBLIC, Codes, Encoding, Truths, code_dtype
 from relaxdp.errors import LengthError, ObjectIdError
 from relaxdp.law.level import Level
 
-Watch = Callable[[Words, Words], None]
+Watch = Callable[[Messages, Words], None]
 
 __all__ = ["KeptWords", "KeyedPermanent", "Watch", "code_dtype", "release_codes", "release_reports"]
 
@@ -84,7 +85,7 @@ class _Draws:
         self._encoding, self._first_row, self._watch = encoding, first_row, watch
         name, threshold = encoding.path_name(path), encoding.checked(level).threshold
         self._kept = KeptWords(key, name)
-        self._path = ArrayPath(path_key(key, name), encoding.alphabet, threshold)
+        self._path = keyed_path(path_key(key, name), encoding.alphabet, threshold)
         self._kinds: set[str] = set()
 
     def batches(self, values: Any, object_ids: Any) -> Iterator[tuple[Codes, Words | None]]:
@@ -106,64 +107,47 @@ class _Draws:
             last = min(first + step, objects)
             codes = np.empty((last - first, symbols), dtype=dtype)
             seeds = np.empty(last - first, dtype=np.uint64) if self._encoding.seeded else None
-            scattered: list[tuple[Codes, Selection, Codes]] = []
             for start in range(first, last, CHUNK):
                 stop = min(start + CHUNK, last)
                 rows = slice(start - first, stop - first)
-                kind, groups = id_blocks(column_slice(object_ids, start, stop), self._first_row + start)
-                self._kinds.add(kind)
+                ids = read_ids(column_slice(object_ids, start, stop), self._first_row + start)
+                self._kinds.add(ids.kind)
                 truths = self._encoding.truths(column_slice(values, start, stop), self._first_row + start)
-                for chosen, blocks in groups:
-                    permanent = self._draw(codes[rows], chosen, truths[chosen], blocks, scattered)
-                    public = None if seeds is None else self._encoding.seeds(permanent)
-                    if seeds is not None and public is not None:
-                        seeds[rows][chosen] = public
+                permanent = self._draw(codes[rows], ids, truths)
+                public = None if seeds is None else self._encoding.seeds(permanent)
+                if seeds is not None and public is not None:
+                    seeds[rows] = public
             self._path.finish()
-            for target, chosen, drawn in scattered:
-                target[chosen] = drawn
             if len(self._kinds) > 1:
                 raise ObjectIdError("all ids must be of one kind.")
             yield codes, seeds
 
-    def _draw(
-        self,
-        target: Codes,
-        chosen: Selection,
-        truths: Truths,
-        blocks: Words,
-        scattered: list[tuple[Codes, Selection, Codes]],
-    ) -> KeyedPermanent:
-        """Begin the walks of some objects of a chunk; what is drawn elsewhere first is noted in `scattered`."""
-        prefix = blocks if truths.suffix is None else np.concatenate([blocks, truths.suffix])
+    def _draw(self, target: Codes, ids: Ids, truths: Truths) -> KeyedPermanent:
+        """Begin the walks of the objects of a chunk."""
+        messages = Messages(ids, truths.suffix)
         if self._watch is not None:
-            self._watch(prefix, truths.index)
-        permanent = KeyedPermanent(self._kept, blocks, prefix, truths.index)
+            self._watch(messages, truths.index)
+        permanent = KeyedPermanent(self._kept, Messages(ids), messages, truths.index)
         if self._encoding.symbols == 1:
-            truth = self._encoding.symbol_truth(truths, 0, permanent)
-            self._path.draw(target[:, 0], chosen, self._path.cipher.absorb(prefix), truth, truths.index)
-            return permanent
-        drawn = self._encoding.symbol_truths(truths, permanent).astype(target.dtype, copy=False)
-        if isinstance(chosen, slice):
-            target[:] = drawn
-            drawn = target
+            target[:, 0] = self._encoding.symbol_truth(truths, 0, permanent)
         else:
-            scattered.append((target, chosen, drawn))
-        self._path.draw_all(drawn, self._path.cipher.absorb(prefix).copy(), truths.index)
+            target[:] = self._encoding.symbol_truths(truths, permanent)
+        self._path.draw_objects(target, messages, truths.index)
         return permanent
 
 
 class KeptWords:
-    """The ciphers of kept randomness on one path, made when they are first asked for."""
+    """The keys of kept randomness on one path, made when they are first asked for."""
 
     def __init__(self, key: Key, name: PathName) -> None:
         self._key, self._name = key, name
-        self._ciphers: dict[Purpose, RowCipher] = {}
+        self._tags: dict[Purpose, KeyedTags] = {}
 
-    def cipher(self, purpose: Purpose) -> RowCipher:
-        """Return the cipher of one purpose."""
-        if purpose not in self._ciphers:
-            self._ciphers[purpose] = RowCipher(path_key(self._key, self._name, purpose))
-        return self._ciphers[purpose]
+    def tags(self, purpose: Purpose) -> KeyedTags:
+        """Return what makes the tags of one purpose."""
+        if purpose not in self._tags:
+            self._tags[purpose] = keyed_tags(path_key(self._key, self._name, purpose))
+        return self._tags[purpose]
 
 
 class KeyedPermanent:
@@ -172,22 +156,17 @@ class KeyedPermanent:
     Seeds and cohorts are public, so they are a function of the object alone.
     """
 
-    def __init__(self, kept: KeptWords, blocks: Words, prefix: Words, index: Words) -> None:
-        self._kept, self._blocks, self._prefix, self._index = kept, blocks, prefix, index
+    def __init__(self, kept: KeptWords, ids: Messages, messages: Messages, index: Words) -> None:
+        self._kept, self._ids, self._messages, self._index = kept, ids, messages, index
         self._public: dict[Purpose, Words] = {}
 
     def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
         """Return the first word of try 0."""
         if purpose not in PUBLIC:
-            return self._words(purpose, self._prefix, self._index, symbol)
+            return self._kept.tags(purpose).tags(self._messages, self._index, symbol)[0]
         if purpose not in self._public:
-            self._public[purpose] = self._words(purpose, self._blocks, np.uint64(0), 0)
+            self._public[purpose] = self._kept.tags(purpose).tags(self._ids)[0]
         return self._public[purpose]
-
-    def _words(self, purpose: Purpose, prefix: Words, index: Words | np.uint64, symbol: Words | int) -> Words:
-        cipher = self._kept.cipher(purpose)
-        rows = cipher.last_block(cipher.absorb(prefix), index, symbol)
-        return cipher.encrypt(rows)[:, 0].copy()
 
 
 # The last block of a row's tag holds the truth's index and 0; that of an id's tag holds 0 and this.
@@ -208,14 +187,9 @@ class Fingerprint:
         """Return the fingerprint of a table under a path, keyed by its first epoch: a table is the same in all."""
         return cls(key, encoding.path_name(PathId(path.release, path.attribute)))
 
-    def add(self, prefix: Words, index: Words) -> None:
-        """Add rows: the canonical bytes of ids (and of truths without an index), and the truths' indices."""
-        cipher, sums = RowCipher(self._derived), np.zeros(2, dtype=np.uint64)
-        for start in range(0, len(index), CHUNK):
-            part = slice(start, start + CHUNK)
-            rows = cipher.last_block(cipher.absorb(prefix[:, part]), index[part], 0)
-            sums += cipher.encrypt(rows).sum(axis=0, dtype=np.uint64)
-        self._add(sums, len(index))
+    def add(self, messages: Messages, index: Words) -> None:
+        """Add at most CHUNK rows: the messages of ids (and of truths without an index), and the truths' indices."""
+        self._add(keyed_tags(self._derived).tags(messages, index)[1], len(index))
 
     def add_rows(self, encoding: Encoding, truths: Any, ids: Any, first_row: int) -> tuple[Words, Words]:
         """Add a part of a table, and return the 64-bit tags of its ids alone and of its (id, truth) pairs.
@@ -223,19 +197,15 @@ class Fingerprint:
         Tags are as secret as the key makes them: equal rows have equal tags, and that is all that they show.
         """
         truths, ids = as_column(truths), as_column(ids)
-        cipher, sums = RowCipher(self._derived), np.zeros(2, dtype=np.uint64)
+        tags, sums = keyed_tags(self._derived), np.zeros(2, dtype=np.uint64)
         id_tags, row_tags = np.empty((2, len(ids)), dtype=np.uint64)
         for start in range(0, len(ids), CHUNK):
-            stop = min(start + CHUNK, len(ids))
-            found = encoding.truths(column_slice(truths, start, stop), first_row + start)
-            for chosen, blocks in id_blocks(column_slice(ids, start, stop), first_row + start)[1]:
-                part = found[chosen]
-                alone = cipher.last_block(cipher.absorb(blocks), np.uint64(0), _ID_ALONE)
-                id_tags[start:stop][chosen] = cipher.encrypt(alone)[:, 0]
-                prefix = blocks if part.suffix is None else np.concatenate([blocks, part.suffix])
-                tags = cipher.encrypt(cipher.last_block(cipher.absorb(prefix), part.index, 0))
-                row_tags[start:stop][chosen] = tags[:, 0]
-                sums += tags.sum(axis=0, dtype=np.uint64)
+            part = slice(start, min(start + CHUNK, len(ids)))
+            found = encoding.truths(column_slice(truths, part.start, part.stop), first_row + start)
+            own = read_ids(column_slice(ids, part.start, part.stop), first_row + start)
+            id_tags[part] = tags.tags(Messages(own), None, _ID_ALONE)[0]
+            row_tags[part], added = tags.tags(Messages(own, found.suffix), found.index)
+            sums += added
         self._add(sums, len(ids))
         return id_tags, row_tags
 

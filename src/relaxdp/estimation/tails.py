@@ -83,7 +83,7 @@ def truths_interval(count: Any, objects: int, hit: float, noise: float, tail: fl
     Both tails are monotone in the number of truths, so the ends are where they cross `tail` (as real numbers, in
     0 .. objects).
 
-    Claim: the same ends as by bisection; tests/exact/test_tails.py.
+    Claim: the same ends as by bisection; tests/exact/estimation/test_tails.py.
     """
     counts = np.asarray(count, float)
     hit = min(hit, _ALMOST)  # at a very large epsilon the number that is nearest to it is 1, and has no logarithm

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.draw.columns import as_arrow, as_column, as_objects, column_slice, id_blocks, is_objects
+from relaxdp.draw.columns import as_arrow, as_column, as_objects, column_slice, id_blocks, is_objects, read_ids
 from relaxdp.draw.key import Key
+from relaxdp.draw.messages import Messages
 from relaxdp.draw.stream import CHUNK, PathId, Words
 from relaxdp.encodings.packed import BitEncoding
 from relaxdp.encodings.protocol import (
@@ -211,10 +212,9 @@ def cohorts_of(shape: BloomShape, object_ids: Any, *, key: Key, path: PathId, fi
     kept = KeptWords(key, BloomEncoding(shape).path_name(path))
     cohorts = np.empty(len(object_ids), dtype=np.uint32)
     for start in range(0, len(object_ids), CHUNK):
-        part = cohorts[start : start + CHUNK]
-        for chosen, blocks in id_blocks(column_slice(object_ids, start, start + CHUNK), first_row + start)[1]:
-            words = KeyedPermanent(kept, blocks, blocks, np.zeros(blocks.shape[1], np.uint64)).words("cohort")
-            part[chosen] = words % np.uint64(shape.cohorts)
+        ids = Messages(read_ids(column_slice(object_ids, start, start + CHUNK), first_row + start))
+        words = KeyedPermanent(kept, ids, ids, np.zeros(len(ids), np.uint64)).words("cohort")
+        cohorts[start : start + CHUNK] = words % np.uint64(shape.cohorts)
     return cohorts
 
 

@@ -1,0 +1,38 @@
+/* Which instructions this processor has, and the doors through which Python comes in. */
+#include <cpuid.h>
+
+#include "kernel.h"
+
+#define DOOR __attribute__((visibility("default")))
+
+DOOR int relaxdp_version(void) { return KERNEL_VERSION; }
+
+static uint64_t saved_registers(void) { /* those that the operating system keeps for each process */
+    uint32_t low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+/* The best set that this processor has. Each set has all that the ones before it have. */
+DOOR int relaxdp_best(void) {
+    uint32_t a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_AES)) return NONE;
+    int wide_registers = (c & bit_OSXSAVE) && (saved_registers() & 6) == 6;
+    if (!wide_registers || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return AESNI;
+    return (b & bit_AVX2) && (c & bit_VAES) ? VAES : AESNI;
+}
+
+static const struct instructions *instructions_of(int set) {
+    return set == VAES ? &vaes_instructions : &aesni_instructions;
+}
+
+DOOR uint64_t relaxdp_draw(int set, const uint8_t *key, const struct level *level, const struct messages *messages,
+                           const uint64_t *index, uint64_t symbols, void *target, uint64_t width) {
+    struct codes codes = {target, width};
+    return instructions_of(set)->draw(key, level, messages, index, symbols, codes);
+}
+
+DOOR uint64_t relaxdp_tags(int set, const uint8_t *key, const struct messages *messages, const uint64_t *index,
+                           const uint64_t *symbol, uint64_t *first_words, uint64_t *sums) {
+    return instructions_of(set)->tags(key, messages, index, symbol, first_words, sums);
+}

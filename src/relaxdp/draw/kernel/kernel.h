@@ -1,0 +1,59 @@
+/* What the compiled path offers to Python (loaded.py calls it through ctypes), and the words that its files share.
+
+   Every function is handed its key and forgets it: nothing secret outlives a call, and nothing is allocated. The frozen
+   stream is docs/stream.md; what NumPy makes of it (path_arrays.py, stream.py) is the reference, bit for bit. */
+#ifndef RELAXDP_KERNEL_H
+#define RELAXDP_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Python asks for this number and leaves a library alone that was built from other sources. */
+#define KERNEL_VERSION 1
+
+/* One block of AES as two little-endian words: of a message, or (position word, value word) of the stream. */
+typedef struct {
+    _Alignas(16) uint64_t word[2];
+} block;
+
+/* The messages of `count` objects up to their last block, not laid out yet. The first blocks are those of an id: of an
+   integer, or of bytes (text, UUIDs) if `integers` is NULL, or of none if `offsets` is NULL as well. After them come
+   `more_blocks` blocks that are laid out already: block b of object i is the two words from more[2 * (b * count + i)] on. */
+struct messages {
+    uint64_t count;
+    const uint64_t *integers;
+    uint64_t is_unsigned;   /* 1: integers from 2^63 on have a tag of their own; 0: they are negative */
+    const int64_t *offsets; /* bytes of object i: bytes[offsets[i]] up to bytes[offsets[i + 1]] */
+    const uint8_t *bytes;
+    uint64_t size; /* how many bytes there are in all: nothing beyond is read, whatever the offsets say */
+    uint64_t tag;
+    const uint64_t *more; /* words and not blocks: those of a caller need not be aligned as ours are */
+    uint64_t more_blocks;
+};
+
+/* Where a path is read: a position below the threshold ends it, and a report is one of so many values. */
+struct level {
+    uint64_t threshold; /* at least 1 */
+    uint64_t values;    /* at least 2 */
+};
+
+/* Codes of 1, 2, 4 or 8 bytes each. */
+struct codes {
+    void *first;
+    uint64_t width;
+};
+
+/* One implementation for each set of instructions. All return 0, or 1 + the row whose offsets are impossible. */
+struct instructions {
+    uint64_t (*draw)(const uint8_t *key, const struct level *level, const struct messages *messages,
+                     const uint64_t *index, uint64_t symbols, struct codes target);
+    uint64_t (*tags)(const uint8_t *key, const struct messages *messages, const uint64_t *index, const uint64_t *symbol,
+                     uint64_t *first_words, uint64_t *sums);
+};
+
+extern const struct instructions aesni_instructions, vaes_instructions;
+
+/* The names by which Python and choose.c know the sets. */
+enum { NONE = 0, AESNI = 1, VAES = 2 };
+
+#endif

@@ -1,0 +1,212 @@
+"""Load the compiled path, if it was built and this processor has what it needs; otherwise NumPy draws.
+
+`RELAXDP_KERNEL=off` leaves it alone, `aesni` and `vaes` ask for one set of instructions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaxdp.draw.columns import Ids
+from relaxdp.draw.messages import Messages
+from relaxdp.draw.stream import Words
+from relaxdp.errors import KernelError, ObjectIdError
+
+SETTING = "RELAXDP_KERNEL"
+LIBRARY = Path(__file__).with_name("relaxdp_kernel.so")  # where build.py puts it
+_VERSION = 1  # KERNEL_VERSION in kernel.h
+_SETS = {"aesni": 1, "vaes": 2}
+
+_Int, _Word, _Pointer = ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p
+
+
+class _Level(ctypes.Structure):
+    _fields_ = (("threshold", _Word), ("values", _Word))
+
+
+class _Messages(ctypes.Structure):
+    """`struct messages` of kernel.h. The arrays are the caller's and must live as long as the call."""
+
+    _fields_ = (
+        ("count", _Word),
+        ("integers", _Pointer),
+        ("is_unsigned", _Word),
+        ("offsets", _Pointer),
+        ("bytes", _Pointer),
+        ("size", _Word),
+        ("tag", _Word),
+        ("more", _Pointer),
+        ("more_blocks", _Word),
+    )
+
+
+class Kernel:
+    """The library with one set of instructions. Its functions keep nothing, and give the interpreter's lock back."""
+
+    def __init__(self, library: ctypes.CDLL, name: str) -> None:
+        self.name = name
+        self._set = _SETS[name]
+        self._draw, self._tags = library.relaxdp_draw, library.relaxdp_tags
+        self._draw.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Pointer, _Word, _Pointer, _Word]
+        self._tags.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Pointer, _Pointer, _Pointer]
+        for function in (self._draw, self._tags):
+            function.restype = _Word
+
+    def draw(
+        self,
+        derived: bytes,
+        values: int,
+        threshold: int,
+        messages: Messages,
+        index: Words,
+        target: NDArray[np.unsignedinteger],
+    ) -> None:
+        """Write the reports of all symbols over `target`, (objects, symbols) of truths."""
+        objects, symbols = target.shape
+        if not target.flags.carray or {len(messages), len(index)} != {objects}:
+            raise ValueError("truths, messages and indices of one number of objects are drawn together")
+        level, index = _Level(threshold, values), _array(index, np.uint64)
+        with _Given(messages) as given:
+            given.check(
+                self._draw(
+                    self._set,
+                    derived,
+                    ctypes.byref(level),
+                    given.pointer,
+                    index.ctypes.data,
+                    symbols,
+                    target.ctypes.data,
+                    target.itemsize,
+                )
+            )
+
+    def tags(
+        self, derived: bytes, messages: Messages, index: Words | None, symbol: Words | None
+    ) -> tuple[Words, Words]:
+        """Return the first word of each message's tag, and the sum of all tags."""
+        words, sums = np.empty(len(messages), np.uint64), np.zeros(2, np.uint64)
+        last = [None if each is None else _array(each, np.uint64) for each in (index, symbol)]
+        if any(each is not None and len(each) != len(messages) for each in last):
+            raise ValueError("messages and their last words must be equally many")
+        places = [None if each is None else each.ctypes.data for each in last]
+        with _Given(messages) as given:
+            given.check(self._tags(self._set, derived, given.pointer, *places, words.ctypes.data, sums.ctypes.data))
+        return words, sums
+
+
+class _Given:
+    """Messages as the library takes them; holds on to the arrays that it points to."""
+
+    def __init__(self, messages: Messages) -> None:
+        self._arrays: list[NDArray[np.generic]] = []
+        self._made = _Messages(count=len(messages))
+        if messages.ids is not None:
+            self._take_ids(messages.ids)
+        if messages.more is not None:
+            self._made.more = self._keep(_array(messages.more, np.uint64))
+            self._made.more_blocks = len(messages.more)
+        self.pointer = ctypes.byref(self._made)
+
+    def __enter__(self) -> _Given:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._arrays.clear()
+
+    def _keep(self, array: NDArray[np.generic]) -> int:
+        self._arrays.append(array)
+        return int(array.ctypes.data)
+
+    def _take_ids(self, ids: Ids) -> None:
+        made = self._made
+        if ids.integers is not None:
+            made.is_unsigned = ids.integers.dtype.kind == "u"
+            wide = np.uint64 if made.is_unsigned else np.int64
+            made.integers = self._keep(_array(ids.integers, wide))
+            return
+        made.tag, made.size = ids.tag, len(ids.data)
+        made.offsets = self._keep(_array(ids.offsets, np.int64))
+        made.bytes = self._keep(_array(ids.data, np.uint8))
+
+    @staticmethod
+    def check(row: int) -> None:
+        """Refuse what an array of Arrow that is no array of Arrow would make us read."""
+        if row:
+            raise ObjectIdError("the bytes of an id are not where its column says.")
+
+
+def _array(given: NDArray[np.generic], kind: type[np.generic]) -> NDArray[Any]:
+    """Return an array that C can read: of this type, without gaps, aligned. It is copied only if it must be."""
+    return np.require(given, kind, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def kernel() -> Kernel | None:
+    """Return the compiled path, or None where NumPy draws."""
+    return _load(os.environ.get(SETTING, ""))
+
+
+def in_use() -> str:
+    """Return what draws, for people."""
+    found = kernel()
+    return "numpy" if found is None else found.name
+
+
+@cache
+def _load(asked: str) -> Kernel | None:
+    if asked not in ("", "off", *_SETS):
+        raise KernelError("{setting} must be off, aesni or vaes.", setting=SETTING)
+    library = None if asked == "off" else _library()
+    best = 0 if library is None else library.relaxdp_best()
+    if asked in _SETS and best < _SETS[asked]:
+        raise KernelError("{setting} asks for {asked}, which is not to be had here.", setting=SETTING, asked=asked)
+    if library is None or not best:
+        return None
+    found = Kernel(library, asked or {number: name for name, number in _SETS.items()}[best])
+    if not _answers_right(found):
+        raise KernelError(
+            "the compiled path does not draw what it should on this machine: {setting}=off leaves it alone.",
+            setting=SETTING,
+        )
+    return found
+
+
+def _library() -> ctypes.CDLL | None:
+    try:
+        library = ctypes.CDLL(str(LIBRARY))
+    except OSError:
+        return None
+    # One that was built from other sources, in a tree that has changed since, is as good as none.
+    return library if library.relaxdp_version() == _VERSION else None
+
+
+# NIST SP 800-38B, appendix D.3 (AES-256), the message of four blocks; and the second vector of docs/stream.md.
+_NIST_KEY = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
+_NIST_MESSAGE = bytes.fromhex(
+    "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51"
+    "30c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710"
+)
+_NIST_CODE = bytes.fromhex("e1992190549f6ed5696a2c056c315410")
+_PATH_KEY = bytes.fromhex("ba2c43f230a589d03e3f7b5c24942284a48da269652075cb93375e7d5493e01e")
+_PATH = {921569357186432047: 1, 4517951884236491746: 1, 8524556932045589908: 0, 14048932482948833964: 1}
+
+
+def _answers_right(found: Kernel) -> bool:
+    """Ask what has a published answer, before anything is drawn: wrong noise would not be noticed later."""
+    blocks = np.frombuffer(_NIST_MESSAGE, "<u8").reshape(-1, 1, 2)
+    sums = found.tags(_NIST_KEY, Messages(None, blocks[:-1]), blocks[-1, :, 0], blocks[-1, :, 1])[1]
+    if sums.tobytes() != _NIST_CODE:
+        return False
+    object_id, index = Messages(Ids.of_integers(np.array([-7]))), np.array([1], np.uint64)
+    for threshold, report in _PATH.items():
+        target = np.array([[1]], np.uint8)
+        found.draw(_PATH_KEY, 2, threshold, object_id, index, target)
+        if target[0, 0] != report:
+            return False
+    return True

@@ -1,0 +1,53 @@
+/* The path with VAES and AVX2: two blocks in a register, sixteen at a time, and walks four words at a time. */
+#define TARGET __attribute__((target("aes,vaes,avx2")))
+#include "aes.h"
+
+#include <immintrin.h>
+
+enum { GROUP = 16 };
+
+TARGET static inline __m256i both(__m128i round_key) { return _mm256_broadcastsi128_si256(round_key); }
+
+TARGET static inline void encrypt_group(const struct key *key, __m256i x[GROUP / 2]) {
+#pragma GCC unroll 8
+    for (int pair = 0; pair < GROUP / 2; pair++) x[pair] = _mm256_xor_si256(x[pair], both(key->round[0]));
+#pragma GCC unroll 13
+    for (int round = 1; round < ROUNDS; round++) {
+        __m256i round_key = both(key->round[round]);
+#pragma GCC unroll 8
+        for (int pair = 0; pair < GROUP / 2; pair++) x[pair] = _mm256_aesenc_epi128(x[pair], round_key);
+    }
+#pragma GCC unroll 8
+    for (int pair = 0; pair < GROUP / 2; pair++) x[pair] = _mm256_aesenclast_epi128(x[pair], both(key->round[ROUNDS]));
+}
+
+/* Encrypt `count` rows, rounded up to whole groups. */
+TARGET static void encrypt_rows(const struct key *key, const block *from, block *to, size_t count) {
+    for (size_t i = 0; i < count; i += GROUP) {
+        __m256i x[GROUP / 2];
+#pragma GCC unroll 8
+        for (int pair = 0; pair < GROUP / 2; pair++)
+            x[pair] = _mm256_loadu_si256((const __m256i *)(from + i + 2 * pair));
+        encrypt_group(key, x);
+#pragma GCC unroll 8
+        for (int pair = 0; pair < GROUP / 2; pair++) _mm256_storeu_si256((__m256i *)(to + i + 2 * pair), x[pair]);
+    }
+}
+
+#include "messages.h"
+#include "walk.h"
+#include "walk_four.h"
+
+TARGET static int first_try(struct walk *walk, size_t count) { return first_try_four(walk, count); }
+
+TARGET static void walk_on(const struct key *key, struct walk *walk) {
+    if (walk->level.threshold >= SMALLEST_QUICK_BOUND)
+        walk_on_four(key, walk);
+    else
+        walk_on_one(key, walk);
+}
+
+#include "path.h"
+#include "tags.h"
+
+const struct instructions vaes_instructions = {draw, tags};

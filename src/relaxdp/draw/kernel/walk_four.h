@@ -1,0 +1,126 @@
+/* The walk of walk.h, four words at a time with AVX2: the same passes over the same arrays.
+
+   Included by vaes.c, after walk.h. */
+
+typedef __m256i four;
+
+/* a > b as unsigned words, as a mask: AVX2 compares signed ones only. */
+TARGET static inline four greater(four a, four b) {
+    four sign = _mm256_set1_epi64x(INT64_MIN);
+    return _mm256_cmpgt_epi64(_mm256_xor_si256(a, sign), _mm256_xor_si256(b, sign));
+}
+
+/* Whole numbers up to 2^52 as doubles: put behind the exponent of 2^52, which is then taken away. */
+TARGET static inline __m256d doubles(four numbers) {
+    four behind = _mm256_add_epi64(numbers, _mm256_set1_epi64x(0x4330000000000000));
+    return _mm256_sub_pd(_mm256_castsi256_pd(behind), _mm256_set1_pd(0x1p52));
+}
+
+/* `remainder_of` for four words. */
+TARGET static inline four remainders(four word, four bound) {
+    __m256d above = doubles(_mm256_srli_epi64(word, 12));
+    __m256d below = doubles(_mm256_add_epi64(_mm256_srli_epi64(bound, 12), _mm256_set1_epi64x(1)));
+    __m256d quotient = _mm256_mul_pd(_mm256_div_pd(above, below), _mm256_set1_pd(1 - 0x1p-50));
+    four whole = _mm256_cvtepi32_epi64(_mm256_cvttpd_epi32(quotient));
+    four low = _mm256_mul_epu32(whole, bound), high = _mm256_mul_epu32(whole, _mm256_srli_epi64(bound, 32));
+    four rest = _mm256_sub_epi64(word, _mm256_add_epi64(low, _mm256_slli_epi64(high, 32)));
+    return _mm256_sub_epi64(rest, _mm256_andnot_si256(greater(bound, rest), bound));
+}
+
+/* Two blocks side by side. Words 0 of `pair(a, c)` and of `pair(b, d)`, interleaved, are those of a, b, c, d. */
+TARGET static inline four pair(const block *low, const block *high) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load(low)), load(high), 1);
+}
+
+TARGET static inline four load_four(const uint64_t *from) { return _mm256_loadu_si256((const four *)from); }
+
+TARGET static inline int lanes_of(four mask) { return _mm256_movemask_pd(_mm256_castsi256_pd(mask)); }
+
+/* For each set of lanes, the pairs of parts that they are made of: halves of 64-bit lanes, bytes of 16-bit lanes. */
+static const uint8_t parts_of_lanes[16][8] = {
+    {0},          {0, 1},             {2, 3},             {0, 1, 2, 3},       {4, 5},       {0, 1, 4, 5},
+    {2, 3, 4, 5}, {0, 1, 2, 3, 4, 5}, {6, 7},             {0, 1, 6, 7},       {2, 3, 6, 7}, {0, 1, 2, 3, 6, 7},
+    {4, 5, 6, 7}, {0, 1, 4, 5, 6, 7}, {2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7},
+};
+
+/* Append to the walkers those of four that are in `lanes`. What is written behind them is written over later. */
+TARGET static inline size_t append(struct walk *walk, size_t at, int lanes, __m128i who, four bound, four value) {
+    __m128i parts = _mm_loadl_epi64((const __m128i *)parts_of_lanes[lanes]);
+    four halves = _mm256_cvtepu8_epi32(parts);
+    _mm_storel_epi64((__m128i *)(walk->who + at), _mm_shuffle_epi8(who, parts));
+    _mm256_storeu_si256((four *)(walk->bound + at), _mm256_permutevar8x32_epi32(bound, halves));
+    _mm256_storeu_si256((four *)(walk->value + at), _mm256_permutevar8x32_epi32(value, halves));
+    return at + (size_t)__builtin_popcount((unsigned)lanes);
+}
+
+/* Which of four lanes from `at` on are below `count`. */
+static inline int lanes_below(size_t count, size_t at) { return count - at >= 4 ? 15 : (1 << (count - at)) - 1; }
+
+TARGET static int first_try_four(struct walk *walk, size_t count) {
+    four threshold = _mm256_set1_epi64x((int64_t)walk->level.threshold);
+    four last_value = _mm256_set1_epi64x((int64_t)walk->last_value), rejected = _mm256_setzero_si256();
+    __m128i who = _mm_set_epi16(0, 0, 0, 0, 3, 2, 1, 0);
+    size_t walkers = 0;
+    for (size_t i = 0; i < count; i += 4, who = _mm_add_epi16(who, _mm_set1_epi16(4))) {
+        const block *words = walk->words + i;
+        four even = pair(words, words + 2), odd = pair(words + 1, words + 3);
+        four position = _mm256_unpacklo_epi64(even, odd), value = _mm256_unpackhi_epi64(even, odd);
+        int lanes = ~lanes_of(greater(threshold, position)) & lanes_below(count, i);
+        walkers = append(walk, walkers, lanes, who, position, value);
+        rejected = _mm256_or_si256(rejected, greater(value, last_value)); /* behind the last row as well: no harm */
+    }
+    walk->walkers = walkers;
+    return !_mm256_testz_si256(rejected, rejected);
+}
+
+/* What four words do to four walkers from `i` on, as in `walk_on_one`; returns which of them stay. */
+TARGET static inline int move_four(struct walk *walk, size_t i, four word, four value, four *bound, four *kept) {
+    four threshold = _mm256_set1_epi64x((int64_t)walk->level.threshold);
+    four last_value = _mm256_set1_epi64x((int64_t)walk->last_value);
+    four old_bound = load_four(walk->bound + i), old_value = load_four(walk->value + i);
+    four position = remainders(word, old_bound);
+    four run = _mm256_sub_epi64(word, position), last_run = _mm256_sub_epi64(_mm256_setzero_si256(), old_bound);
+    four rejected = _mm256_or_si256(greater(run, last_run), greater(value, last_value));
+    four below = greater(threshold, position), not_moved = _mm256_or_si256(rejected, below);
+    *bound = _mm256_blendv_epi8(position, old_bound, not_moved);
+    *kept = _mm256_blendv_epi8(value, old_value, not_moved);
+    return ~lanes_of(_mm256_andnot_si256(rejected, below)) & lanes_below(walk->walkers, i);
+}
+
+TARGET static void walk_on_four(const struct key *key, struct walk *walk) {
+    for (uint64_t number = 1; walk->walkers; number++) {
+        four try = _mm256_set_epi64x((int64_t)(number << 32), 0, (int64_t)(number << 32), 0);
+        size_t stay = 0;
+        /* Idle lanes of the last group are a row that does not exist, behind all others. */
+        for (size_t i = walk->walkers; i < walk->walkers + GROUP; i++) {
+            walk->who[i] = PIECE;
+            walk->bound[i] = walk->level.threshold;
+        }
+        for (size_t group = 0; group < walk->walkers; group += GROUP) {
+            four x[GROUP / 2];
+#pragma GCC unroll 4
+            for (int i = 0; i < GROUP / 4; i++) {
+                const uint16_t *who = walk->who + group + 4 * i;
+                x[2 * i] = _mm256_xor_si256(try, pair(walk->rows + who[0], walk->rows + who[2]));
+                x[2 * i + 1] = _mm256_xor_si256(try, pair(walk->rows + who[1], walk->rows + who[3]));
+            }
+            encrypt_group(key, x);
+#pragma GCC unroll 4
+            for (int i = 0; i < GROUP / 4; i++) {
+                size_t at = group + 4 * i;
+                if (at >= walk->walkers) break;
+                four word = _mm256_unpacklo_epi64(x[2 * i], x[2 * i + 1]);
+                four value = _mm256_unpackhi_epi64(x[2 * i], x[2 * i + 1]), bound, kept;
+                int lanes = move_four(walk, at, word, value, &bound, &kept);
+                __m128i who = _mm_loadl_epi64((const __m128i *)(walk->who + at));
+                __m128i low = _mm256_castsi256_si128(kept), high = _mm256_extracti128_si256(kept, 1);
+                walk->words[walk->who[at]].word[1] = (uint64_t)_mm_cvtsi128_si64(low);
+                walk->words[walk->who[at + 1]].word[1] = (uint64_t)_mm_extract_epi64(low, 1);
+                walk->words[walk->who[at + 2]].word[1] = (uint64_t)_mm_cvtsi128_si64(high);
+                walk->words[walk->who[at + 3]].word[1] = (uint64_t)_mm_extract_epi64(high, 1);
+                stay = append(walk, stay, lanes, who, bound, kept);
+            }
+        }
+        walk->walkers = stay;
+    }
+}

@@ -1,0 +1,104 @@
+/* `make kernel-check`: the compiled path under AddressSanitizer and UndefinedBehaviorSanitizer.
+
+   Buffers are exactly as large as they must be and begin at odd places, so that a single byte too much is seen. Every
+   set of instructions that the processor has must give the same. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel.h"
+
+int relaxdp_best(void);
+uint64_t relaxdp_draw(int set, const uint8_t *key, const struct level *level, const struct messages *messages,
+                      const uint64_t *index, uint64_t symbols, void *target, uint64_t width);
+uint64_t relaxdp_tags(int set, const uint8_t *key, const struct messages *messages, const uint64_t *index,
+                      const uint64_t *symbol, uint64_t *first_words, uint64_t *sums);
+
+static uint64_t state = 88172645463325252;
+
+static uint64_t next(void) { /* a small generator: nothing that is drawn here is released */
+    state ^= state << 13;
+    state ^= state >> 7;
+    return state ^= state << 17;
+}
+
+static uint64_t below(uint64_t bound) { return next() % bound; }
+
+/* Exactly `size` bytes at a place that is `align` apart from an aligned one: what ends the array is the end of the
+   allocation. */
+static void *exactly(void **allocation, size_t size, size_t align) {
+    *allocation = malloc(size + align);
+    if (!*allocation) exit(2);
+    uint8_t *first = (uint8_t *)*allocation + align;
+    for (size_t i = 0; i < size; i++) first[i] = (uint8_t)next();
+    return first;
+}
+
+static void expect(int right, const char *what) {
+    if (right) return;
+    fprintf(stderr, "kernel-check: %s\n", what);
+    exit(1);
+}
+
+static void check_case(int best) {
+    void *taken[8] = {0};
+    static const uint64_t counts[] = {0, 1, 2, 15, 16, 17, 1023, 1024, 1025, 2500};
+    uint64_t count = below(3) ? counts[below(10)] : below(3000), kind = below(3), width = UINT64_C(1) << below(4);
+    uint64_t symbols = below(3) ? 1 : 1 + below(40);
+    struct messages messages = {.count = count};
+    if (kind == 0) {
+        messages.integers = exactly(&taken[0], 8 * count, 8);
+        messages.is_unsigned = below(2);
+    } else if (kind == 1) {
+        int64_t *offsets = exactly(&taken[0], 8 * (count + 1), 8);
+        uint64_t longest = 1 + below(70), size = below(4);
+        for (uint64_t i = 0; i <= count; i++) {
+            offsets[i] = (int64_t)size;
+            size += i < count ? below(longest) : 0;
+        }
+        messages.offsets = offsets;
+        messages.bytes = exactly(&taken[1], size, below(16));
+        messages.size = size;
+        messages.tag = 3;
+    }
+    messages.more_blocks = kind == 2 || below(2) ? 1 + below(3) : 0;
+    if (messages.more_blocks) messages.more = exactly(&taken[2], 16 * count * messages.more_blocks, 8);
+    uint64_t *index = exactly(&taken[3], 8 * count, 8), *symbol = exactly(&taken[4], 8 * count, 8);
+    uint8_t *key = exactly(&taken[5], 32, below(16));
+    struct level level = {next() >> below(30) | 1, 2 + below(UINT64_C(1) << (8 * width < 40 ? 8 * width - 1 : 40))};
+    uint64_t size = count * symbols * width, *words = exactly(&taken[6], 8 * count, 8), sums[2];
+    const uint64_t *its_index = below(2) ? index : NULL;
+    uint8_t *first_reports = NULL;
+    uint64_t first_sums[2] = {0, 0};
+    for (int set = AESNI; set <= best; set++) {
+        void *allocation;
+        uint8_t *target = exactly(&allocation, size, width);
+        memset(target, 1, size);
+        expect(relaxdp_draw(set, key, &level, &messages, index, symbols, target, width) == 0, "a row was refused");
+        memset(sums, 0, sizeof sums);
+        expect(relaxdp_tags(set, key, &messages, its_index, symbol, words, sums) == 0, "a tag was refused");
+        if (set == AESNI) {
+            first_reports = malloc(size + 1);
+            if (!first_reports) exit(2);
+            memcpy(first_reports, target, size);
+            memcpy(first_sums, sums, sizeof sums);
+        }
+        expect(memcmp(first_reports, target, size) == 0, "two sets of instructions draw different reports");
+        expect(memcmp(first_sums, sums, sizeof sums) == 0, "two sets of instructions make different tags");
+        free(allocation);
+    }
+    free(first_reports);
+    for (int i = 0; i < 8; i++) free(taken[i]);
+}
+
+int main(int count, char **words) {
+    int best = relaxdp_best(), cases = count > 1 ? atoi(words[1]) : 1500;
+    if (best == NONE) {
+        puts("kernel-check: this processor has no AES instructions, so there is nothing to check");
+        return 0;
+    }
+    for (int i = 0; i < cases; i++) check_case(best);
+    printf("kernel-check: %d cases with %s: nothing was read or written that should not be\n", cases,
+           best == VAES ? "aesni and vaes" : "aesni");
+    return 0;
+}

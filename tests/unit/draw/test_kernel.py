@@ -1,0 +1,300 @@
+"""The compiled path draws what NumPy draws, bit for bit; it is left alone where it cannot be used."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+from tests.conftest import missing
+from tests.refusals import refused
+
+from relaxdp.draw.columns import Ids, read_ids
+from relaxdp.draw.kernel import build, loaded
+from relaxdp.draw.kernel.loaded import SETTING, Kernel, kernel
+from relaxdp.draw.keyed import ArrayTags, keyed_path, keyed_tags
+from relaxdp.draw.messages import Messages
+from relaxdp.draw.path import accepted_draws, report_at
+from relaxdp.draw.path_arrays import ArrayPath
+from relaxdp.draw.stream import CHUNK
+from relaxdp.errors import KernelError, ObjectIdError
+from relaxdp.law.level import ONE, threshold
+
+FED = Path(__file__).parents[2] / "kernel" / "fed.c"
+KINDS = ("integers", "unsigned", "small integers", "text", "letters", "bytes", "uuids", "blocks")
+
+
+@pytest.fixture(params=["aesni", "vaes"])
+def compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    """Return the compiled path with each set of instructions that this machine has."""
+    library = loaded._library()
+    if library is None:
+        missing("the compiled path is not built")
+    if library.relaxdp_best() < loaded._SETS[request.param]:
+        pytest.skip(f"this processor has no {request.param}")
+    monkeypatch.setenv(SETTING, request.param)
+    found = kernel()
+    assert found is not None
+    assert found.name == request.param
+    return found
+
+
+def some_ids(kind: str, count: int, random: np.random.Generator) -> Ids:
+    """Ids that begin anywhere in their arrays."""
+    skip = int(random.integers(0, 4))
+    size = count + skip
+    if kind == "integers":
+        return Ids.of_integers(random.integers(-(2**63), 2**63, size)[skip:])
+    if kind == "unsigned":
+        return Ids.of_integers(random.integers(0, 2**64, 2 * size, np.uint64)[::2][skip:])
+    if kind == "small integers":
+        return Ids.of_integers(random.integers(-128, 128, size, np.int8)[skip:])
+    lengths = np.full(size, 16) if kind == "uuids" else random.integers(0, random.choice([3, 9, 26, 300]), size)
+    whole = random.integers(32, 127, int(lengths.sum()), np.uint8).tobytes()
+    ends = np.cumsum(lengths).tolist()
+    items = [whole[end - length : end] for end, length in zip(ends, lengths.tolist(), strict=True)]
+    if kind == "uuids":
+        return read_ids(pa.array(items, pa.uuid())[skip:], 0)
+    if kind == "bytes":
+        return read_ids(pa.array(items, pa.binary())[skip:], 0)
+    return read_ids(pa.array(items, pa.binary()).cast(pa.string() if kind == "text" else pa.large_string())[skip:], 0)
+
+
+def some_messages(kind: str, count: int, random: np.random.Generator) -> Messages:
+    more = random.integers(0, 2**64, (int(random.integers(1, 4)), count, 2), np.uint64)
+    if kind == "blocks":
+        return Messages(None, more)
+    return Messages(some_ids(kind, count, random), more if random.random() < 0.3 else None)
+
+
+def some_level(random: np.random.Generator) -> tuple[int, int]:
+    """Values from 2 to a million, or far more; epsilon from 0.001 to 40, or any threshold."""
+    values = int(10 ** random.uniform(math.log10(2), 6))
+    if random.random() < 0.1:
+        return int(random.choice([2, 256, 257, 2**32, 2**63 + 1])), int(2 ** random.uniform(41, 63.9))
+    return values, threshold(f"{10 ** random.uniform(-3, math.log10(40)):.6f}", values)
+
+
+def compare(compiled: Kernel, objects: int, seed: int) -> None:
+    """Draw so many objects in cases of random sizes, once by NumPy and once by the compiled path."""
+    random = np.random.default_rng(seed)
+    drawn = 0
+    while drawn < objects:
+        count = int(random.choice([0, 1, 7, 16, 17, 1023, 1024, 1025, int(random.integers(0, 6000))]))
+        values, level = some_level(random)
+        kind = str(random.choice(KINDS))
+        symbols = int(random.choice([1, 1, 1, 2, 40])) if count < 2000 else 1
+        messages, derived = some_messages(kind, count, random), random.bytes(32)
+        most = min(values, 2**63)
+        index, symbol = random.integers(0, most, (2, count)).astype(np.uint64)
+        truths = random.integers(0, most, (count, symbols)).astype(np.min_scalar_type(values - 1))
+        case = (kind, count, values, level, symbols)
+        if count:
+            expected = truths.copy()
+            reference = ArrayPath(derived, values, level)
+            reference.draw_objects(expected, messages, index)
+            reference.finish()
+            compiled.draw(derived, values, level, messages, index, truths)
+            assert np.array_equal(truths, expected), case
+            words, sums = ArrayTags(derived).tags(messages, index, symbol)
+            made = compiled.tags(derived, messages, index, symbol)
+            assert np.array_equal(made[0], words), case
+            assert np.array_equal(made[1], sums), case
+        else:
+            compiled.draw(derived, values, level, messages, index, truths)
+            assert compiled.tags(derived, messages, None, None)[1].tolist() == [0, 0]
+        drawn += max(1, count * symbols)
+
+
+def test_the_compiled_path_draws_what_numpy_draws(compiled: Kernel) -> None:
+    compare(compiled, 300_000, 1)
+
+
+@pytest.mark.long
+def test_the_compiled_path_draws_what_numpy_draws_ten_million_times(compiled: Kernel) -> None:
+    compare(compiled, 10_000_000, 2)
+
+
+def test_small_thresholds_too(compiled: Kernel) -> None:
+    """Below 2^44 a quotient is not taken from floating-point numbers."""
+    messages, index = Messages(Ids.of_integers(np.arange(300))), np.zeros(300, np.uint64)
+    for level in (1, 2**20, 2**44 - 1, 2**44):
+        expected, truths = np.ones((2, 300, 1), np.uint8)
+        reference = ArrayPath(bytes(32), 3, level)
+        reference.draw_objects(expected, messages, index)
+        reference.finish()
+        compiled.draw(bytes(32), 3, level, messages, index, truths)
+        assert np.array_equal(truths, expected)
+
+
+def test_more_objects_than_a_chunk(compiled: Kernel) -> None:
+    """NumPy's cipher has room for a chunk; the compiled path takes any number."""
+    count = CHUNK + 3
+    ids, index = np.arange(count), np.arange(count, dtype=np.uint64) % np.uint64(2)
+    together = np.zeros((count, 1), np.uint8)
+    compiled.draw(bytes(32), 2, ONE // 3, Messages(Ids.of_integers(ids)), index, together)
+    for part in (slice(0, CHUNK), slice(CHUNK, count)):
+        alone = np.zeros((len(ids[part]), 1), np.uint8)
+        compiled.draw(bytes(32), 2, ONE // 3, Messages(Ids.of_integers(ids[part])), index[part], alone)
+        assert np.array_equal(together[part], alone)
+
+
+def test_what_is_asked_for_is_what_draws(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not isinstance(keyed_path(bytes(32), 2, 1), ArrayPath)
+    assert not isinstance(keyed_tags(bytes(32)), ArrayTags)
+    assert isinstance(keyed_path(bytes(32), 2, 0), ArrayPath)
+    monkeypatch.setenv(SETTING, "off")
+    assert isinstance(keyed_path(bytes(32), 2, 1), ArrayPath)
+    assert isinstance(keyed_tags(bytes(32)), ArrayTags)
+    assert loaded.in_use() == "numpy"
+
+
+def test_offsets_that_cannot_be_are_refused_and_nothing_is_read(compiled: Kernel) -> None:
+    data, index = np.zeros(10, np.uint8), np.zeros(2, np.uint64)
+    for offsets in ([0, 4, 11], [0, 5, 4], [-1, 3, 4]):
+        messages = Messages(Ids("bytes", 5, None, np.array(offsets), data))
+        with refused(ObjectIdError, says="not where its column says"):
+            compiled.draw(bytes(32), 2, 1, messages, index, np.zeros((2, 1), np.uint8))
+        with refused(ObjectIdError, says="not where its column says"):
+            compiled.tags(bytes(32), messages, None, None)
+
+
+def test_arrays_that_do_not_fit_together_are_refused(compiled: Kernel) -> None:
+    messages, two = Messages(Ids.of_integers(np.arange(2))), np.zeros(2, np.uint64)
+    for index, target in [
+        (two[:1], np.zeros((2, 1), np.uint8)),
+        (two, np.zeros((3, 1), np.uint8)),
+        (two, np.zeros((2, 4), np.uint8)[:, ::2]),
+    ]:
+        with pytest.raises(ValueError, match="drawn together"):
+            compiled.draw(bytes(32), 2, 1, messages, index, target)
+    with pytest.raises(ValueError, match="equally many"):
+        compiled.tags(bytes(32), messages, two[:1], None)
+
+
+# What no random word meets, by words that are fed.
+
+
+@pytest.fixture(scope="module")
+def fed(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """Return the walks with prepared words in the place of a cipher."""
+    flags = Path("/proc/cpuinfo").read_text("utf-8") if Path("/proc/cpuinfo").exists() else ""
+    library = tmp_path_factory.mktemp("fed") / "fed.so"
+    if "avx2" not in flags or not build.build(library, sources=[FED]):
+        missing("a C compiler and AVX2")
+    return ctypes.CDLL(str(library))
+
+
+def fed_reports(
+    fed: ctypes.CDLL, four: bool, prepared: NDArray[np.uint64], level: int, values: int
+) -> NDArray[np.uint64]:
+    objects, tries, _ = prepared.shape
+    room = np.empty(prepared.size + 2, np.uint64)  # blocks are aligned
+    aligned = room[room.ctypes.data % 16 // 8 :][: prepared.size]
+    aligned[:] = prepared.reshape(-1)
+    numbers, target = np.arange(objects, dtype=np.uint64), np.ones(objects, np.uint64)
+    word = ctypes.c_uint64
+    fed.fed_draw(
+        int(four), ctypes.c_void_p(aligned.ctypes.data), word(objects), word(tries), word(level), word(values),
+        ctypes.c_void_p(numbers.ctypes.data), ctypes.c_void_p(target.ctypes.data),
+    )  # fmt: skip
+    return target
+
+
+@pytest.mark.parametrize("four", [False, True])
+@pytest.mark.parametrize("values", [2, 3, 2**63 + 1])
+@pytest.mark.parametrize("level", [1, 2**44 - 1, 2**44, ONE // 5, (ONE - 1) // 3, 2**62, 2**63, 2**63 + 1, ONE - 1])
+def test_words_that_lie_on_a_boundary(fed: ctypes.CDLL, level: int, values: int, four: bool) -> None:
+    """The last word that is accepted, the first that is rejected, the threshold itself, at every place of a group."""
+    random = np.random.default_rng(level % 1000)
+    limit, tries, objects = ONE - ONE % values, 12, 2100
+    near = [level - 1, level, min(level + 1, ONE - 1), 2 * level % ONE, 3 * level % ONE]
+    positions = np.array([0, 1, 2**63 - 1, 2**63, 2**63 + 1, ONE - 2, ONE - 1, *near], np.uint64)
+    numbers = np.array([0, 1, values, limit - 1, limit % ONE, ONE - 1], np.uint64)
+    prepared = np.stack([random.choice(each, (objects, tries)) for each in (positions, numbers)], axis=2)
+    prepared[::3, :, 1] = random.integers(0, 2, (700, tries))  # not a rejected word in every walk
+    prepared[:, -1] = 0  # the end of every path
+    alone = [report_at(accepted_draws(each.tolist(), values), level, truth=1) for each in prepared]
+    for first in (0, 1077):
+        made = fed_reports(fed, four, prepared[first:], level, values)
+        assert made.tolist() == alone[first:]
+
+
+def test_remainders_at_their_edges(fed: ctypes.CDLL) -> None:
+    """Multiples of a bound and the words beside them, for the smallest bounds and the largest."""
+    random = np.random.default_rng(4)
+    bounds = np.concatenate([
+        np.repeat(np.array([2**44, 2**44 + 1, 2**52 - 1, 2**52, 2**63 - 1, 2**63, 2**63 + 1, ONE - 1], np.uint64), 500),
+        (np.exp2(random.uniform(44, 63.99, 100_000))).astype(np.uint64),
+    ])  # fmt: skip
+    runs = [int(random.integers(0, (ONE - 1) // int(bound) + 1)) for bound in bounds]
+    words = np.array(
+        [
+            min(max(run * int(bound) + int(step), 0), ONE - 1)
+            for run, bound, step in zip(runs, bounds, random.integers(-1, 2, len(bounds)), strict=True)
+        ],
+        np.uint64,
+    )
+    one, four = np.empty_like(words), np.empty_like(words)
+    places: list[Any] = [ctypes.c_void_p(each.ctypes.data) for each in (words, bounds, one, four)]
+    fed.fed_remainders(*places, ctypes.c_uint64(len(words)))
+    assert np.array_equal(one, words % bounds)
+    assert np.array_equal(four, words % bounds)
+
+
+# Where it cannot be used.
+
+
+@pytest.fixture
+def unloaded() -> Iterator[None]:
+    """Load the library anew, before and after."""
+    loaded._load.cache_clear()
+    yield
+    loaded._load.cache_clear()
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_without_a_library_numpy_draws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(loaded, "LIBRARY", tmp_path / "none.so")
+    monkeypatch.delenv(SETTING, raising=False)
+    assert kernel() is None
+    assert loaded.in_use() == "numpy"
+    monkeypatch.setenv(SETTING, "aesni")
+    with refused(KernelError, says="asks for", asked="aesni"):
+        kernel()
+    monkeypatch.setenv(SETTING, "fast")
+    with refused(KernelError, says="off, aesni or vaes"):
+        kernel()
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_a_library_of_other_sources_is_left_alone(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded._load.cache_clear()
+    monkeypatch.delenv(SETTING)
+    monkeypatch.setattr(loaded, "_VERSION", loaded._VERSION + 1)
+    assert kernel() is None
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_a_library_that_draws_something_else_is_refused(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, wrong in [("_NIST_CODE", bytes(16)), ("_PATH", {921569357186432047: 0})]:
+        with monkeypatch.context() as patch:
+            loaded._load.cache_clear()
+            patch.setattr(loaded, name, wrong)
+            with refused(KernelError, says="does not draw what it should"):
+                kernel()
+
+
+def test_without_a_compiler_nothing_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for command in ("", "no-such-compiler"):
+        monkeypatch.setenv("CC", command)
+        assert not build.build(tmp_path / "kernel.so")
+    monkeypatch.setenv("CC", "false")
+    assert not build.build(tmp_path / "kernel.so")
+    assert not [*tmp_path.iterdir()]
