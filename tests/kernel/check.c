@@ -14,6 +14,10 @@ uint64_t relaxdp_draw(int set, const uint8_t *key, const struct level *level, co
 uint64_t relaxdp_tags(int set, const uint8_t *key, const struct messages *messages, const uint64_t *index,
                       const uint64_t *symbol, uint64_t *first_words, uint64_t *sums);
 
+uint64_t relaxdp_step(int set, const uint8_t *seed, uint64_t position, const struct step *law, const uint8_t *lower,
+                      const uint8_t *upper, uint8_t *result, uint64_t count, uint8_t *room, uint32_t *ties);
+void relaxdp_histogram(int set, const uint8_t *codes, uint64_t count, uint64_t values, uint64_t *counts);
+
 static uint64_t state = 88172645463325252;
 
 static uint64_t next(void) { /* a small generator: nothing that is drawn here is released */
@@ -91,13 +95,51 @@ static void check_case(int best) {
     for (int i = 0; i < 8; i++) free(taken[i]);
 }
 
+static struct chance some_chance(void) {
+    struct chance chance = {{next(), next()}, {(uint8_t)next(), (uint8_t)next()}, {0, 1}, below(4) == 0};
+    return chance;
+}
+
+/* Steps and histograms of bytes. Every byte is a tie where all random bytes could be: `ties` has room for that. */
+static void check_bytes(int best) {
+    void *taken[8] = {0};
+    uint64_t count = 1 + below(below(3) ? 100 : 20000), values = 2 + below(255), expected[256] = {0};
+    uint8_t *lower = exactly(&taken[0], count, below(32)), *upper = exactly(&taken[1], count, below(32));
+    for (uint64_t i = 0; i < count; i++) {
+        lower[i] = (uint8_t)(lower[i] % values);
+        upper[i] = below(2) ? lower[i] : (uint8_t)(upper[i] % values);
+        expected[lower[i]]++;
+    }
+    uint8_t *seed = exactly(&taken[2], 48, below(16)), *first = exactly(&taken[3], count, 0);
+    struct step law = {values, some_chance(), some_chance()};
+    uint64_t position = below(1000), reached = 0;
+    for (int set = AESNI; set <= best; set++) {
+        uint8_t *result = exactly(&taken[4], count, below(32)), *room = exactly(&taken[5], 3 * count, below(32));
+        uint32_t *ties = exactly(&taken[6], 4 * (count + 2), 4);
+        uint64_t next_position = relaxdp_step(set, seed, position, &law, lower, upper, result, count, room, ties);
+        expect(next_position > position, "a step did not move on");
+        if (set == AESNI) memcpy(first, result, count);
+        expect(set == AESNI || reached == next_position, "two sets of instructions read different bytes");
+        expect(memcmp(first, result, count) == 0, "two sets of instructions draw different steps");
+        reached = next_position;
+        uint64_t counts[256] = {0};
+        relaxdp_histogram(set, lower, count, values, counts);
+        expect(memcmp(counts, expected, 8 * values) == 0, "a histogram is wrong");
+        for (int i = 4; i < 7; i++) free(taken[i]);
+    }
+    for (int i = 0; i < 4; i++) free(taken[i]);
+}
+
 int main(int count, char **words) {
     int best = relaxdp_best(), cases = count > 1 ? atoi(words[1]) : 1500;
     if (best == NONE) {
         puts("kernel-check: this processor has no AES instructions, so there is nothing to check");
         return 0;
     }
-    for (int i = 0; i < cases; i++) check_case(best);
+    for (int i = 0; i < cases; i++) {
+        check_case(best);
+        check_bytes(best);
+    }
     printf("kernel-check: %d cases with %s: nothing was read or written that should not be\n", cases,
            best == VAES ? "aesni and vaes" : "aesni");
     return 0;

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.draw.bridge import draw_mixture
-from relaxdp.draw.entropy import Bytestream, Entropy
+from relaxdp.draw.entropy import Bytestream, Entropy, Keystream
+from relaxdp.draw.kernel.loaded import kernel
+from relaxdp.draw.kernel.step import CompiledStep
 from relaxdp.draw.stream import RowCipher, Words
 from relaxdp.law.bridge import Mixture, bridge_mixture
 from relaxdp.law.threshold import ONE
@@ -62,6 +64,11 @@ class _Chance:
         self.top, self.more = np.uint8(top), np.uint8((other - top) % 256)
         self.rests = (rest, other_rest)
 
+    def kinds(self) -> list[tuple[int, int, Fraction]]:
+        """Return first byte, next 64 binary digits and rest of both."""
+        tops = int(self.top), (int(self.top) + int(self.more)) % 256
+        return [(top, _digit(rest, ONE)[0], rest) for top, rest in zip(tops, self.rests, strict=True)]
+
 
 class _FreshBridge:
     """One random byte decides most objects; the one in 256 whose byte ties with the boundary reads further words."""
@@ -74,11 +81,22 @@ class _FreshBridge:
         self._redraw = _Chance(agree.redraw, differ.redraw)
         ends = differ.to_upper + differ.to_lower
         self._to_upper = _Chance(Fraction(0), differ.to_upper / ends if ends else Fraction(0))
+        self._compiled = self._compile(source) if isinstance(source, Keystream) and values <= 256 else None
         # Buffers that are used again for every chunk: fresh ones would be mapped and cleared each time.
         self._random, self._top, self._differ = np.empty((3, FRESH_CHUNK), dtype=np.uint8)
 
+    def _compile(self, source: Keystream) -> CompiledStep | None:
+        found = kernel()
+        first = self._flip if self._values == 2 else self._to_upper
+        if found is None:
+            return None
+        return CompiledStep(found, source, self._values, first.kinds(), self._redraw.kinds(), FRESH_CHUNK)
+
     def into(self, result: Codes, lower: Codes, upper: Codes) -> None:
         """Write the draws of one chunk, of at most FRESH_CHUNK objects, into `result`."""
+        # One in 2^64 ties needs more digits than the compiled step has: then it has read nothing, and NumPy draws.
+        if self._compiled is not None and self._compiled.into(result, lower, upper):
+            return
         differ = self._differ[: len(result)]
         np.not_equal(lower, upper, out=differ.view(np.bool_))
         if self._values == 2:

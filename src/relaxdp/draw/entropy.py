@@ -39,14 +39,27 @@ class Keystream:
 
     def __init__(self, seed: bytes) -> None:
         """Start the keystream of a 48-byte seed (32 bytes of key, 16 of counter)."""
-        self._encryptor = Cipher(algorithms.AES(seed[:32]), modes.CTR(seed[32:48])).encryptor()
+        self.seed = seed[:48]
+        self.position = 0
+        """The place of the next byte. Whoever reads elsewhere what the seed gives moves it on."""
+        self._reached = -1
 
     def fill(self, buffer: NDArray[np.uint8]) -> None:
         """Overwrite `buffer` with the next bytes of the keystream."""
+        if self._reached != self.position:
+            self._seek()
         target = buffer.data
         for start in range(0, len(target), len(self._ZEROS)):
             piece = target[start : start + len(self._ZEROS)]
             self._encryptor.update_into(self._ZEROS[: len(piece)], piece)
+        self.position += len(target)
+        self._reached = self.position
+
+    def _seek(self) -> None:
+        blocks, skipped = divmod(self.position, 16)
+        counter = (int.from_bytes(self.seed[32:], "big") + blocks) % 2**128
+        self._encryptor = Cipher(algorithms.AES(self.seed[:32]), modes.CTR(counter.to_bytes(16, "big"))).encryptor()
+        self._encryptor.update(bytes(skipped))
 
 
 class SystemEntropy:

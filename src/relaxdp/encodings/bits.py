@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from relaxdp.draw.kernel.loaded import kernel
 from relaxdp.errors import CountsError
 
 _PIECE = 1 << 17
@@ -14,8 +15,17 @@ def histogram(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
     """Return how often each of 0 .. size - 1 occurs; `ValueError` where a code is outside.
 
     `np.bincount` first turns its whole input into 64-bit integers; piece by piece that copy never leaves the cache.
-    Bytes are counted two at a time: half as many steps, and the table of pairs gives both counts.
+    Bytes are counted by the compiled path, or two at a time: half as many steps, and the table of pairs gives both
+    counts.
     """
+    # A signed byte below 0 would pass as one from 128 on: those must be outside.
+    if codes.flags.c_contiguous and (codes.dtype == np.uint8 or (codes.dtype == np.int8 and size <= 128)):
+        found = kernel()
+        if found is not None and size <= 256:
+            counted = found.histogram(codes.view(np.uint8), size)
+            if counted is None:
+                raise ValueError("a code is outside of the alphabet")
+            return counted
     if codes.dtype == np.uint8 and codes.flags.c_contiguous and len(codes) >= _PIECE:
         even = len(codes) // 2 * 2
         pairs = _count(codes[:even].view(np.uint16), 1 << 16).reshape(256, 256)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ from numpy.typing import NDArray
 from tests.conftest import missing
 from tests.refusals import refused
 
+from relaxdp.draw.bridge_arrays import FRESH_CHUNK, _FreshBridge, fresh_bridges
 from relaxdp.draw.columns import Ids, read_ids
+from relaxdp.draw.entropy import Keystream
 from relaxdp.draw.kernel import build, loaded
 from relaxdp.draw.kernel.loaded import SETTING, Kernel, kernel
 from relaxdp.draw.keyed import ArrayTags, keyed_path, keyed_tags
@@ -23,7 +27,10 @@ from relaxdp.draw.messages import Messages
 from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.path_arrays import ArrayPath
 from relaxdp.draw.stream import CHUNK
+from relaxdp.encodings.bits import histogram
 from relaxdp.errors import KernelError, ObjectIdError
+from relaxdp.hazmat import SeededEntropy
+from relaxdp.law.bridge import NOISE, TRUTH, Mixture
 from relaxdp.law.level import ONE, threshold
 
 FED = Path(__file__).parents[2] / "kernel" / "fed.c"
@@ -176,6 +183,98 @@ def test_arrays_that_do_not_fit_together_are_refused(compiled: Kernel) -> None:
             compiled.draw(bytes(32), 2, 1, messages, index, target)
     with pytest.raises(ValueError, match="equally many"):
         compiled.tags(bytes(32), messages, two[:1], None)
+
+
+@pytest.mark.parametrize("values", [2, 3, 10, 200, 255, 256])
+def test_a_step_reads_the_same_bytes_and_draws_the_same(
+    compiled: Kernel, values: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks of several lengths, all from one keystream: what follows shows where the last one ended."""
+    random = np.random.default_rng(values)
+    level = Fraction(7, 19)
+    laws = [(NOISE, level, TRUTH), (level, Fraction(1, 2), TRUTH), (level, Fraction(3, 7), Fraction(4, 7)),
+            (level, level, TRUTH), (level, TRUTH, TRUTH), (NOISE, Fraction(1, 2), Fraction(3, 4))]  # fmt: skip
+    cases = []
+    for count, law in product([0, 1, 31, 32, 8191, 8200, FRESH_CHUNK + 77], laws):
+        lower, upper = random.integers(0, values, (2, count + 3)).astype(np.uint8)[:, 3:]
+        cases.append((law, lower, upper))
+    drawn = []
+    for setting in (compiled.name, "off"):
+        monkeypatch.setenv(SETTING, setting)
+        entropy = SeededEntropy(values)
+        drawn.append([
+            fresh_bridges(values, *law, lower_reports=lower if law[0] else None, upper_reports=upper, entropy=entropy)
+            for law, lower, upper in cases
+        ])  # fmt: skip
+    for case, one, other in zip(cases, *drawn, strict=True):
+        assert np.array_equal(one, other), (case[0], len(one))
+
+
+@pytest.mark.parametrize("values", [2, 3])
+def test_a_step_whose_digits_do_not_suffice_is_left_to_numpy(compiled: Kernel, values: int) -> None:
+    """A chance whose first 72 binary digits are those that the keystream gives: the next ones decide, exactly."""
+    seed = bytes(range(48))
+    stream = Keystream(seed)
+    first, words = np.empty(1, np.uint8), np.empty(2, np.uint64)
+    stream.fill(first)
+    stream.fill(words.view(np.uint8))
+    tie, following = (int(word) for word in words)
+    for step, flagged in [(1, True), (0, False)]:
+        chance = (int(first[0]) + (tie + Fraction(following + step, ONE)) / ONE) / 256
+        always = Mixture(1 - chance, chance, Fraction(0)) if values == 2 else Mixture(chance, 1 - chance, Fraction(0))
+        source = Keystream(seed)
+        bridge = _FreshBridge(values, always, always, source)
+        lower, upper, result = (np.array([code], np.uint8) for code in (0, 1, 9))
+        assert bridge._compiled is not None
+        assert not bridge._compiled.into(result, lower, upper)
+        assert (source.position, result[0]) == (0, 9)
+        bridge.into(result, lower, upper)
+        assert result[0] == (flagged ^ (values == 2))
+
+
+def test_a_keystream_goes_on_where_somebody_else_read() -> None:
+    whole, rest = np.empty(1000, np.uint8), np.empty(300, np.uint8)
+    for counter in (bytes(16), b"\xff" * 16, bytes(8) + b"\xff" * 8):
+        Keystream(bytes(32) + counter).fill(whole)
+        for position in (1, 16, 17, 640):
+            stream = Keystream(bytes(32) + counter)
+            stream.fill(rest)
+            stream.position = position
+            stream.fill(rest)
+            assert np.array_equal(rest, whole[position : position + 300])
+            assert stream.position == position + 300
+
+
+@pytest.mark.parametrize("counter", [b"\xff" * 16, bytes(8) + b"\xff" * 8])
+def test_a_counter_that_overflows(compiled: Kernel, counter: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = np.random.default_rng(1).integers(0, 5, (2, 1000)).astype(np.uint8)
+    some = Mixture(Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
+    drawn = np.empty((2, 1000), np.uint8)
+    for result, setting in zip(drawn, (compiled.name, "off"), strict=True):
+        monkeypatch.setenv(SETTING, setting)
+        _FreshBridge(5, some, some, Keystream(bytes(32) + counter)).into(result, *ends)
+    assert np.array_equal(*drawn)
+
+
+def test_histograms_of_bytes(compiled: Kernel) -> None:
+    random = np.random.default_rng(3)
+    for size in (1, 2, 5, 16, 17, 100, 128, 255, 256):
+        for count in (0, 1, 31, 32, 33, 255 * 32, 255 * 32 + 1, 30_000):
+            codes = random.integers(0, size, count + 1).astype(np.uint8)[1:]
+            expected = np.bincount(codes, minlength=size)
+            assert np.array_equal(histogram(codes, size), expected)
+            if size <= 128:
+                assert np.array_equal(histogram(codes.view(np.int8), size), expected)
+            for outside in (size, 255) if count and size < 256 else ():
+                codes[count // 2] = outside
+                with pytest.raises(ValueError, match="outside of the alphabet"):
+                    histogram(codes, size)
+                if size <= 128:
+                    with pytest.raises(ValueError, match="outside of the alphabet"):
+                        histogram(codes.view(np.int8), size)
+    many = np.full(1_000_001, 3, np.uint8)  # more than a lane can count
+    assert histogram(many, 4).tolist() == [0, 0, 0, len(many)]
+    assert histogram(many, 200)[3] == len(many)
 
 
 # What no random word meets, by words that are fed.

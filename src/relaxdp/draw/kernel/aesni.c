@@ -1,5 +1,5 @@
 /* The path with AES-NI: one block in a register, eight at a time, because each round waits for the one before. */
-#define TARGET __attribute__((target("aes")))
+#define TARGET __attribute__((target("aes,popcnt")))
 #include "aes.h"
 
 enum { GROUP = 8 };
@@ -28,5 +28,7 @@ TARGET static void walk_on(const struct key *key, struct walk *walk) { walk_on_o
 
 #include "path.h"
 #include "tags.h"
+#include "keystream.h"
+#include "step.h"
 
-const struct instructions aesni_instructions = {draw, tags};
+const struct instructions aesni_instructions = {draw, tags, step};

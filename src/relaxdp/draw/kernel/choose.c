@@ -3,8 +3,6 @@
 
 #include "kernel.h"
 
-#define DOOR __attribute__((visibility("default")))
-
 DOOR int relaxdp_version(void) { return KERNEL_VERSION; }
 
 static uint64_t saved_registers(void) { /* those that the operating system keeps for each process */
@@ -16,7 +14,7 @@ static uint64_t saved_registers(void) { /* those that the operating system keeps
 /* The best set that this processor has. Each set has all that the ones before it have. */
 DOOR int relaxdp_best(void) {
     uint32_t a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_AES)) return NONE;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_AES) || !(c & bit_POPCNT)) return NONE;
     int wide_registers = (c & bit_OSXSAVE) && (saved_registers() & 6) == 6;
     if (!wide_registers || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return AESNI;
     return (b & bit_AVX2) && (c & bit_VAES) ? VAES : AESNI;
@@ -35,4 +33,9 @@ DOOR uint64_t relaxdp_draw(int set, const uint8_t *key, const struct level *leve
 DOOR uint64_t relaxdp_tags(int set, const uint8_t *key, const struct messages *messages, const uint64_t *index,
                            const uint64_t *symbol, uint64_t *first_words, uint64_t *sums) {
     return instructions_of(set)->tags(key, messages, index, symbol, first_words, sums);
+}
+
+DOOR uint64_t relaxdp_step(int set, const uint8_t *seed, uint64_t position, const struct step *law, const uint8_t *lower,
+                           const uint8_t *upper, uint8_t *result, uint64_t count, uint8_t *room, uint32_t *ties) {
+    return instructions_of(set)->step(seed, position, law, lower, upper, result, count, room, ties);
 }

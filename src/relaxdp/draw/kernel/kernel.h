@@ -8,8 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What Python may call. */
+#define DOOR __attribute__((visibility("default")))
+
 /* Python asks for this number and leaves a library alone that was built from other sources. */
-#define KERNEL_VERSION 1
+#define KERNEL_VERSION 2
 
 /* One block of AES as two little-endian words: of a message, or (position word, value word) of the stream. */
 typedef struct {
@@ -43,12 +46,28 @@ struct codes {
     uint64_t width;
 };
 
-/* One implementation for each set of instructions. All return 0, or 1 + the row whose offsets are impossible. */
+/* A probability for objects whose two ends agree and one for others: a first byte, and 64 binary digits after it.
+   `is_decided`: there are none after it, and `decided` is what a tie with the first byte means. */
+struct chance {
+    uint64_t digits[2];
+    uint8_t tops[2], decided[2], is_decided;
+};
+
+/* A step between two columns of reports: `first` is the chance to flip the upper report (two values) or to go to it, and
+   `redraw` that of any value (more than two). */
+struct step {
+    uint64_t values; /* from 2 to 256 */
+    struct chance first, redraw;
+};
+
+/* One implementation for each set of instructions. Those that read ids return 0, or 1 + a row that is impossible. */
 struct instructions {
     uint64_t (*draw)(const uint8_t *key, const struct level *level, const struct messages *messages,
                      const uint64_t *index, uint64_t symbols, struct codes target);
     uint64_t (*tags)(const uint8_t *key, const struct messages *messages, const uint64_t *index, const uint64_t *symbol,
                      uint64_t *first_words, uint64_t *sums);
+    uint64_t (*step)(const uint8_t *seed, uint64_t position, const struct step *law, const uint8_t *lower,
+                     const uint8_t *upper, uint8_t *result, uint64_t count, uint8_t *room, uint32_t *ties);
 };
 
 extern const struct instructions aesni_instructions, vaes_instructions;

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from relaxdp.errors import KernelError, ObjectIdError
 
 SETTING = "RELAXDP_KERNEL"
 LIBRARY = Path(__file__).with_name("relaxdp_kernel.so")  # where build.py puts it
-_VERSION = 1  # KERNEL_VERSION in kernel.h
+_VERSION = 2  # KERNEL_VERSION in kernel.h
 _SETS = {"aesni": 1, "vaes": 2}
 
 _Int, _Word, _Pointer = ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p
@@ -56,8 +57,12 @@ class Kernel:
         self._draw, self._tags = library.relaxdp_draw, library.relaxdp_tags
         self._draw.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Pointer, _Word, _Pointer, _Word]
         self._tags.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Pointer, _Pointer, _Pointer]
-        for function in (self._draw, self._tags):
+        self._step, self._histogram = library.relaxdp_step, library.relaxdp_histogram
+        self._step.argtypes = [_Int, ctypes.c_char_p, _Word, *[_Pointer] * 4, _Word, _Pointer, _Pointer]
+        self._histogram.argtypes = [_Int, _Pointer, _Word, _Word, _Pointer]
+        for function in (self._draw, self._tags, self._step):
             function.restype = _Word
+        self._histogram.restype = None
 
     def draw(
         self,
@@ -99,6 +104,23 @@ class Kernel:
         with _Given(messages) as given:
             given.check(self._tags(self._set, derived, given.pointer, *places, words.ctypes.data, sums.ctypes.data))
         return words, sums
+
+    def step(
+        self, seed: bytes, position: int, law: Any, codes: Sequence[NDArray[Any]], room: Sequence[NDArray[Any]]
+    ) -> int:
+        """Draw one step from the lower and upper codes into the result; return where the keystream goes on, or 0."""
+        lower, upper, result = codes
+        if {len(lower), len(upper)} != {len(result)} or len(result) > min(len(room[0]) // 3, len(room[1]) - 2):
+            raise ValueError("codes of one length, and room for as many, are drawn together")
+        places = [each.ctypes.data for each in (*codes, *room)]
+        reached: int = self._step(self._set, seed, position, law, *places[:3], len(result), *places[3:])
+        return reached
+
+    def histogram(self, codes: NDArray[np.uint8], size: int) -> NDArray[np.int64] | None:
+        """Return how often each of 0 .. size - 1 occurs; None where a code is outside."""
+        counts = np.zeros(256, np.int64)
+        self._histogram(self._set, codes.ctypes.data, len(codes), size, counts.ctypes.data)
+        return counts[:size] if int(counts[:size].sum()) == len(codes) else None
 
 
 class _Given:

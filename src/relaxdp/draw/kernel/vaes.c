@@ -1,5 +1,5 @@
 /* The path with VAES and AVX2: two blocks in a register, sixteen at a time, and walks four words at a time. */
-#define TARGET __attribute__((target("aes,vaes,avx2")))
+#define TARGET __attribute__((target("aes,vaes,avx2,popcnt")))
 #include "aes.h"
 
 #include <immintrin.h>
@@ -49,5 +49,7 @@ TARGET static void walk_on(const struct key *key, struct walk *walk) {
 
 #include "path.h"
 #include "tags.h"
+#include "keystream.h"
+#include "step.h"
 
-const struct instructions vaes_instructions = {draw, tags};
+const struct instructions vaes_instructions = {draw, tags, step};

@@ -1,0 +1,74 @@
+"""The step of Algorithm 1 by the compiled path: the same bytes of the same keystream, in the same order as NumPy."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaxdp.draw.entropy import Keystream
+from relaxdp.draw.kernel.loaded import Kernel
+
+Codes = NDArray[np.unsignedinteger]
+Kinds = Sequence[tuple[int, int, Fraction]]
+
+
+class _Chance(ctypes.Structure):
+    _fields_ = (
+        ("digits", ctypes.c_uint64 * 2),
+        ("tops", ctypes.c_uint8 * 2),
+        ("decided", ctypes.c_uint8 * 2),
+        ("is_decided", ctypes.c_uint8),
+    )
+
+
+class _Step(ctypes.Structure):
+    _fields_ = (("values", ctypes.c_uint64), ("first", _Chance), ("redraw", _Chance))
+
+
+class CompiledStep:
+    """One step for codes of one byte. `first` and `redraw` are chances of objects whose ends agree, and of others.
+
+    A chance is its first byte, its next 64 binary digits, and all that is left after the byte.
+    """
+
+    def __init__(
+        self,
+        found: Kernel,
+        source: Keystream,
+        values: int,
+        first: Kinds,
+        redraw: Kinds,
+        most: int,
+    ) -> None:
+        self._kernel, self._source = found, source
+        self._law = _Step(values, _chance(first), _chance(redraw))
+        self._room, self._ties = np.empty(3 * most, np.uint8), np.empty(most + 2, np.uint32)
+
+    def into(self, result: Codes, lower: Codes, upper: Codes) -> bool:
+        """Draw into `result`; False where codes are no bytes, or a chance ties with all of its digits here.
+
+        Then nothing has been read.
+        """
+        if not all(each.dtype == np.uint8 and each.flags.c_contiguous for each in (result, lower, upper)):
+            return False
+        reached = self._kernel.step(
+            self._source.seed,
+            self._source.position,
+            ctypes.byref(self._law),
+            (lower, upper, result),
+            (self._room, self._ties),
+        )
+        self._source.position = reached or self._source.position
+        return bool(reached)
+
+
+def _chance(kinds: Kinds) -> _Chance:
+    tops, digits, rests = zip(*kinds, strict=True)
+    made = _Chance(is_decided=all(rest in (0, 1) for rest in rests))
+    for kind in (0, 1):
+        made.tops[kind], made.digits[kind], made.decided[kind] = tops[kind], digits[kind], rests[kind] == 1
+    return made
