@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.encodings import bit_race, encoding_comparisons, fleet_race, unary_race
+from benchmarks.kernel import histogram_comparisons, histogram_race
 from benchmarks.memory import memory_comparison
 from benchmarks.path import path_comparisons, path_race
 from benchmarks.report import markdown, show
@@ -62,7 +63,9 @@ def _measure(console: Console, settings: Settings, *, quick: bool) -> Results:
     ]
     encodings = fleet_race(settings, note, leave_out), unary_race(settings, note, leave_out), bit_race(settings, note)
     comparisons += encoding_comparisons(*encodings)
-    return Results([*paths, *steps, *encodings], comparisons, memory, left_out, settings, quick)
+    histograms = histogram_race(settings, note)
+    comparisons += histogram_comparisons(histograms)
+    return Results([*paths, *steps, *encodings, histograms], comparisons, memory, left_out, settings, quick)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import numpy as np
 from tests.bloom_fleet import Fleet
 
 import relaxdp as rx
+from benchmarks.kernel import beside_numpy, by_numpy
 from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
@@ -70,7 +71,8 @@ def unary_race(settings: Settings, note: Callable[[str], None], leave_out: Calla
     def keyed() -> object:
         return answers.release(truths, ids, key=key, epsilon=1, release="benchmark", attribute="answer")
 
-    contenders = [Contender(FRESH, objects, fresh), Contender(KEYED, objects, keyed)]
+    own = Contender(KEYED, objects, keyed)
+    contenders = [Contender(FRESH, objects, fresh), own, by_numpy(own)]
     try:
         from pure_ldp.frequency_oracles.unary_encoding import UEClient  # noqa: PLC0415
 
@@ -103,5 +105,5 @@ def encoding_comparisons(fleet: Race, unary: Race, bit: Race) -> list[Comparison
     if RAPPOR in fleet.names:
         rows.append(compare(fleet, FLEET, RAPPOR, 20.0))
     if UNARY in unary.names:
-        rows += [compare(unary, FRESH, UNARY, 10.0), compare(unary, KEYED, UNARY, None)]
+        rows += [compare(unary, FRESH, UNARY, 10.0), *beside_numpy(unary, KEYED, UNARY, 6.0)]
     return rows

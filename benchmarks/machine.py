@@ -7,6 +7,8 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from relaxdp.draw.kernel.loaded import in_use
+
 PACKAGES = ("relaxdp", "numpy", "pyarrow", "cryptography", "multi-freq-ldpy", "numba", "pure-ldp", "opendp")
 
 
@@ -20,7 +22,9 @@ def machine() -> list[tuple[str, str]]:
     return [
         ("system", f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores (one is used)"),
         ("AES instructions", has("aes")),
+        ("VAES instructions", has("vaes")),
         ("AVX-512 instructions", has("avx512")),
+        ("what draws", in_use()),
         (platform.python_implementation(), platform.python_version()),
         *((package, _version(package)) for package in PACKAGES),
     ]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import relaxdp as rx
 from benchmarks import peers
+from benchmarks.kernel import BLOCKS, beside_numpy, block_contender, by_numpy, numpy_name
 from benchmarks.naive import NAIVE, naive_contenders
 from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
@@ -18,7 +19,9 @@ from benchmarks.timing import Contender, Race, race
 
 EPSILONS = ("0.1", "1", "3")
 LONGEST_ID = 24
-TARGETS = {2: 8.0, 10: 5.0}
+TARGETS = {2: 30.0, 10: 20.0}
+BLOCK_TARGETS = {2: 0.6, 10: 0.5}
+NAIVE_TARGETS = {2: 1.0, 10: 0.45}
 TEXT_TARGET = 0.5
 
 
@@ -47,8 +50,10 @@ def path_race(values: int, settings: Settings, note: Callable[[str], None], leav
     integers, texts = np.arange(objects), text_ids(objects)
     contenders = [
         *(release(_own(epsilon), integers, epsilon) for epsilon in EPSILONS),
+        by_numpy(release(OWN, integers, "1")),
         release(TEXT[0], pa.array(texts.tolist()), "1"),
         release(TEXT[1], texts, "1"),
+        block_contender(values, "1", objects),
         *peers.peers(values, settings, leave_out),
         *naive_contenders(values, truths, peers.EPSILON),
     ]
@@ -69,7 +74,12 @@ def path_comparisons(values: int, result: Race) -> list[Comparison]:
     """Return what the path is held to, and beside it what it is not held to."""
     targets: dict[str, float | None] = {
         peers.GRR: TARGETS[values],
-        **dict.fromkeys((peers.GRR_COMPILED, peers.DIRECT, peers.OPENDP, peers.OPENDP_BITS, result.fastest(NAIVE))),
+        BLOCKS: BLOCK_TARGETS[values],
+        result.fastest(NAIVE): NAIVE_TARGETS[values],
     }
-    rows = [compare(result, OWN, rival, target) for rival, target in targets.items() if rival in result.names]
+    others = (peers.GRR_COMPILED, peers.DIRECT, peers.OPENDP, peers.OPENDP_BITS)
+    rows = [compare(result, OWN, numpy_name(OWN), None)]
+    for rival, target in targets.items():
+        rows += beside_numpy(result, OWN, rival, target) if rival in result.names else []
+    rows += [compare(result, OWN, rival, None) for rival in others if rival in result.names]
     return rows + [compare(result, text, OWN, TEXT_TARGET) for text in TEXT]

@@ -36,6 +36,10 @@ integer ids unless said otherwise, a key. It checks values and ids, refuses repe
 reports of stream version 1. The smaller epsilon, the longer the path that an object walks. Text ids have mixed
 lengths of up to 24 bytes; they come as a pyarrow array and as a NumPy array of text, at epsilon 1.
 
+**NumPy.** What is called so was measured in the same run with `RELAXDP_KERNEL=off`; targets are for the compiled path,
+on a machine with VAES. The same AES blocks are as many as NumPy's path of these objects encrypts, in pieces that stay in
+the cache, by the `cryptography` library: what no path through it could go below.
+
 **Peers.** One-shot randomized response at epsilon 1. None of them relaxes. What is called once per value gets fewer
 values, and objects per second are compared.
 
@@ -51,6 +55,8 @@ values, and objects per second are compared.
 **Step.** One step of Algorithm 1, from epsilon 0.5 to 1, for {step_objects:,} objects of one byte, drawn securely and
 exactly. The limit is to make as many secure bytes (AES-256 in counter mode) and to copy as many, both into memory
 that is mapped already. The NumPy line knows no last report, so it does less than the step.
+
+**Histogram.** {step_objects:,} codes of one byte, beside `np.bincount`.
 
 **Memory.** One call in a fresh process, at its peak, beyond its inputs and its result: what the process grew by
 (resident), and what Python and NumPy asked for (allocated). If it does not grow with the number of objects, both

@@ -6,26 +6,30 @@
 /* So many objects at a time that all that is known of them stays in the fastest cache. */
 enum { PIECE = 1024 };
 
-/* The next up to 16 bytes at `from`, of which `left` belong to the object, and zeros behind them. */
+/* The next up to 16 bytes at `from`, of which `left` (0 or more) belong to the object, and zeros behind them. There is no
+   branch on `left`: nobody can foresee the lengths of ids. */
 TARGET static inline __m128i bytes_at(const uint8_t *from, const uint8_t *end, int64_t left) {
     static const uint8_t ones[32] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
-    if (left <= 0) return _mm_setzero_si128();
-    if (left > 16) left = 16;
-    if (end - from < 16) { /* the last bytes of all: reading 16 would read what is not ours */
+    left = left > 16 ? 16 : left;
+    if (__builtin_expect(end - from < 16, 0)) { /* the last bytes of all: reading 16 would read what is not ours */
         uint8_t copy[16] = {0};
-        memcpy(copy, from, (size_t)left);
+        if (left) memcpy(copy, from, (size_t)left);
         return _mm_loadu_si128((const __m128i *)copy);
     }
     return _mm_and_si128(_mm_loadu_si128((const __m128i *)from), _mm_loadu_si128((const __m128i *)(ones + 16 - left)));
 }
 
-/* Block `number` of an object's id: tag, three zeros and length, then the bytes. */
-TARGET static inline __m128i id_block(const struct messages *of, uint64_t object, int64_t number) {
+/* The first block of an object's id: tag, three zeros and length, then its first eight bytes. */
+TARGET static inline __m128i first_id_block(const struct messages *of, uint64_t object) {
     int64_t begin = of->offsets[object], length = of->offsets[object + 1] - begin;
-    const uint8_t *from = of->bytes + begin, *end = of->bytes + of->size;
-    if (number > 0) return bytes_at(from + 16 * number - 8, end, length - (16 * number - 8));
-    __m128i payload = _mm_slli_si128(bytes_at(from, end, length < 8 ? length : 8), 8);
-    return _mm_or_si128(payload, _mm_set_epi64x(0, (int64_t)(of->tag | (uint64_t)length << 32)));
+    __m128i payload = bytes_at(of->bytes + begin, of->bytes + of->size, length > 8 ? 8 : length);
+    return _mm_or_si128(_mm_slli_si128(payload, 8), _mm_set_epi64x(0, (int64_t)(of->tag | (uint64_t)length << 32)));
+}
+
+/* Block `number` of an id that has so many: the bytes that follow. */
+TARGET static inline __m128i next_id_block(const struct messages *of, uint64_t object, int64_t number) {
+    int64_t from = of->offsets[object] + 16 * number - 8;
+    return bytes_at(of->bytes + from, of->bytes + of->size, of->offsets[object + 1] - from);
 }
 
 static inline int64_t id_blocks(const struct messages *of, uint64_t object) {
@@ -40,11 +44,11 @@ TARGET static void absorb_bytes(const struct key *key, const struct messages *of
     size_t active = count;
     for (size_t i = 0; i < count; i++) {
         who[i] = (uint16_t)i;
-        store(room + i, _mm_setzero_si128());
+        store(room + i, first_id_block(of, first + i));
     }
     for (int64_t round = 0; active; round++) {
-        for (size_t i = 0; i < active; i++)
-            store(room + i, _mm_xor_si128(load(room + i), id_block(of, first + who[i], round)));
+        for (size_t i = 0; round && i < active; i++)
+            store(room + i, _mm_xor_si128(load(room + i), next_id_block(of, first + who[i], round)));
         encrypt_rows(key, room, room, active);
         size_t stay = 0;
         for (size_t i = 0; i < active; i++) {
