@@ -37,8 +37,8 @@ reports of stream version 1. The smaller epsilon, the longer the path that an ob
 lengths of up to 24 bytes; they come as a pyarrow array and as a NumPy array of text, at epsilon 1.
 
 **NumPy.** What is called so was measured in the same run with `RELAXDP_KERNEL=off`; targets are for the compiled path,
-on a machine with VAES. The same AES blocks are as many as NumPy's path of these objects encrypts, in pieces that stay in
-the cache, by the `cryptography` library: what no path through it could go below.
+on a machine with VAES. The same AES blocks are as many as NumPy's path of these objects encrypts, in pieces that
+stay in the cache, by the `cryptography` library: what no path through it could go below.
 
 **Peers.** One-shot randomized response at epsilon 1. None of them relaxes. What is called once per value gets fewer
 values, and objects per second are compared.

@@ -42,8 +42,8 @@ TARGET static void encrypt_group(const struct key *key, __m256i x[GROUP / 2]) {
 
 static int by_four;
 
-TARGET static int first_try(struct walk *walk, size_t count) {
-    return by_four ? first_try_four(walk, count) : first_try_one(walk, count);
+TARGET static int first_try(const struct key *key, struct walk *walk, size_t count) {
+    return by_four ? first_try_four(key, walk, count) : first_try_one(key, walk, count);
 }
 
 TARGET static void walk_on(const struct key *key, struct walk *walk) {

@@ -34,24 +34,22 @@ __attribute__((always_inline)) TARGET static inline void write_reports(const str
     uint64_t threshold = walk->level.threshold, mask = walk->level.values - 1;
     if ((walk->level.values & mask) == 0)
         for (size_t i = 0; i < count; i++) {
-            uint64_t report = walk->words[i].word[1] & mask;
-            set_code(target, width, i, walk->words[i].word[0] < threshold ? code(target, width, i) : report);
+            uint64_t report = walk->last_drawn[i] & mask;
+            set_code(target, width, i, walk->first_position[i] < threshold ? code(target, width, i) : report);
         }
     else
         for (size_t i = 0; i < count; i++) {
-            uint64_t report = value_of(walk, walk->words[i].word[1]);
-            set_code(target, width, i, walk->words[i].word[0] < threshold ? code(target, width, i) : report);
+            uint64_t report = value_of(walk, walk->last_drawn[i]);
+            set_code(target, width, i, walk->first_position[i] < threshold ? code(target, width, i) : report);
         }
 }
 
 /* Draw the reports of `count` rows in `walk->rows`, at most PIECE, over the truths that `target` holds. */
 TARGET static void draw_rows(const struct key *key, struct walk *walk, size_t count, void *target, uint64_t width) {
-    encrypt_rows(key, walk->rows, walk->words, count);
-    int rejected = first_try(walk, count);
+    int rejected = first_try(key, walk, count);
     walk_on(key, walk);
     for (size_t i = 0; rejected && i < count; i++)
-        if (words_of(key, walk->rows + i, 0).word[1] > walk->last_value)
-            walk_alone(key, walk, walk->rows + i, walk->words + i);
+        if (words_of(key, walk->rows + i, 0).word[1] > walk->last_value) walk_alone(key, walk, i);
     switch (width) {
     case 1: write_reports(walk, count, target, 1); break;
     case 2: write_reports(walk, count, target, 2); break;
@@ -68,16 +66,27 @@ TARGET static void last_blocks(const struct key *key, block *state, const uint64
     }
 }
 
+/* Append rows of one object, for symbols from `first` on. */
+TARGET static void symbol_rows(block *rows, const block *last, uint64_t first, size_t count) {
+    uint64_t word = last->word[0], other = last->word[1];
+    for (size_t i = 0; i < count; i++) {
+        rows[i].word[0] = word;
+        rows[i].word[1] = other ^ (first + i);
+    }
+}
+
 /* All symbols of `count` objects, whose last blocks are known, object by object. */
 TARGET static void draw_symbols(const struct key *key, struct walk *walk, const block *last, size_t count,
                                 uint64_t symbols, uint8_t *target, uint64_t width) {
     uint64_t rows = count * symbols, object = 0, symbol = 0;
     for (uint64_t done = 0; done < rows;) {
         size_t part = rows - done < PIECE ? rows - done : PIECE;
-        for (size_t i = 0; i < part; i++) {
-            walk->rows[i].word[0] = last[object].word[0];
-            walk->rows[i].word[1] = last[object].word[1] ^ symbol;
-            if (++symbol == symbols) {
+        for (size_t filled = 0; filled < part;) {
+            size_t run = symbols - symbol < part - filled ? symbols - symbol : part - filled;
+            symbol_rows(walk->rows + filled, last + object, symbol, run);
+            filled += run;
+            symbol += run;
+            if (symbol == symbols) {
                 symbol = 0;
                 object++;
             }

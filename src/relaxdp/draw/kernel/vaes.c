@@ -38,7 +38,9 @@ TARGET static void encrypt_rows(const struct key *key, const block *from, block 
 #include "walk.h"
 #include "walk_four.h"
 
-TARGET static int first_try(struct walk *walk, size_t count) { return first_try_four(walk, count); }
+TARGET static int first_try(const struct key *key, struct walk *walk, size_t count) {
+    return first_try_four(key, walk, count);
+}
 
 TARGET static void walk_on(const struct key *key, struct walk *walk) {
     if (walk->level.threshold >= SMALLEST_QUICK_BOUND)

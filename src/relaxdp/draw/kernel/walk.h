@@ -11,9 +11,10 @@ struct walk {
     _Alignas(32) uint16_t who[PIECE + GROUP];
     _Alignas(32) uint64_t bound[PIECE + GROUP];
     _Alignas(32) uint64_t value[PIECE + GROUP];
-    /* What is encrypted for try 0 of each row, and the words that it gave; a walk that ends leaves its value there. */
+    /* Of row i: what is encrypted for try 0, the position that it gave, and the value word of the last draw so far. */
     _Alignas(32) block rows[PIECE + GROUP];
-    _Alignas(32) block words[PIECE + GROUP];
+    _Alignas(32) uint64_t first_position[PIECE + GROUP];
+    _Alignas(32) uint64_t last_drawn[PIECE + GROUP];
     _Alignas(32) block room[PIECE + GROUP];
 };
 
@@ -46,26 +47,29 @@ TARGET static inline block words_of(const struct key *key, const block *row, uin
 }
 
 /* The rule of docs/stream.md, word by word, for a row whose first value word was rejected: one in 2^64 / values. */
-TARGET static void walk_alone(const struct key *key, const struct walk *walk, const block *row, block *result) {
-    uint64_t bound = 0, values = walk->level.values; /* 0 stands for 2^64 */
-    result->word[0] = 0;                             /* as if below the threshold: the truth, until there is a draw */
+TARGET static void walk_alone(const struct key *key, struct walk *walk, size_t row) {
+    uint64_t bound = 0; /* stands for 2^64 */
+    walk->first_position[row] = 0; /* as if below the threshold: the truth, until there is a draw */
     for (uint64_t number = 0; number >> 32 == 0; number++) {
-        block words = words_of(key, row, number);
+        block words = words_of(key, walk->rows + row, number);
         uint64_t position = bound ? words.word[0] % bound : words.word[0];
         if (words.word[1] > walk->last_value || (bound && words.word[0] - position > 0 - bound)) continue;
         if (position < walk->level.threshold) return;
-        result->word[0] = ~UINT64_C(0);
-        result->word[1] = words.word[1] % values;
+        walk->first_position[row] = ~UINT64_C(0);
+        walk->last_drawn[row] = words.word[1];
         bound = position;
     }
 }
 
-/* Try 0 of `count` rows has been drawn: who walks on? Returns whether a value word was rejected. */
-TARGET static inline int first_try_one(struct walk *walk, size_t count) {
+/* Draw try 0 of `count` rows: who walks on? Returns whether a value word was rejected. */
+TARGET static inline int first_try_one(const struct key *key, struct walk *walk, size_t count) {
     uint64_t rejected = 0;
     size_t walkers = 0;
+    encrypt_rows(key, walk->rows, walk->room, count);
     for (size_t i = 0; i < count; i++) {
-        uint64_t position = walk->words[i].word[0], value = walk->words[i].word[1];
+        uint64_t position = walk->room[i].word[0], value = walk->room[i].word[1];
+        walk->first_position[i] = position;
+        walk->last_drawn[i] = value;
         walk->who[walkers] = (uint16_t)i;
         walk->bound[walkers] = position;
         walk->value[walkers] = value;
@@ -96,7 +100,7 @@ TARGET static inline void walk_on_one(const struct key *key, struct walk *walk) 
             uint64_t moved = 0 - (uint64_t)(accepted & above);
             uint16_t who = walk->who[i];
             uint64_t kept = (value & moved) | (walk->value[i] & ~moved);
-            walk->words[who].word[1] = kept;
+            walk->last_drawn[who] = kept;
             walk->who[stay] = who;
             walk->bound[stay] = (position & moved) | (bound & ~moved);
             walk->value[stay] = kept;

@@ -54,20 +54,37 @@ TARGET static inline size_t append(struct walk *walk, size_t at, int lanes, __m1
 }
 
 /* Which of four lanes from `at` on are below `count`. */
-static inline int lanes_below(size_t count, size_t at) { return count - at >= 4 ? 15 : (1 << (count - at)) - 1; }
+static inline int lanes_below(size_t count, size_t at) {
+    return at + 4 <= count ? 15 : at >= count ? 0 : (1 << (count - at)) - 1;
+}
 
-TARGET static int first_try_four(struct walk *walk, size_t count) {
+/* `first_try_one`, without a detour through memory between encryption and what is made of it. */
+TARGET static int first_try_four(const struct key *key, struct walk *walk, size_t count) {
     four threshold = _mm256_set1_epi64x((int64_t)walk->level.threshold);
     four last_value = _mm256_set1_epi64x((int64_t)walk->last_value), rejected = _mm256_setzero_si256();
     __m128i who = _mm_set_epi16(0, 0, 0, 0, 3, 2, 1, 0);
     size_t walkers = 0;
-    for (size_t i = 0; i < count; i += 4, who = _mm_add_epi16(who, _mm_set1_epi16(4))) {
-        const block *words = walk->words + i;
-        four even = pair(words, words + 2), odd = pair(words + 1, words + 3);
-        four position = _mm256_unpacklo_epi64(even, odd), value = _mm256_unpackhi_epi64(even, odd);
-        int lanes = ~lanes_of(greater(threshold, position)) & lanes_below(count, i);
-        walkers = append(walk, walkers, lanes, who, position, value);
-        rejected = _mm256_or_si256(rejected, greater(value, last_value)); /* behind the last row as well: no harm */
+    for (size_t group = 0; group < count; group += GROUP) {
+        four x[GROUP / 2];
+#pragma GCC unroll 4
+        for (int i = 0; i < GROUP / 4; i++) {
+            const block *rows = walk->rows + group + 4 * i;
+            x[2 * i] = pair(rows, rows + 2);
+            x[2 * i + 1] = pair(rows + 1, rows + 3);
+        }
+        encrypt_group(key, x);
+#pragma GCC unroll 4
+        for (int i = 0; i < GROUP / 4; i++) {
+            size_t at = group + 4 * i;
+            four position = _mm256_unpacklo_epi64(x[2 * i], x[2 * i + 1]);
+            four value = _mm256_unpackhi_epi64(x[2 * i], x[2 * i + 1]);
+            _mm256_store_si256((four *)(walk->first_position + at), position);
+            _mm256_store_si256((four *)(walk->last_drawn + at), value);
+            int lanes = ~lanes_of(greater(threshold, position)) & lanes_below(count, at);
+            walkers = append(walk, walkers, lanes, who, position, value);
+            who = _mm_add_epi16(who, _mm_set1_epi16(4));
+            rejected = _mm256_or_si256(rejected, greater(value, last_value)); /* behind the last row, too: no harm */
+        }
     }
     walk->walkers = walkers;
     return !_mm256_testz_si256(rejected, rejected);
@@ -114,10 +131,10 @@ TARGET static void walk_on_four(const struct key *key, struct walk *walk) {
                 int lanes = move_four(walk, at, word, value, &bound, &kept);
                 __m128i who = _mm_loadl_epi64((const __m128i *)(walk->who + at));
                 __m128i low = _mm256_castsi256_si128(kept), high = _mm256_extracti128_si256(kept, 1);
-                walk->words[walk->who[at]].word[1] = (uint64_t)_mm_cvtsi128_si64(low);
-                walk->words[walk->who[at + 1]].word[1] = (uint64_t)_mm_extract_epi64(low, 1);
-                walk->words[walk->who[at + 2]].word[1] = (uint64_t)_mm_cvtsi128_si64(high);
-                walk->words[walk->who[at + 3]].word[1] = (uint64_t)_mm_extract_epi64(high, 1);
+                walk->last_drawn[walk->who[at]] = (uint64_t)_mm_cvtsi128_si64(low);
+                walk->last_drawn[walk->who[at + 1]] = (uint64_t)_mm_extract_epi64(low, 1);
+                walk->last_drawn[walk->who[at + 2]] = (uint64_t)_mm_cvtsi128_si64(high);
+                walk->last_drawn[walk->who[at + 3]] = (uint64_t)_mm_extract_epi64(high, 1);
                 stay = append(walk, stay, lanes, who, bound, kept);
             }
         }
