@@ -53,6 +53,12 @@ TARGET static void walk_on(const struct key *key, struct walk *walk) {
         walk_on_one(key, walk);
 }
 
+static size_t integer_rows(const struct key *key, const struct messages *of, uint64_t first, const uint64_t *index,
+                           block *rows, size_t count) {
+    (void)key, (void)of, (void)first, (void)index, (void)rows, (void)count;
+    return 0;
+}
+
 #include "path.h"
 
 /* Messages of no blocks leave a state of zeros, so the index of an object alone is its row: its number. */

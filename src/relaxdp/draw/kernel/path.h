@@ -1,6 +1,7 @@
 /* Reports on the keyed path: the truths in `target` become reports.
 
-   Included by aesni.c and vaes.c, after each has said how it begins walks (`first_try`) and ends them (`walk_on`). */
+   Included by aesni.c and vaes.c, after each has said how it begins walks (`first_try`) and ends them (`walk_on`), and
+   of how many objects it makes the last blocks in a way of its own (`integer_rows`). */
 
 static inline uint64_t code(const void *codes, int width, size_t i) {
     switch (width) {
@@ -111,8 +112,9 @@ TARGET static uint64_t draw(const uint8_t *key_bytes, const struct level *level,
     for (uint64_t first = 0; first < messages->count; first += PIECE) {
         size_t count = messages->count - first < PIECE ? messages->count - first : PIECE;
         uint8_t *reports = (uint8_t *)target.first + first * symbols * target.width;
-        absorb(&secret.key, messages, first, count, last, secret.walk.room);
-        last_blocks(&secret.key, last, index + first, count);
+        size_t done = integer_rows(&secret.key, messages, first, index + first, last, count);
+        absorb(&secret.key, messages, first + done, count - done, last + done, secret.walk.room);
+        last_blocks(&secret.key, last + done, index + first + done, count - done);
         if (symbols == 1)
             draw_rows(&secret.key, &secret.walk, count, reports, target.width);
         else

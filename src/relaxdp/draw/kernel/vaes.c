@@ -37,6 +37,7 @@ TARGET static void encrypt_rows(const struct key *key, const block *from, block 
 #include "messages.h"
 #include "walk.h"
 #include "walk_four.h"
+#include "integers_four.h"
 
 TARGET static int first_try(const struct key *key, struct walk *walk, size_t count) {
     return first_try_four(key, walk, count);
@@ -47,6 +48,13 @@ TARGET static void walk_on(const struct key *key, struct walk *walk) {
         walk_on_four(key, walk);
     else
         walk_on_one(key, walk);
+}
+
+TARGET static size_t integer_rows(const struct key *key, const struct messages *of, uint64_t first,
+                                  const uint64_t *index, block *rows, size_t count) {
+    if (!of->integers || of->more_blocks) return 0;
+    integer_rows_four(key, of, first, index, rows, count / GROUP);
+    return count / GROUP * GROUP;
 }
 
 #include "path.h"
