@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -12,13 +13,12 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
-from relaxdp.draw.columns import Ids
 from relaxdp.draw.kernel.loaded import SETTING
-from relaxdp.draw.messages import Messages
+from relaxdp.draw.messages import Ids, Messages
 from relaxdp.draw.path_arrays import ArrayPath
 from relaxdp.draw.stream import CHUNK, RowCipher, Words
 from relaxdp.encodings.bits import histogram
-from relaxdp.law.level import threshold
+from relaxdp.law.threshold import threshold
 
 BLOCKS = "the same AES blocks, cryptography"
 HISTOGRAM = "relaxdp histogram, m = {values}"
@@ -88,10 +88,8 @@ def histogram_race(settings: Settings, note: Callable[[str], None]) -> Race:
     contenders = []
     for values in ALPHABETS:
         codes = np.random.default_rng(1).integers(0, values, settings.step_objects, dtype=np.uint8)
-        own = Contender(
-            HISTOGRAM.format(values=values), len(codes), lambda codes=codes, values=values: histogram(codes, values)
-        )
-        rival = Contender(BINCOUNT.format(values=values), len(codes), lambda codes=codes: np.bincount(codes))
+        own = Contender(HISTOGRAM.format(values=values), len(codes), partial(histogram, codes, values))
+        rival = Contender(BINCOUNT.format(values=values), len(codes), partial(np.bincount, codes))
         contenders += [own, by_numpy(own), rival]
     return race("histogram", contenders, settings.rounds, note)
 

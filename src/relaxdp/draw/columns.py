@@ -1,24 +1,19 @@
-"""Columns of ids as canonical blocks: lists, NumPy, pyarrow, pandas and polars in, words for AES out."""
+"""Columns of any kind, and ids out of them: lists, NumPy, pyarrow, pandas and polars in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.draw.canonical import BYTES, INTEGER, TEXT, UUID, is_missing, kind_of, warn_not_composed
-from relaxdp.draw.stream import Words
+from relaxdp.draw.canonical import BYTES, TEXT, UUID, is_missing, kind_of, warn_not_composed
+from relaxdp.draw.messages import NO_BYTES, NO_OFFSETS, Groups, Ids
 from relaxdp.errors import ColumnError, ObjectIdError
 
-Selection = slice | NDArray[np.intp]
-Groups = Iterator[tuple[Selection, Words]]
-
-_FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
 _NOT_ASCII = np.uint8(0x80)
 
 _RULE = "an id must be a whole number, text, bytes or a UUID, and all ids of one kind."
@@ -122,41 +117,6 @@ def _ascii_bytes(part: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | Non
     return offsets, narrow[used]
 
 
-_NO_BYTES: NDArray[np.uint8] = np.empty(0, np.uint8)
-_NO_OFFSETS: NDArray[np.int64] = np.zeros(1, np.int64)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Ids:
-    """The ids of some objects, checked and not laid out yet: whole numbers, or bytes behind a tag.
-
-    Id i is `data[offsets[i] : offsets[i + 1]]` where there are no integers. Its `repr` shows none of them.
-    """
-
-    kind: str
-    tag: int
-    integers: NDArray[np.integer] | None
-    offsets: NDArray[np.int64]
-    data: NDArray[np.uint8]
-
-    @classmethod
-    def of_integers(cls, numbers: NDArray[np.integer]) -> Self:
-        """Return whole numbers as ids."""
-        return cls("integer", INTEGER, numbers, _NO_OFFSETS, _NO_BYTES)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1 if self.integers is None else len(self.integers)
-
-    def groups(self) -> Groups:
-        """Return their canonical blocks, grouped by equal numbers of blocks.
-
-        Each group is (which of the objects, words of shape (blocks, objects, 2)).
-        """
-        if self.integers is not None:
-            return _integer_blocks(self.integers)
-        return _variable_blocks(self.offsets, self.data, self.tag)
-
-
 def id_blocks(part: Any, first_row: int) -> tuple[str, Groups]:
     """Return the kind of the ids and their canonical blocks. `first_row` is for messages."""
     ids = read_ids(part, first_row)
@@ -238,47 +198,15 @@ def _uuids(payload: bytes) -> Ids:
 def _payloads(array: pa.Array, kind: str, tag: int) -> Ids:
     """Return text or bytes as they lie in Arrow's memory. Text that is not ASCII is checked."""
     if not len(array):
-        return Ids(kind, tag, None, _NO_OFFSETS, _NO_BYTES)
+        return Ids(kind, tag, None, NO_OFFSETS, NO_BYTES)
     width = "<i4" if pa.types.is_string(array.type) else "<i8"
     offsets = np.frombuffer(array.buffers()[1], dtype=width)[array.offset : array.offset + len(array) + 1]
     offsets = offsets.astype(np.int64, copy=False)
     first, last = int(offsets[0]), int(offsets[-1])
-    data = np.frombuffer(array.buffers()[2], dtype=np.uint8)[first:last] if last > first else _NO_BYTES
+    data = np.frombuffer(array.buffers()[2], dtype=np.uint8)[first:last] if last > first else NO_BYTES
     if tag == TEXT and np.bitwise_or.reduce(data) & _NOT_ASCII:
         _check_text(array)
     return Ids(kind, tag, None, offsets - first, data)
-
-
-def _header(tag: int, length: int) -> np.uint64:
-    return np.uint64(tag | length << 32)
-
-
-def _integer_blocks(numbers: NDArray[Any]) -> Groups:
-    """Every integer dtype gives the same bytes; only 2^63 and more has a tag of its own."""
-    blocks = np.empty((1, len(numbers), 2), dtype=np.uint64)
-    blocks[0, :, 0] = _header(INTEGER, 8)
-    if numbers.dtype.kind == "u":
-        blocks[0, :, 1] = numbers
-        blocks[0, :, 0] += blocks[0, :, 1] >> np.uint64(63)
-    else:
-        blocks[0, :, 1] = numbers.astype(np.int64, copy=False).view(np.uint64)
-    yield slice(None), blocks
-
-
-def _variable_blocks(offsets: NDArray[np.int64], payload: NDArray[np.uint8], tag: int) -> Groups:
-    """Pack text or bytes of any length, eight bytes at a time; objects with equally many blocks go together."""
-    if len(offsets) == 1:
-        return
-    data = np.zeros(len(payload) // 8 + 2, dtype="<u8")  # a copy, aligned and padded
-    data.view(np.uint8)[: len(payload)] = payload
-    begins, lengths = offsets[:-1], np.diff(offsets)
-    counts = (lengths + 23) // 16
-    if (least := int(counts.min())) == counts.max():
-        yield slice(None), _pack(data, begins, lengths, least, tag)
-        return
-    for count in np.flatnonzero(np.bincount(counts)).tolist():
-        chosen = np.flatnonzero(counts == count)
-        yield chosen, _pack(data, begins[chosen], lengths[chosen], count, tag)
 
 
 def _check_text(array: pa.Array) -> None:
@@ -288,22 +216,3 @@ def _check_text(array: pa.Array) -> None:
         raise ObjectIdError("an id is not valid UTF-8.") from None
     if not pc.utf8_normalize(array, "NFC").equals(array):
         warn_not_composed()
-
-
-def _pack(data: Words, begins: NDArray[np.int64], lengths: NDArray[np.int64], count: int, tag: int) -> Words:
-    """Return the blocks of payloads that begin anywhere: each word is put together from two aligned ones."""
-    blocks = np.empty((count, len(begins), 2), dtype=np.uint64)
-    blocks[0, :, 0] = lengths.astype(np.uint64) << np.uint64(32) | np.uint64(tag)
-    word, shift = begins >> 3, (begins.astype(np.uint64) & np.uint64(7)) << np.uint64(3)
-    back = np.uint64(63) - shift
-    shortest = int(lengths.min())
-    here = data.take(word, mode="clip")
-    for position in range(2 * count - 1):
-        following = data.take(word + (position + 1), mode="clip")
-        payload = here >> shift | following << back << np.uint64(1)
-        if shortest < 8 * (position + 1):
-            left = np.minimum(np.maximum(lengths - 8 * position, 0), 8)
-            payload &= _FIRST_BYTES.take(left)  # past the end there are zeros
-        blocks[(position + 1) // 2, :, (position + 1) % 2] = payload
-        here = following
-    return blocks

@@ -18,12 +18,12 @@ from tests.conftest import missing
 from tests.refusals import refused
 
 from relaxdp.draw.bridge_arrays import FRESH_CHUNK, _FreshBridge, fresh_bridges
-from relaxdp.draw.columns import Ids, read_ids
+from relaxdp.draw.columns import read_ids
 from relaxdp.draw.entropy import Keystream
 from relaxdp.draw.kernel import build, loaded
 from relaxdp.draw.kernel.loaded import SETTING, Kernel, kernel
 from relaxdp.draw.keyed import ArrayTags, keyed_path, keyed_tags
-from relaxdp.draw.messages import Messages
+from relaxdp.draw.messages import Ids, Messages
 from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.path_arrays import ArrayPath
 from relaxdp.draw.stream import CHUNK
@@ -31,7 +31,7 @@ from relaxdp.encodings.bits import histogram
 from relaxdp.errors import KernelError, ObjectIdError
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.bridge import NOISE, TRUTH, Mixture
-from relaxdp.law.level import ONE, threshold
+from relaxdp.law.threshold import ONE, threshold
 
 FED = Path(__file__).parents[2] / "kernel" / "fed.c"
 KINDS = ("integers", "unsigned", "small integers", "text", "letters", "bytes", "uuids", "blocks")

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.draw.columns import Ids
-from relaxdp.draw.messages import Messages
+from relaxdp.draw.messages import Ids, Messages
 from relaxdp.draw.stream import Words
 from relaxdp.errors import KernelError, ObjectIdError
 
