@@ -13,6 +13,10 @@ _THRESHOLD, _LAWS, _FRONT = (
     "tests/unit/mechanisms/test_mechanisms.py",
 )
 _KERNEL = "tests/unit/draw/test_kernel.py"
+_STEP = tuple(f"{_KERNEL}::test_a_{name}" for name in (
+    "step_reads_the_same_bytes_and_draws_the_same", "step_whose_digits_do_not_suffice_is_left_to_numpy",
+    "keystream_goes_on_where_somebody_else_read",
+))  # fmt: skip
 _CHAIN = (
     "tests/unit/mechanisms/test_relaxation.py",
     *("-k", "not draws_by_the_law and not killed_at_random and not that_race"),
@@ -33,17 +37,17 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "law/threshold.py": ("src/relaxdp/law/threshold.py", "tests/unit/law/test_level.py", _THRESHOLD),
     "law/transcript.py": ("src/relaxdp/law/transcript.py", f"{_FRONT}::test_privacy_loss", _LAWS),
     "draw/bridge.py": ("tests/exact/draw/test_bridge_draw.py", f"{_BRIDGES}::test_keyed_arrays_equal_one_at_a_time"),
-    "draw/bridge_arrays.py": (_BRIDGES, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
+    "draw/bridge_arrays.py": (_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
     "draw/canonical.py": ("src/relaxdp/draw/canonical.py", _STREAM, _FRONT),
     "draw/chain_file.py": _CHAIN,
     "draw/columns.py": (
-        *(_ARRAYS, _STREAM, _FRONT),
-        *("-k", "(column or kind or dtype or ids or one_id or lengths or callers_line) and not equals_scalar"),
+        *(_ARRAYS, _STREAM, _FRONT, _KERNEL),
+        *("-k", "(column or kind or dtype or ids or one_id or length or callers_line) and not equals_scalar"),
     ),
-    "draw/entropy.py": (_BRIDGES, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
+    "draw/entropy.py": (_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
     "draw/key.py": ("src/relaxdp/draw/key.py", "tests/unit/draw/test_key.py"),
-    "draw/keyed.py": (_ARRAYS, _KERNEL),
-    "draw/messages.py": (_ARRAYS, _KERNEL),
+    "draw/keyed.py": (_KERNEL, "-k", "tags or asked_for or (numpy_draws and not ten_million)"),
+    "draw/messages.py": (_KERNEL, "-k", "tags or no_length or (numpy_draws and not ten_million)"),
     "draw/path.py": (_STREAM, "tests/exact/draw/test_path.py", "-k", "not other_words"),
     "draw/path_arrays.py": (
         f"{_ARRAYS}::test_a_position_that_equals_the_threshold",

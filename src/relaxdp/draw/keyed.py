@@ -30,7 +30,7 @@ class KeyedPath(Protocol):
 class KeyedTags(Protocol):
     """The CMACs of many messages, whose last blocks hold an index, a symbol and try 0."""
 
-    def tags(self, messages: Messages, index: Words | None = None, symbol: Words | int = 0) -> tuple[Words, Words]:
+    def tags(self, messages: Messages, index: Words | None, symbol: Words | int) -> tuple[Words, Words]:
         """Return the first word of each of at most CHUNK tags, and the sum of all as two words."""
         ...
 
@@ -56,7 +56,7 @@ class ArrayTags:
     def __init__(self, derived: bytes) -> None:
         self._cipher = RowCipher(derived)
 
-    def tags(self, messages: Messages, index: Words | None = None, symbol: Words | int = 0) -> tuple[Words, Words]:
+    def tags(self, messages: Messages, index: Words | None, symbol: Words | int) -> tuple[Words, Words]:
         """Return the first word of each of at most CHUNK tags, and the sum of all as two words."""
         words, sums = np.empty(len(messages), np.uint64), np.zeros(2, np.uint64)
         for chosen, blocks in messages.groups():
@@ -84,7 +84,7 @@ class _CompiledTags:
     def __init__(self, found: Kernel, derived: bytes) -> None:
         self._kernel, self._derived = found, derived
 
-    def tags(self, messages: Messages, index: Words | None = None, symbol: Words | int = 0) -> tuple[Words, Words]:
+    def tags(self, messages: Messages, index: Words | None, symbol: Words | int) -> tuple[Words, Words]:
         if isinstance(symbol, int):
             symbols = None if symbol == 0 else np.full(len(messages), symbol, np.uint64)
         else:

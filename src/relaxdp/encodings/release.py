@@ -165,7 +165,7 @@ class KeyedPermanent:
         if purpose not in PUBLIC:
             return self._kept.tags(purpose).tags(self._messages, self._index, symbol)[0]
         if purpose not in self._public:
-            self._public[purpose] = self._kept.tags(purpose).tags(self._ids)[0]
+            self._public[purpose] = self._kept.tags(purpose).tags(self._ids, None, 0)[0]
         return self._public[purpose]
 
 
@@ -189,7 +189,7 @@ class Fingerprint:
 
     def add(self, messages: Messages, index: Words) -> None:
         """Add at most CHUNK rows: the messages of ids (and of truths without an index), and the truths' indices."""
-        self._add(keyed_tags(self._derived).tags(messages, index)[1], len(index))
+        self._add(keyed_tags(self._derived).tags(messages, index, 0)[1], len(index))
 
     def add_rows(self, encoding: Encoding, truths: Any, ids: Any, first_row: int) -> tuple[Words, Words]:
         """Add a part of a table, and return the 64-bit tags of its ids alone and of its (id, truth) pairs.
@@ -204,7 +204,7 @@ class Fingerprint:
             found = encoding.truths(column_slice(truths, part.start, part.stop), first_row + start)
             own = read_ids(column_slice(ids, part.start, part.stop), first_row + start)
             id_tags[part] = tags.tags(Messages(own), None, _ID_ALONE)[0]
-            row_tags[part], added = tags.tags(Messages(own, found.suffix), found.index)
+            row_tags[part], added = tags.tags(Messages(own, found.suffix), found.index, 0)
             sums += added
         self._add(sums, len(ids))
         return id_tags, row_tags

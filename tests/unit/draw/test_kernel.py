@@ -18,6 +18,7 @@ from tests.conftest import missing
 from tests.refusals import refused
 
 from relaxdp.draw.bridge_arrays import FRESH_CHUNK, _FreshBridge, fresh_bridges
+from relaxdp.draw.canonical import canonical
 from relaxdp.draw.columns import read_ids
 from relaxdp.draw.entropy import Keystream
 from relaxdp.draw.kernel import build, loaded
@@ -26,7 +27,7 @@ from relaxdp.draw.keyed import ArrayTags, keyed_path, keyed_tags
 from relaxdp.draw.messages import Ids, Messages
 from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.path_arrays import ArrayPath
-from relaxdp.draw.stream import CHUNK
+from relaxdp.draw.stream import CHUNK, block, tail
 from relaxdp.encodings.bits import histogram
 from relaxdp.errors import KernelError, ObjectIdError
 from relaxdp.hazmat import SeededEntropy
@@ -128,6 +129,46 @@ def test_the_compiled_path_draws_what_numpy_draws_ten_million_times(compiled: Ke
     compare(compiled, 10_000_000, 2)
 
 
+@pytest.mark.parametrize("setting", ["off", ""])
+def test_tags_are_codes_of_whole_messages(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Id, what follows it, index, symbol and try 0, under CMAC; by NumPy and by whatever draws here."""
+    monkeypatch.setenv(SETTING, setting)
+    ids, derived = ["", "abc", "a text of many letters", "twelve bytes"], bytes(range(32))
+    more = np.random.default_rng(1).integers(0, 2**64, (2, len(ids), 2), np.uint64)
+    numbers = np.array([5, 2**40, 0, 7], np.uint64)
+    cases: list[tuple[Any, Any, Any]] = [
+        *((None, None, 0), (None, None, 1), (None, numbers, 0)),
+        (more, numbers, numbers % np.uint64(8)),
+    ]
+    for after, index, symbol in cases:
+        words, sums = keyed_tags(derived).tags(Messages(read_ids(ids, 0), after), index, symbol)
+        codes = [
+            block(
+                derived,
+                canonical(each)
+                + (b"" if after is None else after[:, row].tobytes())
+                + tail(
+                    0 if index is None else int(index[row]), symbol if isinstance(symbol, int) else int(symbol[row]), 0
+                ),
+            )
+            for row, each in enumerate(ids)
+        ]
+        pairs = np.frombuffer(b"".join(codes), "<u8").reshape(-1, 2)
+        assert words.tolist() == pairs[:, 0].tolist()
+        assert sums.tolist() == pairs.sum(axis=0, dtype=np.uint64).tolist()
+
+
+def test_nothing_has_no_length() -> None:
+    assert len(Messages(None)) == 0
+    assert [*Messages(None).groups()] == []
+    without_offsets = pa.StringArray.from_buffers(0, pa.py_buffer(b""), pa.py_buffer(b""))
+    for column in (pa.array([], pa.string()), pa.array([], pa.binary()), without_offsets):
+        nothing = read_ids(column, 0)
+        assert (len(nothing), nothing.offsets.tolist(), len(nothing.data)) == (0, [0], 0)
+        assert [*nothing.groups()] == []
+    assert [len(read_ids(ids, 0)) for ids in ([7], ["a", "b"], np.arange(3))] == [1, 2, 3]
+
+
 def test_small_thresholds_too(compiled: Kernel) -> None:
     """Below 2^44 a quotient is not taken from floating-point numbers."""
     messages, index = Messages(Ids.of_integers(np.arange(300))), np.zeros(300, np.uint64)
@@ -156,6 +197,15 @@ def test_what_is_asked_for_is_what_draws(compiled: Kernel, monkeypatch: pytest.M
     assert not isinstance(keyed_path(bytes(32), 2, 1), ArrayPath)
     assert not isinstance(keyed_tags(bytes(32)), ArrayTags)
     assert isinstance(keyed_path(bytes(32), 2, 0), ArrayPath)
+    messages, index = Messages(Ids.of_integers(np.arange(100))), np.arange(100, dtype=np.uint64) % np.uint64(7)
+    drawn = np.zeros((2, 100, 3), np.uint8)
+    for path, target in zip(
+        (keyed_path(bytes(32), 7, ONE // 3), ArrayPath(bytes(32), 7, ONE // 3)), drawn, strict=True
+    ):
+        path.draw_objects(target, messages, index)
+        path.finish()
+    assert np.array_equal(*drawn)
+    assert drawn.any()
     monkeypatch.setenv(SETTING, "off")
     assert isinstance(keyed_path(bytes(32), 2, 1), ArrayPath)
     assert isinstance(keyed_tags(bytes(32)), ArrayTags)
