@@ -53,9 +53,8 @@ test: $(VENV)/dev.stamp ## run the tests (three processes, 6 minutes on two core
 	$(PYTEST) -m "not long"
 
 # What draws, once more: without the compiled path NumPy does, as everywhere where there is no compiler.
-DRAWING = $(addprefix tests/,exact unit/test_arrays.py unit/test_stream.py unit/test_vectors.py unit/test_encoding_vectors.py unit/test_kept_vectors.py unit/test_histogram.py unit/test_mechanisms.py)
 test-numpy: $(VENV)/dev.stamp ## run the tests of what draws without the compiled path (1 minute)
-	RELAXDP_KERNEL=off $(PYTEST) -m "not long" $(DRAWING)
+	RELAXDP_KERNEL=off $(PYTEST) -m "not long" tests/exact tests/unit/draw tests/unit/encodings tests/unit/mechanisms tests/unit/rappor
 
 test-long: $(VENV)/dev.stamp ## run the long versions of tests: all combinations, more kills, more samples
 	$(PYTEST) -m long
