@@ -13,8 +13,9 @@ from tests.conftest import require
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.errors import ObjectIdError
+from relaxdp.errors import NothingChangedError, ObjectIdError
 from relaxdp.table.spark import runs
+from relaxdp.table.spark.release import SparkFolderDrawing
 from relaxdp.table.spark.runs import ascending_pieces, runs_of
 
 ROWS, GROUP = 1_000, 100
@@ -80,13 +81,18 @@ def release(source: str, target: str, **more: Any) -> Any:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether tasks read files, or Spark shuffled, each time that something was drawn."""
     found: list[bool] = []
-    drawn = runs.SparkRunsDrawing._summaries
+    read, shuffled = runs.SparkRunsDrawing._read, SparkFolderDrawing._summaries
 
     def noted(self: Any, *words: Any) -> Any:
-        found.append(self._is_sorted)
-        return drawn(self, *words)
+        found.append(True)
+        return read(self, *words)
 
-    monkeypatch.setattr(runs.SparkRunsDrawing, "_summaries", noted)
+    def otherwise(self: Any, *words: Any) -> Any:
+        found.append(False)
+        return shuffled(self, *words)
+
+    monkeypatch.setattr(runs.SparkRunsDrawing, "_read", noted)
+    monkeypatch.setattr(SparkFolderDrawing, "_summaries", otherwise)
     return found
 
 
@@ -102,6 +108,10 @@ def test_the_same_reports_without_a_shuffle(place: Path, spark: Any, counted: li
     assert counted == [True]
     release("inner.parquet", "inner", engine="spark")
     assert counted == [True, True, False]
+    # Where a change may be forced the table is looked at first, in the same way.
+    with refused(NothingChangedError):
+        release("inner.parquet", "forced", engine="spark", force=True)
+    assert counted[3:] == [True, False]
     here = pa_parquet.read_table("here.parquet")
     assert pa_parquet.read_table("there").equals(here)
     assert pa_parquet.read_table("inner").equals(here)

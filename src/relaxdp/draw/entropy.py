@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -43,6 +43,9 @@ class Keystream:
         self.position = 0
         """The place of the next byte. Whoever reads elsewhere what the seed gives moves it on."""
         self._reached = -1
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a relaxdp keystream is neither copied nor pickled: its bytes would be drawn twice.")
 
     def fill(self, buffer: NDArray[np.uint8]) -> None:
         """Overwrite `buffer` with the next bytes of the keystream."""

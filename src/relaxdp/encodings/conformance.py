@@ -152,8 +152,10 @@ class _Fed:
 
     def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
         """Return the words that are fed, zeros where nobody said which."""
-        first = np.asarray(symbol, dtype=np.uint64).reshape(-1)[:1].tobytes()
-        slot = (purpose, b"" if purpose in PUBLIC else first)
+        asked = np.unique(np.asarray(symbol, dtype=np.uint64))
+        if len(asked) > 1:
+            raise EncodingError("which word an object keeps depends on another word that it keeps.")
+        slot = (purpose, b"" if purpose in PUBLIC else asked.tobytes())
         if slot not in self.asked:
             self.asked.append(slot)
         return self._words.get(slot, np.zeros(self._objects, np.uint64))
@@ -175,7 +177,7 @@ def _symbol_law(encoding: Encoding, truth: Any) -> Law:
     if (1 << 2 * _ENDS) ** len(slots) > _MOST_WORDS:
         raise EncodingError("an object keeps {words} words, too many to look at.", words=len(slots))
     found = [_symbols(encoding, truth, slots, middle) for middle in (0, 1)]
-    if found[0] != found[1] and all(purpose not in PUBLIC for purpose, _ in slots):
+    if found[0] != found[1]:
         raise EncodingError(
             "what an object keeps depends on more bits of a word than its first and last {bits}: choose other truths.",
             bits=_ENDS,
@@ -187,13 +189,16 @@ def _symbol_law(encoding: Encoding, truth: Any) -> Law:
 
 
 def _symbols(encoding: Encoding, truth: Any, slots: list[tuple[Purpose, bytes]], middle: int) -> list[Any]:
-    grid = np.meshgrid(*([_patterns(middle)] * len(slots)), indexing="ij")
+    # Public words are the same in both runs: of these any bit may be looked at, because the promise holds for each.
+    grid = np.meshgrid(*(_patterns(0 if purpose in PUBLIC else middle) for purpose, _ in slots), indexing="ij")
     objects = grid[0].size if slots else 1
     permanent = _Fed(objects, {slot: words.reshape(-1) for slot, words in zip(slots, grid, strict=True)})
     symbols = encoding.symbol_truths(encoding.truths([truth] * objects), permanent)
     if symbols.shape != (objects, encoding.symbols) or int(symbols.max()) >= encoding.alphabet:
         raise EncodingError("a truth has other symbols than the encoding says.")
     seeds = encoding.seeds(permanent)
+    if set(permanent.asked) != set(slots):
+        raise EncodingError("which word an object keeps depends on another word that it keeps.")
     public = [None] * objects if seeds is None else seeds.tolist()
     return [(seed, tuple(row)) for seed, row in zip(public, symbols.tolist(), strict=True)]
 

@@ -17,7 +17,8 @@ GROUP = "relaxdp.encodings"
 Member = TypeVar("Member", bound=type[Encoding])
 _members: dict[str, type[Encoding]] = {}
 
-# Where the encodings of this package are: each registers itself when it is imported.
+# Where our own encodings are: each registers itself when it is imported. By name, because one of them stands
+# on a floor below, and nobody here is to know it.
 _BUILT_IN = {
     "categorical": "relaxdp.encodings.declared",
     "unary-optimised": "relaxdp.encodings.unary",

@@ -156,6 +156,24 @@ class Secretive(NumericEncoding):
         return permanent.words("round") >> np.uint64(30) & np.uint64(1)
 
 
+class SecretiveHash(LocalHashEncoding):
+    """The same beside a public seed, of which any bit may be looked at."""
+
+    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+        moved = permanent.words("coin") >> np.uint64(30) & np.uint64(1)
+        return (super().symbol_truth(truths, symbol, permanent) + moved) % np.uint64(self.alphabet)
+
+
+class Chained(CategoricalEncoding):
+    """A second word is asked for only where the first one says so: it would not be enumerated."""
+
+    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+        moved = permanent.words("coin") & np.uint64(1)
+        if moved.any():
+            moved = moved & permanent.words("round")
+        return (truths.index + moved) % np.uint64(3)
+
+
 class Forgetful(WaveEncoding):
     """An encoding that does not say all of its options."""
 
@@ -171,6 +189,8 @@ class Forgetful(WaveEncoding):
         (Boasting(LETTERS), "more or less often"),
         (Shrinking(LETTERS), "larger threshold"),
         (Secretive(0, 8), "more bits"),
+        (SecretiveHash(LETTERS, 3), "more bits"),
+        (Chained(LETTERS), "depends on another word"),
         (Forgetful(0, 8, bins=3, window=4), "makes another one"),
         (CategoricalEncoding(range(100)), "too many"),
     ],

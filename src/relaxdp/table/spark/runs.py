@@ -16,9 +16,8 @@ from typing import Any
 import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import RelaxdpError
-from relaxdp.publication.request import Planned, ReleaseRequest, id_type_of
-from relaxdp.publication.transaction import Plan, Staged
-from relaxdp.table.formats import BATCH_ROWS, Input, files_of
+from relaxdp.publication.request import Planned, ReleaseRequest
+from relaxdp.table.formats import BATCH_ROWS, files_of
 from relaxdp.table.order import NotAscendingError
 from relaxdp.table.spark.release import SparkFolderDrawing
 from relaxdp.table.spark.session import spark_sentences
@@ -99,33 +98,23 @@ class SparkRunsDrawing(SparkFolderDrawing):
     """A sorted table to a folder; where it turns out not to be sorted after all, it is shuffled as any other."""
 
     def __init__(
-        self,
-        frame: Any,
-        request: ReleaseRequest,
-        target: Path,
-        *,
-        source: str,
-        pieces: Sequence[Piece],
-        **options: Any,
+        self, frame: Any, request: ReleaseRequest, target: Path, *, pieces: Sequence[Piece], **options: Any
     ) -> None:
         super().__init__(frame, request, target, **options)
-        self._shuffled_schema, self.schema = self.schema, Input(Path(source)).schema
-        self.id_type = id_type_of(self.schema.field(request.id_column).type)
         cores = frame.sparkSession.sparkContext.defaultParallelism
         self._runs = runs_of(pieces, self._partitions or _TASKS_A_CORE * cores)
         self._is_sorted = True
 
-    def stage(self, plan: Plan) -> Staged:
-        """Let the workers read and write; without a count, because footers say how many rows there are."""
-        try:
-            return super().stage(plan)
-        except NotAscendingError:
-            self._is_sorted, self.schema = False, self._shuffled_schema
-        return super().stage(plan)
-
     def _summaries(self, columns: Sequence[Planned], work: Any) -> list[Summary]:
-        if not self._is_sorted:
-            return super()._summaries(columns, work)
+        if self._is_sorted:
+            try:
+                return self._read(columns, work)
+            except NotAscendingError:
+                self._is_sorted = False
+        return super()._summaries(columns, work)
+
+    def _read(self, columns: Sequence[Planned], work: Any) -> list[Summary]:
+        """Let the workers read their own row groups."""
         task = replace(SparkTask.of(self.request, columns, self._key_file), is_sorted=False)
         read = partial(_rows, self._runs, self.request.input_columns())
         with spark_sentences():
@@ -143,6 +132,7 @@ class SparkRunsDrawing(SparkFolderDrawing):
             raise NotAscendingError
 
     def _count(self) -> int:
+        """Return what the footers say."""
         return sum(piece.rows for run in self._runs for piece in run) if self._is_sorted else super()._count()
 
 

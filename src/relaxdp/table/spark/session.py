@@ -226,7 +226,7 @@ class SparkPlace:
             self._partitions or min(cores, sum(each.rows for each in pieces) // _WORTH)
         ):
             return SparkFolderDrawing(self.table.frame, request, self._target, **options)
-        return SparkRunsDrawing(self.table.frame, request, self._target, source=self._source, pieces=pieces, **options)
+        return SparkRunsDrawing(self.table.frame, request, self._target, pieces=pieces, **options)
 
     @contextmanager
     def logged(self) -> Iterator[None]:
