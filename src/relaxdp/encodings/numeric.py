@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -63,10 +64,11 @@ class RangeEncoding(Encoding):
 
     def answer_in(self, text: str) -> float:
         """Return the number that a person typed."""
-        try:
+        number = None
+        with suppress(ValueError):  # raised from there, a refusal would carry the text along as its context
             number = float(text.strip())
-        except ValueError:
-            raise self._no_answer() from None
+        if number is None:
+            raise self._no_answer()
         return float(self.answer(number))
 
     def _answer(self, given: Any) -> float:

@@ -15,14 +15,19 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.draw.stream import PathId, Words
 from relaxdp.encodings import registry
+from relaxdp.encodings.declared import CategoricalEncoding
+from relaxdp.encodings.numeric import NumericEncoding
 from relaxdp.encodings.path import ReportPath
 from relaxdp.encodings.protocol import Codes, Encoding, Permanent, Truths
 from relaxdp.encodings.registry import encoding_named, register
 from relaxdp.encodings.release import release_codes
-from relaxdp.errors import EncodingError
+from relaxdp.encodings.unary import OptimisedUnaryEncoding
+from relaxdp.errors import EncodingError, UndeclaredValueError
 from relaxdp.law.support import Support
 from relaxdp.law.threshold import release_threshold
 from relaxdp.mechanisms import Mechanism
+from relaxdp.rappor.encoding import BloomEncoding
+from relaxdp.rappor.filter import BloomShape
 
 
 class Bits(Encoding):
@@ -107,3 +112,20 @@ def test_registry(bits: Bits) -> None:
 
     with refused(EncodingError, name="test-bits", says="there is an encoding named"):
         register(Impostor)
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        CategoricalEncoding(["yes", "no"]), OptimisedUnaryEncoding(["yes", "no"]), NumericEncoding(0, 10),
+        BloomEncoding(BloomShape(1, 1, 1)),
+    ],
+    ids=lambda each: each.name,
+)  # fmt: skip
+@pytest.mark.parametrize("door", ["answer", "answer_in"])
+def test_a_refused_answer_is_nowhere_in_the_refusal(encoding: Encoding, door: str) -> None:
+    """Neither in its words and fields, nor in what it was raised in the midst of."""
+    with pytest.raises(UndeclaredValueError) as caught:
+        getattr(encoding, door)("SECRET")
+    assert "SECRET" not in repr((caught.value.message, caught.value.fields))
+    assert caught.value.__context__ is caught.value.__cause__ is None
