@@ -5,6 +5,7 @@ Neither metrics nor log hold an address, an id, a body, a token or a query.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sys
@@ -137,23 +138,23 @@ class RequestLog:
     """Time, method, route, status, duration: a line for each request.
 
     A route is its template: the address itself may name a campaign that few people know of. By hand and a few lines at
-    a time, because every request pays for it: a line of `logging` costs five times as much.
+    a time, because every request pays for it: a line of `logging` costs five times as much. No line waits for longer
+    than a second, on an idle service either.
     """
 
     def __init__(self, *, enabled: bool = True, file: TextIO | None = None) -> None:
         self._enabled, self._file = enabled, file
         self._waiting: list[str] = []
-        self._last = 0.0
 
     def add(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Note one request."""
+        """Note one request, in a running event loop."""
         if not self._enabled:
             return
-        now = time.time()
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+        if not self._waiting:
+            asyncio.get_running_loop().call_later(_SECONDS, self.flush)
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._waiting.append(f"{stamp} {method} {route} {status} {seconds * 1000:.1f}ms\n")
-        if len(self._waiting) >= _MOST_WAITING or now - self._last > _SECONDS:
-            self._last = now
+        if len(self._waiting) >= _MOST_WAITING:
             self.flush()
 
     def flush(self) -> None:
