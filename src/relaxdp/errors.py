@@ -194,6 +194,10 @@ class PlanError(RelaxdpError, ValueError):
     """A question to the planner makes no sense, or nothing can reach what it asks for."""
 
 
+class TellsNothingError(RelaxdpError, ValueError):
+    """A release would be charged and tell next to nothing: too few rows, too small an epsilon, a poor encoding."""
+
+
 class DescriptionError(RelaxdpError, ValueError):
     """A released file does not say what it holds, or in a way that this version cannot read."""
 

@@ -197,7 +197,7 @@ def mechanism(
     elif encoding == "auto" and values is not None:
         if epsilon is None:
             raise EncodingError("the best encoding depends on epsilon: pass epsilon=, the last one that is planned.")
-        encoding = best_encoding(len(values), epsilon).best
+        encoding = best_encoding(len(values), epsilon).best if len(values) > 1 else CategoricalEncoding.name
     return mechanism_of(made(encoding, values=values, range=range, options=options, epsilon=epsilon))
 
 

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 IN_PYTHON = {
+    "accept": "accept=True releases it all the same.",
     "again": "again=True re-issues a lower level, which costs nothing.",
+    "better_encoding": "{better_encoding} would tell more: leave its encoding open.",
+    "better_plan": (
+        "It was encoded for epsilon {chosen_for}, the last planned: planned_epsilon={epsilon} takes {better_encoding}, "
+        "which tells more now."
+    ),
     "booleans": "A column of 'yes' and 'no' that is made of them has values of these names.",
     "budget": "budget=2 gives one.",
     "chosen_rows": (
@@ -16,12 +22,17 @@ IN_PYTHON = {
     "description": "description= says it; for one frame, so do mechanism= and epsilon=.",
     "force": "force=True opens a new path, charged to everyone in addition to the {largest} of the old one.",
     "force_changed": "force=True opens a new path, charged to everyone.",
+    "enough_epsilon": (
+        "epsilon {enough_epsilon} would do; if that is planned, planned_epsilon={enough_epsilon} says so."
+    ),
     "engine": "engine='spark' chooses it.",
     "from_reports": "rx.relax_reports goes on from its last file.",
     "ledger": "Go on with it: ledger= names it.",
     "missing_number": "Classes of numbers are declared values, and can have one for what is missing.",
     "missing_value": "fillna (fill_null in polars) makes it a value, which must be declared.",
+    "more_rows": "More rows, or fewer values, would tell more.",
     "new_ledger": "If there must be a new one, say why: new_ledger='...'.",
+    "planned_epsilon": "planned_epsilon= says it.",
     "release": "release= says it.",
     "same_range": "Give the same mechanism.",
     "say_ledger": "ledger= names one, and ledger=None says that nobody keeps account.",

@@ -52,6 +52,7 @@ def command(place: Path, *words: str, **environment: str) -> tuple[int, str, str
 def is_released(place: Path, output: str) -> None:
     assert output.splitlines() == [
         "released 'answer' of 1,000 rows at epsilon 1 to out (a new path)",
+        "'answer' as categorical, the best for epsilon 3: its shares to within 0.061",
         "cost 1; spent 1 of the budget 3, 2 left",
     ]
     names = ["in.parquet", "key", "key.ledger", "key.ledger.begun", "out"]

@@ -19,7 +19,7 @@ from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
-from relaxdp.publication.request import Column, TableRequest
+from relaxdp.publication.request import Column, Opening, TableRequest
 from relaxdp.publication.transaction import publish
 from relaxdp.table.formats import Input
 from relaxdp.table.release import release_table
@@ -44,7 +44,7 @@ def write(column: list[Any]) -> None:
 
 
 def request_of(table: Any, target: str, **declared: Any) -> TableRequest:
-    column = Column(**declared).request("x", table, Decimal(1))
+    column = Column(**declared).request("x", table, Opening(Decimal(1)))
     return TableRequest(
         source=Path("in.parquet"), target=Path(target), id_column="id", columns=[column], epsilon=as_epsilon(60),
         key=rx.Key.load("key"), release="in",
@@ -118,7 +118,7 @@ def test_reports_are_no_truth_and_a_folder_is_not_written_over(spark: Any, place
     table = SparkInput(spark, str(Path("in.parquet").absolute()))
     request = request_of(table, "out", values=["true", "false"])
     with Ledger.open(place / "ledger") as ledger:
-        account = Payer(ledger, Subject.population("everyone"), budget=60)
+        account = Payer(ledger, Subject.population("everyone"), budget=60, accept=True)
         publish(SparkFolderDrawing(table.frame, request, target=request.target), account)
         with pytest.raises(TableFileError) as caught:
             publish(SparkFolderDrawing(table.frame, request, target=request.target), account)

@@ -99,7 +99,7 @@ def _people() -> Any:
 
 
 def _request(folder: Path, target: str, key: Key, epsilon: Decimal) -> TableRequest:
-    columns = [ColumnRequest("veteran", Categorical(VALUES))]
+    columns = [ColumnRequest("veteran", Categorical(VALUES), planned=LEVELS[-1])]
     return TableRequest(
         source=folder / PEOPLE,
         target=folder / target,

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from relaxdp.cli.options import encoding_and_options
+from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.render import progress_bar, show_released
-from relaxdp.errors import ValuesError
+from relaxdp.errors import TellsNothingError, ValuesError, refusing
 from relaxdp.publication.request import Column, values_from_file
 from relaxdp.table.calls import BESIDE_KEY, relax_reports
 from relaxdp.table.calls import release as release_table
+
+if TYPE_CHECKING:
+    from relaxdp.table.calls import Released
 
 _WHAT, _LEDGER, _WHERE = "What its truth can be", "Who pays", "Where it is drawn"
 
@@ -25,6 +31,7 @@ KeyFile = Annotated[Path, typer.Option(help="Key file, from `relaxdp keygen`.")]
 Keep = Annotated[list[str] | None, typer.Option(help="Column to copy as it is; it is not protected.")]
 Name = Annotated[str | None, typer.Option("--release", help="Name of the release  [default: IN's name]")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost. No row is read, so none is checked.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Release it though it would tell next to nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Values = Annotated[
     list[str] | None,
@@ -100,6 +107,7 @@ def release(
         ),
     ] = False,
     dry_run: DryRun = False,
+    yes: Yes = False,
     as_json: AsJson = False,
     values: Values = None,
     values_file: ValuesFile = None,
@@ -115,14 +123,15 @@ def release(
         str | None,
         typer.Option(
             help="auto, categorical, unary-symmetric, unary-optimised, local-hash, or one that is installed; "
-            "with options like local-hash:buckets=16  [default: as before, or categorical]",
+            "with options like local-hash:buckets=16  [default: as before, or auto]",
             rich_help_panel=_WHAT,
         ),
     ] = None,
     planned_epsilon: Annotated[
         str | None,
         typer.Option(
-            help="The last level that is planned, for which auto chooses  [default: --epsilon]", rich_help_panel=_WHAT
+            help="The last level that is planned, for which auto chooses  [default: what is left of the budget]",
+            rich_help_panel=_WHAT,
         ),
     ] = None,
     population: Population = "everyone",
@@ -160,10 +169,15 @@ def release(
     said: Any = {
         "range": number_range, "bins": bins, "map": value_map, "nulls": nulls, "encoding": chosen, "options": options,
     }  # fmt: skip
-    with progress_bar("releasing", "rows" if engine is EngineChoice.LOCAL else "tasks") as progress:
-        done = release_table(
+    unit = "rows" if engine is EngineChoice.LOCAL else "tasks"
+    declared = _declared(column, values, values_file, public_values, **said)
+    done = _agreed(
+        yes,
+        "releasing",
+        unit,
+        lambda **agreed: release_table(
             source,
-            _declared(column, values, values_file, public_values, **said),
+            declared,
             to=target,
             id=id_column,
             epsilon=epsilon,
@@ -185,9 +199,27 @@ def release(
             master=master,
             worker_key=worker_key,
             partitions=partitions,
-            progress=progress,
-        )
+            **agreed,
+        ),
+    )
     show_released(done, as_json)
+
+
+def _agreed(yes: bool, doing: str, unit: str, call: Callable[..., Released]) -> Released:
+    """Release; where it would tell next to nothing, ask a person who sits at a terminal."""
+    try:
+        with progress_bar(doing, unit) as progress:
+            return call(accept=yes, progress=progress)
+    except TellsNothingError as problem:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        refusing("", ON_COMMAND_LINE).add_to(problem)
+        typer.echo(problem.message, err=True)
+        if not typer.confirm("Release it all the same?", err=True):
+            problem.consequence = "Nothing was released."
+            raise
+    with progress_bar(doing, unit) as progress:
+        return call(accept=True, progress=progress)
 
 
 def relax(
@@ -206,6 +238,7 @@ def relax(
     name: Name = None,
     keep: Keep = None,
     dry_run: DryRun = False,
+    yes: Yes = False,
     as_json: AsJson = False,
     values: Values = None,
     values_file: ValuesFile = None,
@@ -225,10 +258,14 @@ def relax(
     epsilon. The randomness is fresh, so nothing can be drawn again: after a crash the same command finishes it.
     """
     said: Any = {"bins": bins, "map": value_map, "nulls": nulls}
-    with progress_bar("relaxing", "rows") as progress:
-        done = relax_reports(
+    declared = _declared([column], values, values_file, public_values, **said)
+    done = _agreed(
+        yes,
+        "relaxing",
+        "rows",
+        lambda **agreed: relax_reports(
             source,
-            _declared([column], values, values_file, public_values, **said),
+            declared,
             reports=reports,
             to=target,
             id=id_column,
@@ -244,8 +281,9 @@ def relax(
             reason=f"release to {target.name}",
             dry_run=dry_run,
             threads=threads,
-            progress=progress,
-        )
+            **agreed,
+        ),
+    )
     show_released(done, as_json)
 
 

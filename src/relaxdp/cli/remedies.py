@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 ON_COMMAND_LINE = {
+    "accept": "--yes releases it all the same.",
     "again": "--again re-issues a lower level, which costs nothing.",
+    "better_encoding": "--encoding {better_encoding} would tell more.",
+    "better_plan": (
+        "It was encoded for epsilon {chosen_for}, the last planned: --planned-epsilon {epsilon} takes "
+        "{better_encoding}, which tells more now."
+    ),
     "booleans": "--map FILE with the lines true,yes and false,no gives them other names.",
     "budget": "--budget 2 gives one.",
     "chosen_rows": (
@@ -13,6 +19,9 @@ ON_COMMAND_LINE = {
     "cross": "--cross names the second one.",
     "dates": "--map FILE with lines like 2026-01-31,winter gives them other names.",
     "description": "--description FILE says it.",
+    "enough_epsilon": (
+        "--epsilon {enough_epsilon} would do; if that is planned, --planned-epsilon {enough_epsilon} says so."
+    ),
     "engine": "--engine spark chooses it.",
     "epsilon": "--epsilon says it.",
     "force": "--force opens a new path, charged to everyone in addition to the {largest} of the old one.",
@@ -23,8 +32,10 @@ ON_COMMAND_LINE = {
     "ledger": "Go on with it: --ledger names it.",
     "missing_number": "--bins with --nulls NAME makes classes of numbers, and one of what is missing.",
     "missing_value": "--nulls NAME makes it a value of its own.",
+    "more_rows": "More rows, or fewer values, would tell more.",
     "new_ledger": "If there must be a new one, say why: --new-ledger REASON.",
     "numbers": "--range and --bins are for numbers, and --map FILE says what each value becomes.",
+    "planned_epsilon": "--planned-epsilon says it.",
     "plan_boolean": "`relaxdp plan --values 2` plans it.",
     "release": "--release says it.",
     "report_column": "--column names another one.",

@@ -16,6 +16,7 @@ from relaxdp.ledger.account import difference, total
 
 if TYPE_CHECKING:
     from relaxdp.ledger.ledger import Charge
+    from relaxdp.publication.outlook import Outlook
     from relaxdp.publication.transaction import Progress as Advance
     from relaxdp.table.calls import Released
 
@@ -48,8 +49,17 @@ def show_released(done: Released, as_json: bool) -> None:
     level, charges = epsilon_text(done.epsilon), done.charges
     if as_json:
         answer: dict[str, Any] = {"rows": done.rows, "epsilon": level, "release": done.release, "columns": {}}
+        for outlook in done.outlooks:
+            answer["columns"][outlook.column] = {
+                "encoding": outlook.encoding,
+                "chosen_for": None if outlook.chosen_for is None else epsilon_text(outlook.chosen_for),
+                "overruled": outlook.overruled,
+                "half_width": outlook.half_width,
+            }
         for column, charge in zip(done.columns, charges, strict=False):
-            answer["columns"][column] = {"cost": epsilon_text(charge.cost), "epoch": charge.path.epoch}
+            answer["columns"].setdefault(column, {}).update(
+                {"cost": epsilon_text(charge.cost), "epoch": charge.path.epoch}
+            )
         if charges:
             answer |= {"spent": epsilon_text(charges[-1].spent_after), "budget": epsilon_text(charges[-1].budget)}
         show_json(answer)
@@ -59,6 +69,8 @@ def show_released(done: Released, as_json: bool) -> None:
         typer.echo(f"dry run: {names} at epsilon {level} would cost {_cost(charges)}")
     else:
         typer.echo(f"released {names} of {done.rows:,} rows at epsilon {level} to {done.to}{_history(charges)}")
+    for outlook in done.outlooks:
+        _show_outlook(outlook)
     if charges:
         last = charges[-1]
         left = difference(last.budget, last.spent_after)
@@ -67,6 +79,15 @@ def show_released(done: Released, as_json: bool) -> None:
         typer.echo(f"cost {_cost(charges)}; {verb} {spent} of the budget {budget}, {rest} left")
     else:
         typer.echo("no ledger: nobody keeps account of what this cost")
+
+
+def _show_outlook(outlook: Outlook) -> None:
+    """Say how a column is encoded and why, and how precise its answer will be."""
+    why = "" if outlook.chosen_for is None else f", the best for epsilon {epsilon_text(outlook.chosen_for)}"
+    if outlook.overruled is not None:
+        why = f", as its path was opened, and not as {outlook.overruled}"
+    precise = "" if outlook.half_width is None else f": its {outlook.answer} to within {outlook.half_width:.2g}"
+    typer.echo(f"{outlook.column!r} as {outlook.encoding}{why}{precise}")
 
 
 def _history(charges: tuple[Charge, ...]) -> str:

@@ -81,6 +81,11 @@ def half_width(*, objects: int, values: Planned, epsilon: Epsilon, **asked: Unpa
     return _half_width(values, objects, as_epsilon(epsilon), asked)
 
 
+def widest(values: Planned) -> float:
+    """Return the half-width of knowing nothing: of shares 0.5, of a mean half its range."""
+    return _Plan(values).widest
+
+
 def epsilon_for(half_width: float, *, objects: int, values: Planned, **asked: Unpack[Asked]) -> Decimal:
     """Return the smallest epsilon, rounded up to four significant digits, that gives this half-width.
 

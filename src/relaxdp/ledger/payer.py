@@ -131,6 +131,8 @@ class Payer:
     """The folder of row tags where the table may grow, see `tags_folder`; None where it may not."""
     new_ledger: str = ""
     """Why a key that has spent in another ledger is to begin one more; empty where it may not."""
+    accept: bool = False
+    """Whether it is paid for though it tells next to nothing."""
 
     def look(self) -> Account:
         """Return how the account stands before anything is drawn."""

@@ -17,7 +17,7 @@ from relaxdp.draw.stream import PathId
 from relaxdp.encodings.declared import REMEDIES, DeclaredEncoding, kind_in_words
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.registry import encoding_named
-from relaxdp.errors import DeriveError, ObjectIdError, UnknownColumnError, ValuesError
+from relaxdp.errors import DeriveError, EncodingError, ObjectIdError, UnknownColumnError, ValuesError
 from relaxdp.law.level import Level
 from relaxdp.ledger.entries import PathFacts, Sampler
 from relaxdp.mechanisms import Mechanism, mechanism
@@ -39,6 +39,12 @@ class ColumnRequest:
     column: str
     mechanism: Mechanism
     derivations: Sequence[Derivation] = ()
+    planned: Decimal | None = None
+    """The last epsilon that is planned, where a person said it."""
+    chosen_for: Decimal | None = None
+    """The epsilon for which the encoding was chosen; None where nobody left that open, or an old path goes on."""
+    overruled: str | None = None
+    """What would have been chosen, where "auto" was said and the path was opened with another encoding."""
 
     def check_kind(self, kind: Any) -> None:
         """Refuse true, false and dates whose declared values are not spelled as these become text.
@@ -210,6 +216,20 @@ class Declarable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Opening:
+    """What decides how a path is encoded where nobody says: never a truth."""
+
+    planned: Decimal | None
+    """The last epsilon that is planned, as far as anybody can tell; None where no ledger remembers the choice."""
+    is_said: bool = False
+    """Whether a person said it."""
+    opened: PathFacts | None = None
+    """What its path was opened with, where it goes on."""
+    alone: str | None = None
+    """The only encoding that can be meant here, if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """What is said about a column that is to be released, where a mechanism alone does not say it.
 
@@ -232,7 +252,7 @@ class Column:
     nulls: str | None = None
     """A missing value becomes this one, which is added to the declared values."""
     encoding: str | None = None
-    """None goes on as the path was opened, and opens one as categorical; "auto" takes the best for the last epsilon."""
+    """None goes on as the path was opened, and opens one with the best encoding for the last planned epsilon."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -245,11 +265,8 @@ class Column:
             found = ValueMap.of(self.map).labels
         return self._with_nulls(found)
 
-    def request(self, name: str, table: Declarable, planned: Decimal, opened: PathFacts | None = None) -> ColumnRequest:
-        """Return the request; values are never read from the data unless they are said to be public.
-
-        `opened` is what its path was opened with, and `planned` the last epsilon that is planned.
-        """
+    def request(self, name: str, table: Declarable, opening: Opening) -> ColumnRequest:
+        """Return the request; values are never read from the data unless they are said to be public."""
         given = [self.values, self.range, self.bins, self.map]
         if sum(way is not None for way in given) + self.public != 1:
             raise ValuesError(
@@ -262,7 +279,7 @@ class Column:
         if self.range is not None:
             if self.nulls is not None:
                 raise DeriveError("numbers in a range have no value for what is missing.", remedy="missing_number")
-            return ColumnRequest(name, self._mechanism(planned, opened, range=self.range), [Numbers()])
+            return self._encoded(name, opening, [Numbers()], range=self.range)
         derivations: list[Derivation] = [Texts()]
         values = self.labels
         if self.bins is not None:
@@ -275,15 +292,35 @@ class Column:
             values = self._with_nulls(found)
         if self.nulls is not None:
             derivations.append(Nulls(self.nulls))
-        return ColumnRequest(name, self._mechanism(planned, opened, values=values), derivations)
+        return self._encoded(name, opening, derivations, values=values)
 
-    def _mechanism(self, planned: Decimal, opened: PathFacts | None, **declared: Any) -> Mechanism:
-        goes_on = opened is not None and self.encoding in (None, "auto", opened.encoding)
+    def _encoded(
+        self, name: str, opening: Opening, derivations: Sequence[Derivation], **declared: Any
+    ) -> ColumnRequest:
+        """Return the request with an encoding: that of the path, the one that was said, or the best one."""
+        opened, planned, auto = opening.opened, opening.planned, self.encoding in (None, "auto")
+        said = planned if opening.is_said else None
+        goes_on = opened is not None and (auto or self.encoding == opened.encoding)
         # Where the path was opened with something else, the ledger will refuse it.
         if opened is not None and goes_on and encoding_named(opened.encoding).domain in declared:
-            return mechanism(**declared, encoding=opened.encoding, **opened.options)
-        chosen = self.encoding or ("categorical" if "values" in declared else "auto")
-        return mechanism(**declared, encoding=chosen, epsilon=planned, **self.options)
+            going_on = mechanism(**declared, encoding=opened.encoding, **opened.options)
+            best = None if self.encoding is None or planned is None else _best(planned, declared)
+            return ColumnRequest(name, going_on, derivations, said, overruled=best if best != opened.encoding else None)
+        named = opening.alone if auto else self.encoding
+        if named is not None:
+            chosen = mechanism(**declared, encoding=named, epsilon=planned, **self.options)
+            return ColumnRequest(name, chosen, derivations, said)
+        if planned is None and "values" in declared:
+            # The choice would follow each epsilon, and no ledger would notice that a path was opened twice.
+            if self.encoding == "auto":
+                raise EncodingError(
+                    "without a ledger nobody remembers which encoding a path was opened with, so that it is chosen for "
+                    "the last epsilon that is planned.",
+                    remedy="planned_epsilon",
+                )
+            return ColumnRequest(name, mechanism(**declared, encoding="categorical", **self.options), derivations)
+        chosen = mechanism(**declared, encoding="auto", epsilon=planned, **self.options)
+        return ColumnRequest(name, chosen, derivations, said, chosen_for=planned if "values" in declared else None)
 
     def _with_nulls(self, values: Sequence[Any]) -> list[Any]:
         if self.nulls is None:
@@ -295,16 +332,19 @@ class Column:
 Said = Mechanism | Column | Sequence[Any]
 
 
-def requested(
-    name: Any, said: Said, table: Declarable, planned: Decimal, opened: PathFacts | None = None
-) -> ColumnRequest:
+def _best(planned: Decimal, declared: Mapping[str, Any]) -> str:
+    return mechanism(**declared, encoding="auto", epsilon=planned).encoding.name
+
+
+def requested(name: Any, said: Said, table: Declarable, opening: Opening) -> ColumnRequest:
     """Return the request for one column, of which a mechanism, a list of values or a `Column` is said."""
     if isinstance(said, Mechanism):
         # Numbers may be written as text, and true, false and dates are declared as text.
-        return ColumnRequest(name, said, [Numbers() if said.encoding.domain == "range" else Texts()])
+        planned = opening.planned if opening.is_said else None
+        return ColumnRequest(name, said, [Numbers() if said.encoding.domain == "range" else Texts()], planned)
     if not isinstance(said, Column):
         said = Column(values=DeclaredEncoding.listed(said))
-    return said.request(name, table, planned, opened)
+    return said.request(name, table, opening)
 
 
 def values_from_file(path: Path) -> list[str]:

@@ -21,6 +21,7 @@ from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.payer import Payer
 from relaxdp.ledger.rules import already_drawn, differs
 from relaxdp.publication.description import FileDescription
+from relaxdp.publication.outlook import refuse_worthless
 from relaxdp.publication.request import Planned, ReleaseRequest
 
 Progress = Callable[[int, int | None], None]
@@ -133,8 +134,10 @@ def publish(drawing: Drawing, payer: Payer | None, known: Account | None = None)
     if drawn is not None:
         return _finished(drawing, columns, drawn, payer, known)
     with drawing.held(payer):
-        plan = _plan(drawing, columns, payer, known)
+        plan, quoted = _plan(drawing, columns, payer, known)
         staged = drawing.stage(plan)
+        if not payer.accept:
+            refuse_worthless(plan.columns, quoted, staged.rows)
         try:
             charges = payer.charge(_entries(drawing, plan.columns, payer, staged.seen, staged.digest))
         except LedgerUncertainError as problem:
@@ -165,19 +168,19 @@ def _unpaid(drawing: Drawing, columns: Sequence[Planned]) -> Outcome:
         return Outcome(staged.rows, [], drawing.publish(plan, staged))
 
 
-def _plan(drawing: Drawing, columns: Sequence[Planned], payer: Payer, known: Account) -> Plan:
+def _plan(drawing: Drawing, columns: Sequence[Planned], payer: Payer, known: Account) -> tuple[Plan, list[Charge]]:
     """Decide which epoch of each path is drawn, before anything is.
 
     Where a change may be forced, whether the table changed decides the epoch, so the table is looked at first; so it is
     where rows may join. What is refused whatever the rows say is refused before that.
     """
     entries = _entries(drawing, columns, payer, [Seen()] * len(columns))
-    charges = [] if payer.force else payer.quote(entries, known)
+    charges: list[Charge] = [] if payer.force else payer.quote(entries, known)
     if payer.force or payer.growing is not None:
         seen = drawing.look(entries, payer)
         charges = payer.quote(_entries(drawing, columns, payer, seen), known)
     drawn = tuple(replace(each, path=charge.path) for each, charge in zip(columns, charges, strict=True))
-    return Plan(drawn, drawing.describe(drawn))
+    return Plan(drawn, drawing.describe(drawn)), charges
 
 
 def _quoted(drawing: Drawing, columns: Sequence[Planned], payer: Payer, known: Account) -> list[Charge]:

@@ -9,13 +9,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from relaxdp.draw.key import Key, as_key
+from relaxdp.encodings.declared import CategoricalEncoding
 from relaxdp.errors import CountsError, OptionError, ValuesError, refusing
 from relaxdp.estimation.counts import Method
 from relaxdp.law.epsilon import Epsilon, as_epsilon
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from relaxdp.ledger.ledger import Charge, Ledger
     from relaxdp.ledger.payer import Payer
     from relaxdp.publication.description import FileDescription
+    from relaxdp.publication.outlook import Outlook
     from relaxdp.publication.request import Column, Declarable, ReleaseRequest
     from relaxdp.publication.transaction import Drawing, Progress
     from relaxdp.table.counting import PairTally, Tally
@@ -42,6 +44,7 @@ class _Place(Enum):
 
 
 BESIDE_KEY = _Place.BESIDE_KEY
+_DIGITS = Context(prec=4, rounding=ROUND_FLOOR)  # of an epsilon that nothing is charged by: encodings are chosen for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ class Released:
     """How many rows were released; None where it was a dry run."""
     charges: tuple[Charge, ...]
     """What each column cost; none where nobody keeps account."""
+    outlooks: tuple[Outlook, ...] = ()
+    """How each column is encoded, why so, and how precise what is estimated of it will be."""
 
 
 @refusing("Nothing was released.", IN_PYTHON)
@@ -76,6 +81,7 @@ def release(
     force: bool = False,
     growing: bool = False,
     planned_epsilon: Epsilon | None = None,
+    accept: bool = False,
     reason: str = "",
     new_ledger: str = "",
     dry_run: bool = False,
@@ -96,7 +102,9 @@ def release(
     The ledger is charged before anything is handed over: the one beside the key's file, another file, a database's URL
     or an open `Ledger`; None says that nobody keeps account. The same call again gives the same reports and costs
     nothing, a larger epsilon costs the difference (a smaller one is refused, unless `again`), and another key, other
-    values, a changed table or an overdrawn budget are refused. `force` opens a new path in spite of it, `growing` lets
+    values, a changed table or an overdrawn budget are refused. So is what would be paid for and tell next to nothing,
+    unless `accept`; `planned_epsilon` is the last level that is planned, for which a new path is encoded (else the rest
+    of the budget). `force` opens a new path in spite of it, `growing` lets
     rows of a file join and leave, `new_ledger` says why a key that has spent elsewhere begins another ledger. With
     `dry_run` what it would cost is returned, from the ledger alone.
 
@@ -117,7 +125,7 @@ def release(
     where = _Where.of(source, to, engine, {name: each for name, each in spark.items() if each is not None})
     if growing and (where.is_spark or where.target is None):
         raise OptionError("rows that join and leave are looked after in files, by the local engine.", option="growing")
-    agreed = {"again": again, "force": force, "new_ledger": new_ledger}
+    agreed = {"again": again, "force": force, "new_ledger": new_ledger, "accept": accept}
     with (
         where.opened(asked, threads or os.cpu_count() or 1, progress) as (table, make),
         asked.paying(ledger, population, budget, reason, growing=growing, **agreed) as paid,
@@ -141,6 +149,7 @@ def relax_reports(
     population: str = "everyone",
     budget: Epsilon | None = None,
     keep: Sequence[str] = (),
+    accept: bool = False,
     reason: str = "",
     new_ledger: str = "",
     dry_run: bool = False,
@@ -161,13 +170,14 @@ def relax_reports(
     options: Any = {"last_epsilon": last, "threads": threads or os.cpu_count() or 1, "progress": progress}
     with (
         where.opened(asked, 1, None) as (table, _),
-        asked.paying(ledger, population, budget, reason, new_ledger=new_ledger) as paid,
+        asked.paying(ledger, population, budget, reason, new_ledger=new_ledger, accept=accept) as paid,
     ):
 
         def make(request: ReleaseRequest) -> Drawing:
             return Algorithm1Drawing(where.from_file(request), Path(reports), table=table, **options)
 
-        outcome: Released = asked.carried_out(table, make, paid, where.target, dry_run=dry_run)
+        plain = CategoricalEncoding.name
+        outcome: Released = asked.carried_out(table, make, paid, where.target, dry_run=dry_run, alone=plain)
         return outcome
 
 
@@ -187,7 +197,8 @@ class _Asked:
     columns: Mapping[str, Any]
     id_column: str
     epsilon: Decimal
-    planned: Decimal
+    planned: Decimal | None
+    """The last epsilon that is planned, where it was said."""
     key: Key
     release: str
     is_named: bool
@@ -218,7 +229,7 @@ class _Asked:
             columns,
             id,
             exact,
-            exact if planned is None else as_epsilon(planned),
+            None if planned is None else as_epsilon(planned),
             Key.load(key) if isinstance(key, str | os.PathLike) else as_key(key),
             Path(source).stem if release is None else release,
             release is not None,
@@ -274,15 +285,18 @@ class _Asked:
         target: Path | None,
         *,
         dry_run: bool,
+        alone: str | None = None,
     ) -> Any:
-        """Release, or say what it would cost."""
-        from relaxdp.publication.request import ReleaseRequest, requested  # noqa: PLC0415
+        """Release, or say what it would cost; `alone` is the only encoding that can be meant."""
+        from relaxdp.publication.outlook import outlook_of  # noqa: PLC0415
+        from relaxdp.publication.request import Opening, ReleaseRequest, requested  # noqa: PLC0415
         from relaxdp.publication.transaction import publish, quote  # noqa: PLC0415
 
-        columns = []
+        columns, planned = [], self._planned(paid)
         for name, said in self.columns.items():
             state = paid.opened.get(name)
-            columns.append(requested(name, said, table, self.planned, None if state is None else state.facts))
+            opening = Opening(planned, self.planned is not None, None if state is None else state.facts, alone)
+            columns.append(requested(name, said, table, opening))
         request = ReleaseRequest(
             id_column=self.id_column,
             columns=columns,
@@ -295,13 +309,28 @@ class _Asked:
         if dry_run:
             if paid.payer is None:
                 raise OptionError("what it would cost is asked of the ledger, so it takes one.", option="dry_run")
-            return Released(
-                self.release, names, self.epsilon, target, None, tuple(quote(drawing, paid.payer, paid.known))
-            )
-        outcome = publish(drawing, paid.payer, paid.known)
-        if target is None:
-            return outcome.result
-        return Released(self.release, names, self.epsilon, target, outcome.rows, tuple(outcome.charges))
+            rows, charges = None, quote(drawing, paid.payer, paid.known)
+        else:
+            outcome = publish(drawing, paid.payer, paid.known)
+            rows, charges = outcome.rows, outcome.charges
+            if target is None:
+                return outcome.result
+        outlooks = tuple(outlook_of(each, rows) for each in request.planned())
+        return Released(self.release, names, self.epsilon, target, rows, tuple(charges), outlooks)
+
+    def _planned(self, paid: _Paid) -> Decimal | None:
+        """Return the last epsilon that new paths are for: what was said, else what is left of the budget for each."""
+        from relaxdp.ledger.account import as_budget  # noqa: PLC0415
+
+        if self.planned is not None or paid.payer is None:
+            return self.planned
+        budget = paid.known.budget if paid.known is not None else None
+        if budget is None:
+            budget = None if paid.payer.budget is None else as_budget(paid.payer.budget)
+        if budget is None or paid.known is None:
+            return self.epsilon
+        new = sum(state is None for state in paid.opened.values()) or 1
+        return max(self.epsilon, _DIGITS.divide(budget - paid.known.spent, new))
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def check_crash(kind: str, folder: Path, point: Point, publish: Publish = public
     name = target_of(kind, "out")
     target, reference = folder / name, None if kind == "frame" else wanted(kind, folder, "2")
     with Ledger.open(folder / "ledger") as ledger:
-        payer = Payer(ledger, EVERYONE, budget=5)
+        payer = Payer(ledger, EVERYONE, budget=5, accept=True)
         with pytest.MonkeyPatch.context() as patch:
             drawing = drawing_of(kind, folder, name, "2")
             crashing(drawing, point, patch)
@@ -133,7 +133,7 @@ def test_a_crash_at_any_point(tmp_path: Path, kind: str, point: Point) -> None:
 def charge_before_stage(drawing: Drawing, payer: Payer) -> Outcome:
     columns = drawing.request.planned()
     with drawing.held(payer):
-        plan = publication._plan(drawing, columns, payer, payer.look())
+        plan, _ = publication._plan(drawing, columns, payer, payer.look())
         seen = [publication.Seen()] * len(columns)
         charges = payer.charge(publication._entries(drawing, plan.columns, payer, seen))
         staged = drawing.stage(plan)
@@ -143,7 +143,7 @@ def charge_before_stage(drawing: Drawing, payer: Payer) -> Outcome:
 def publish_before_charge(drawing: Drawing, payer: Payer) -> Outcome:
     columns = drawing.request.planned()
     with drawing.held(payer):
-        plan = publication._plan(drawing, columns, payer, payer.look())
+        plan, _ = publication._plan(drawing, columns, payer, payer.look())
         staged = drawing.stage(plan)
         result = drawing.publish(plan, staged)
         charges = payer.charge(publication._entries(drawing, plan.columns, payer, staged.seen, staged.digest))
@@ -254,7 +254,7 @@ def test_what_waits_for_its_name_stays_whatever_else_is_released(
     (kept,) = tmp_path.glob(".out*")
     for target in ("out.parquet", "out.parquet.2.parquet"):
         with Ledger.open(tmp_path / "other.ledger") as ledger:
-            payer = Payer(ledger, EVERYONE, budget=5, new_ledger="a test")
+            payer = Payer(ledger, EVERYONE, budget=5, accept=True, new_ledger="a test")
             with contextlib.suppress(RelaxdpError):
                 publication.publish(drawing_of("algorithm-1", tmp_path, target, "2"), payer)
         assert kept.exists()
@@ -302,7 +302,7 @@ def test_algorithm_1_is_neither_forced_nor_growing(tmp_path: Path, options: dict
     prepare(tmp_path, SMALL)
     drawing = drawing_of("algorithm-1", tmp_path, "out.parquet", "2")
     with Ledger.open(tmp_path / "ledger") as ledger, pytest.raises(RelaxdpError):
-        publication.publish(drawing, Payer(ledger, EVERYONE, budget=5, **options))
+        publication.publish(drawing, Payer(ledger, EVERYONE, budget=5, accept=True, **options))
 
 
 # Last reports of RAPPOR
@@ -318,7 +318,7 @@ def test_last_reports_of_another_epoch_or_release(tmp_path: Path) -> None:
     """Another epoch has other noise: both reports together would cost the sum."""
     prepare(tmp_path, SMALL)
     with Ledger.open(tmp_path / "ledger") as ledger:
-        payer = Payer(ledger, EVERYONE, budget=9)
+        payer = Payer(ledger, EVERYONE, budget=9, accept=True)
         publication.publish(rappor(tmp_path, "one.parquet", "1", "w"), payer)
         pa_parquet.write_table(pa.table({"id": [1, 2], "answer": ["flu", "none"]}), tmp_path / "in.parquet")
         publication.publish(rappor(tmp_path, "two.parquet", "1", "w"), replace(payer, force=True))

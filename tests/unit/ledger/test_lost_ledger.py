@@ -48,7 +48,9 @@ def run(*words: str) -> Any:
 def release(target: str, epsilon: str, *words: str) -> Any:
     columns = ("--column", "x", "--values", "a,b") if "--column" not in words else ()
     command = "relax" if "--from-reports" in words else "release"
-    return run(command, "in.parquet", target, "--id", "id", "--epsilon", epsilon, "--key", "key", *columns, *words)
+    return run(
+        command, "in.parquet", target, "--id", "id", "--epsilon", epsilon, "--key", "key", "--yes", *columns, *words
+    )
 
 
 def names(place: Path) -> list[str]:

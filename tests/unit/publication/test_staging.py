@@ -205,7 +205,7 @@ def test_a_release_says_so_and_can_be_made_again(tmp_path: Path, ours: Path, mon
     rx.Key.from_bytes(bytes(range(32))).save(tmp_path / "key")
     Path("in.csv").write_text("id,answer\n1,yes\n2,no\n")
     words = ["release", "in.csv", "out.parquet", "--column", "answer", "--id", "id", "--values", "no,yes"]
-    words += ["--epsilon", "1", "--key", "key", "--budget", "2"]
+    words += ["--epsilon", "1", "--key", "key", "--yes", "--budget", "2"]
 
     def exchanged(place: Path, target: Path) -> None:
         place.unlink()

@@ -25,7 +25,7 @@ from relaxdp.errors import (
 )
 from relaxdp.ledger.ledger import Ledger
 
-ROWS = 300
+ROWS = 3_000
 WHERE: dict[str, Any] = {"id": "id", "epsilon": "0.5", "key": "key"}
 WORDS = ["--id", "id", "--epsilon", "0.5", "--key", "key", "--budget", "9"]
 
@@ -67,7 +67,7 @@ def write(ids: Any, name: str = "in.parquet") -> None:
     ],
 )  # fmt: skip
 def test_a_call_writes_what_the_command_writes(column: str, said: Any, words: list[str]) -> None:
-    done = rx.release("in.parquet", {column: said}, to="call.parquet", budget=9, **WHERE)
+    done = rx.release("in.parquet", {column: said}, to="call.parquet", budget=9, accept=True, **WHERE)
     assert (done.rows, done.columns, done.to, done.release) == (ROWS, (column,), Path("call.parquet"), "in")
     assert [str(charge.cost) for charge in done.charges] == ["0.5"]
     result = CliRunner().invoke(app, ["release", "in.parquet", "command.parquet", "--column", column, *words, *WORDS])

@@ -45,7 +45,7 @@ def write(column: Any, name: str = "in.parquet") -> None:
 
 def run(*words: str, source: str = "in.parquet", target: str = "out.parquet", epsilon: str = "60") -> tuple[int, str]:
     """Run the command as `main` would: an error of ours is its sentence and exit status 2."""
-    options = ["--column", "x", "--id", "id", "--epsilon", epsilon, "--budget", "100"]
+    options = ["--column", "x", "--id", "id", "--epsilon", epsilon, "--budget", "100", "--yes"]
     key = [] if "--key" in words else ["--key", "key"]
     command = "relax" if "--from-reports" in words else "release"
     result = CliRunner().invoke(app, [command, source, target, *options, *key, *words])

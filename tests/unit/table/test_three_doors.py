@@ -16,7 +16,7 @@ from relaxdp import errors
 from relaxdp.cli.main import app
 from relaxdp.errors import RelaxdpError
 
-ROWS = 40
+ROWS = 400
 DOORS = ("command", "file", "frame")
 # What a door has to say beside the mistake: where a file is, what a frame's list of columns is called.
 OF_A_DOOR = {"path", "hint", "what", "row", "file", "named"}
@@ -101,7 +101,7 @@ MISTAKES: dict[str, tuple[Table, Asked, Asked | None, type[RelaxdpError], dict[s
     "kept twice": (table(), said(keep=["n", "n"]), None, errors.UnknownColumnError, {}),
     "an undeclared value": (table(), said(values=["a", "c"]), None, errors.UndeclaredValueError, {"values": 2}),
     "a missing value": (
-        table(x=["a", None] * 20), said(), None, errors.UndeclaredValueError, {"missing": True, "values": 2}),
+        table(x=["a", None] * (ROWS // 2)), said(), None, errors.UndeclaredValueError, {"missing": True, "values": 2}),
     "one value": (table(), said(values=["a"]), None, errors.ValuesError, {"values": 1}),
     "a value twice": (table(), said(values=["a", "a"]), None, errors.ValuesError, {"value": "a"}),
     "nothing is said": (table(), said(values=None), None, errors.ValuesError, {"column": "x"}),
@@ -117,7 +117,7 @@ MISTAKES: dict[str, tuple[Table, Asked, Asked | None, type[RelaxdpError], dict[s
     "a number outside": (
         table(), said(column="n", values=None, range=(0.0, 5.0)), None, errors.RangeError, {"low": 0.0, "high": 5.0}),
     "a missing number": (
-        table(n=[1.0, None] * 20), said(column="n", values=None, range=(0.0, 5.0)), None, errors.RangeError,
+        table(n=[1.0, None] * (ROWS // 2)), said(column="n", values=None, range=(0.0, 5.0)), None, errors.RangeError,
         {"missing": True}),
     "a range that falls": (
         table(), said(column="n", values=None, range=(5.0, 0.0)), None, errors.RangeError, {"low": 5.0, "high": 0.0}),
@@ -129,7 +129,7 @@ MISTAKES: dict[str, tuple[Table, Asked, Asked | None, type[RelaxdpError], dict[s
                 errors.TableFileError, {}),
     "an unknown encoding": (table(), said(encoding="odd"), None, errors.EncodingError, {"name": "odd"}),
     "true under another name": (
-        table(x=[True, False] * 20), said(values=["yes", "no"]), None, errors.ValuesError,
+        table(x=[True, False] * (ROWS // 2)), said(values=["yes", "no"]), None, errors.ValuesError,
         {"column": "x", "kind": "true and false"}),
     "no budget": (table(), said(budget=None), None, errors.BudgetMissingError, {"subject": "population 'everyone'"}),
     "a budget of nothing": (table(), said(budget="0"), None, errors.BudgetError, {}),
@@ -141,12 +141,14 @@ MISTAKES: dict[str, tuple[Table, Asked, Asked | None, type[RelaxdpError], dict[s
     "other values": (table(), said(values=["b", "a"]), said(), errors.ValuesChangedError, {"release": "people"}),
     "another encoding": (table(), said(encoding="unary-optimised"), said(), errors.ValuesChangedError,
                          {"recorded": "categorical", "given": "unary-optimised"}),
-    "a changed table": (table(x=["b", "a"] * 20), said(), said(), errors.TableChangedError, {"attribute": "x"}),
+    "a changed table": (
+        table(x=["b", "a"] * (ROWS // 2)), said(), said(), errors.TableChangedError, {"attribute": "x"}),
     "ids of another type": (
         table(id=[str(each) for each in range(ROWS)]), said(), said(), errors.IdTypeError,
         {"recorded": "integer", "given": "text"}),
     "forced for nothing": (table(), said(force=True), said(), errors.NothingChangedError, {}),
     "another ledger": (table(), said(ledger="second.db"), said(), errors.SecondLedgerError, {}),
+    "next to nothing": (table(), said(epsilon="0.1"), None, errors.TellsNothingError, {"rows": ROWS, "column": "x"}),
     "nobody": (table(), said(population=""), None, errors.SubjectError, {}),
     "a name of an epoch": (table(), said(release="people (epoch 2)"), None, errors.PathNameError, {}),
     "no such key": (table(), said(key="lost"), None, errors.KeyFileError, {}),
