@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.draw.columns import column_slice
+from relaxdp.draw.stream import Words
 from relaxdp.encodings.bits import histogram
-from relaxdp.encodings.protocol import BATCH, Encoding
+from relaxdp.encodings.protocol import BATCH, Codes, Encoding
 from relaxdp.errors import CountsError, LengthError
 from relaxdp.estimation.products import ProductLaw
 from relaxdp.estimation.result import About, Result, check_about
@@ -118,26 +119,43 @@ def cross(
         pairs += columns.encoding.codes(column_reports)[:, 0]
         shape = len(labels[0]), len(labels[1])
         return CrossTable(*labels, histogram(pairs, shape[0] * shape[1]).reshape(shape), *supports)
-    return CrossTable(*labels, *_joint_counts(rows.encoding, row_reports, columns.encoding, column_reports, supports))
+    counted = JointCounts(rows.encoding, columns.encoding)
+    for start in range(0, len(row_reports), counted.step):
+        part = slice(start, start + counted.step)
+        counted.add(
+            rows.encoding.read(column_slice(row_reports, part.start, part.stop)),
+            columns.encoding.read(column_slice(column_reports, part.start, part.stop)),
+        )
+    return counted.table(*supports)
 
 
-def _joint_counts(
-    rows: Encoding, row_reports: Any, columns: Encoding, column_reports: Any, supports: tuple[Support, Support]
-) -> tuple[Any, ...]:
-    """Return the cells, the supports, the margins and the number of objects, a batch of them at a time."""
-    sizes = len(rows.labels), len(columns.labels)
-    cells, objects = np.zeros(sizes), len(row_reports)
-    margins = [np.zeros(size, dtype=np.int64) for size in sizes]
-    step = max(1, BATCH // max(sizes))
-    for start in range(0, objects, step):
-        held = [
-            encoding.supports(*encoding.read(column_slice(reports, start, start + step)))
-            for encoding, reports in ((rows, row_reports), (columns, column_reports))
-        ]
+class JointCounts:
+    """How many objects support each pair of values, and each value, where a report may support several."""
+
+    def __init__(self, rows: Encoding, columns: Encoding) -> None:
+        self._sides = (rows, columns)
+        sizes = len(rows.labels), len(columns.labels)
+        self.step = max(1, BATCH // max(sizes))
+        """How many objects are added at a time, so that what they support stays in the processor's cache."""
+        self._cells, self._objects = np.zeros(sizes), 0
+        self._margins = [np.zeros(size, dtype=np.int64) for size in sizes]
+
+    def add(self, *reports: tuple[Codes, Words | None]) -> None:
+        """Count the reports of some objects: codes and seeds of the one column, and of the other."""
+        held = [side.supports(*each) for side, each in zip(self._sides, reports, strict=True)]
         # Whole numbers far below 2^24, so a product of 32-bit floats is exact.
-        cells += held[0].T.astype(np.float32) @ held[1].astype(np.float32)
-        margins = [margin + np.count_nonzero(each, axis=0) for margin, each in zip(margins, held, strict=True)]
-    return cells.astype(np.int64), *supports, *margins, objects
+        self._cells += held[0].T.astype(np.float32) @ held[1].astype(np.float32)
+        self._margins = [
+            margin + np.count_nonzero(each, axis=0) for margin, each in zip(self._margins, held, strict=True)
+        ]
+        self._objects += len(held[0])
+
+    def table(self, row_support: Support, column_support: Support) -> CrossTable:
+        """Return the table of what was counted."""
+        rows, columns = self._sides
+        cells, (in_rows, in_columns) = self._cells.astype(np.int64), self._margins
+        supports = (row_support, column_support)
+        return CrossTable(rows.labels, columns.labels, cells, *supports, in_rows, in_columns, self._objects)
 
 
 def _support(mechanism: Any, epsilon: Epsilon) -> Support:

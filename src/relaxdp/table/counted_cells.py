@@ -34,10 +34,7 @@ class Cells:
         self._connection, self._files, self._axes, self._by = connection, files, axes, by
         self.groups: list[str | None] = [None]
         for number, axis in enumerate(axes):
-            connection.register(f"labels{number}", _label_table(axis))
-            value = "CAST(value AS UUID)" if _kind(axis) == "uuid" else "value"
-            declared = f"SELECT {value} AS value, code FROM labels{number}"  # noqa: S608
-            connection.execute(f"CREATE VIEW declared{number} AS {declared}")
+            declare(connection, number, axis)
         self._group, *self._places, self._objects = self._one() if len(files) == 1 else self._many()
 
     def table(self, *shape: int) -> Integers:
@@ -62,7 +59,7 @@ class Cells:
         group, join = self._group_join("counted.kept")
         codes = ", ".join(f"declared{number}.code" for number in numbers)
         joins = " ".join(
-            f"LEFT JOIN declared{number} ON {_report(self._axes[number], file, 0, f'counted.report{number}')} "
+            f"LEFT JOIN declared{number} ON {report_sql(self._axes[number], file, 0, f'counted.report{number}')} "
             f"= declared{number}.value"
             for number in numbers
         )
@@ -74,7 +71,7 @@ class Cells:
             raise CountsError("{file!r} has no rows: there is nothing to estimate.", file=str(file.path))
         for axis, each in zip(self._axes, codes_found, strict=True):
             undeclared = np.ma.getmaskarray(each)
-            _refuse_undeclared(axis, int(objects[undeclared].sum()), int(objects.sum()))
+            refuse_undeclared(axis, int(objects[undeclared].sum()), int(objects.sum()))
         places = [each for code in codes_found for each in (np.zeros(len(objects), np.int64), code)]
         return [np.asarray(each, dtype=np.int64) for each in (group_codes, *places, objects)]
 
@@ -115,7 +112,7 @@ class Cells:
             raise CountsError("the id of a row is missing, or of another kind than the description says.")
         for place, axis in enumerate(self._axes):
             rows, undeclared, repeated = (int(each.sum()) for each in sums_found[3 * place : 3 * place + 3])
-            _refuse_undeclared(axis, undeclared, rows)
+            refuse_undeclared(axis, undeclared, rows)
             if repeated:
                 verb = "ids stand" if repeated > 1 else "id stands"
                 raise CountsError(
@@ -147,9 +144,9 @@ class Cells:
             parts.append(
                 f"{level} AS place{place}, ({upper}) * {len(axis.labels)} + declared{place}.code AS packed{place}"
             )
-            report = _report(axis, file, number, f"source.report{place}")
+            report = report_sql(axis, file, number, f"source.report{place}")
             joins.append(f"LEFT JOIN declared{place} ON {report} = declared{place}.value")
-        return f"SELECT {_id(file)} AS id, {', '.join(parts)} FROM {source} AS source {' '.join(joins)}"  # noqa: S608
+        return f"SELECT {id_sql(file)} AS id, {', '.join(parts)} FROM {source} AS source {' '.join(joins)}"  # noqa: S608
 
     def _unpacked(self, bests: list[Integers]) -> list[Integers]:
         places: list[Integers] = []
@@ -186,12 +183,20 @@ class Cells:
             )
 
 
+def declare(connection: Any, number: int, axis: Axis) -> None:
+    """Make the declared values of a column and their codes a view of this number."""
+    connection.register(f"labels{number}", _label_table(axis))
+    value = "CAST(value AS UUID)" if _kind(axis) == "uuid" else "value"
+    declared = f"SELECT {value} AS value, code FROM labels{number}"  # noqa: S608
+    connection.execute(f"CREATE VIEW declared{number} AS {declared}")
+
+
 def check_ids(connection: Any, files: Sequence[ReleasedFile]) -> None:
     """Refuse a file that a person described and that has an object twice; among several files that is seen anyway."""
     if len(files) > 1 or not files[0].is_told:
         return
     source = files[0].relation(connection, "ids", {"id": files[0].description.id_column})
-    ids = f"SELECT {_id(files[0])} AS id, count(*) AS times FROM {source} AS source GROUP BY ALL"  # noqa: S608
+    ids = f"SELECT {id_sql(files[0])} AS id, count(*) AS times FROM {source} AS source GROUP BY ALL"  # noqa: S608
     wrong = "coalesce(max(times), 0) > 1 OR count(id) < count(*)"
     ((is_wrong,),) = connection.execute(f"SELECT {wrong} FROM ({ids})").fetchall()  # noqa: S608
     if is_wrong:
@@ -201,7 +206,8 @@ def check_ids(connection: Any, files: Sequence[ReleasedFile]) -> None:
         )
 
 
-def _refuse_undeclared(axis: Axis, undeclared: int, total: int) -> None:
+def refuse_undeclared(axis: Axis, undeclared: int, total: int) -> None:
+    """Refuse reports that are no declared values."""
     if undeclared:
         verb = "reports are" if undeclared > 1 else "report is"
         raise CountsError(
@@ -255,7 +261,7 @@ _FROM_TEXT = {
 }
 
 
-def _report(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
+def report_sql(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
     """Return SQL for a report as a value. A number is not its text, except in CSV, where everything is text."""
     kind, name = _kind(axis), str(axis.names[number])
     found = comparable_type(file.table.schema.field(name).type)
@@ -271,7 +277,8 @@ def _report(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
     return sql
 
 
-def _id(file: ReleasedFile) -> str:
+def id_sql(file: ReleasedFile) -> str:
+    """Return SQL for an id as the value that it is, in CSV too."""
     id_type = next(iter(file.description.columns.values())).id_type
     if file.table.format is Format.CSV and id_type in _FROM_TEXT:
         return _FROM_TEXT[id_type].format("source.id")

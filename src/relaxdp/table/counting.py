@@ -19,7 +19,7 @@ from relaxdp.estimation.result import Result
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import retention
 from relaxdp.table.counted_cells import Cells, Integers, check_ids, database
-from relaxdp.table.packed_counting import count_packed, is_packed
+from relaxdp.table.packed_counting import count_packed, count_packed_pairs, is_packed
 from relaxdp.table.released_files import Axis, ReleasedFile, axis_of, check_pair, check_rows, open_all
 
 MEMORY_LIMIT = "1GB"
@@ -124,6 +124,8 @@ def count_opened_pairs(
     check_pair(rows, columns)
     with database([file.path for file in files], memory_limit) as connection:
         check_ids(connection, files)
+        if is_packed(rows) or is_packed(columns):
+            return PairTally(rows, columns, count_packed_pairs(connection, files, rows, columns))
         cells = Cells(connection, files, [rows, columns], None)
     table = cells.table(1, len(rows.levels), len(rows.labels), len(columns.levels), len(columns.labels))[0]
     tables = {}

@@ -11,9 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaxdp.encodings.protocol import Encoding
+from relaxdp.draw.stream import Words
+from relaxdp.encodings.protocol import Codes, Encoding, code_dtype
 from relaxdp.errors import CountsError, DescriptionError
 from relaxdp.estimation.counts import Counts
+from relaxdp.estimation.cross import CrossTable, JointCounts
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.law.level import retention
+from relaxdp.table.counted_cells import declare, id_sql, refuse_undeclared, report_sql
 from relaxdp.table.formats import BATCH_ROWS, Format
 from relaxdp.table.released_files import Axis, ReleasedFile
 
@@ -34,10 +39,7 @@ def count_packed(
     for batch in _rows(connection, files, axis, by):
         for kept, level, reports in split(batch):
             if level < 0:
-                raise CountsError(
-                    "an id is missing, or stands in more than one row at the same level. One id is one "
-                    "object: within a file, and among files of one level, it stands once."
-                )
+                raise _repeated()
             counts, objects = count_reports(axis.mechanism.encoding, reports, axis.name)
             group = groups.setdefault(kept, Counts(axis.mechanism))
             group.add_counts(counts, epsilon=levels[level], objects=objects)
@@ -46,6 +48,96 @@ def count_packed(
     if not groups:
         raise CountsError("there are no rows: there is nothing to estimate.")
     return sorted(groups.items(), key=lambda item: (item[0] is None, item[0] or ""))
+
+
+def count_packed_pairs(
+    connection: Any, files: list[ReleasedFile], rows: Axis, columns: Axis
+) -> dict[tuple[str, str], CrossTable]:
+    """Return a two-way table for every pair of levels, of the objects that have a report in both columns."""
+    axes = (rows, columns)
+    for number, axis in enumerate(axes):
+        if not is_packed(axis):
+            declare(connection, number, axis)
+    counted: dict[tuple[int, int], JointCounts] = {}
+    for batch in _pairs(connection, files, axes):
+        if pc.min(batch["level0"]).as_py() < 0:
+            raise _repeated()
+        table = pa.Table.from_batches([batch])
+        for each in table.select(["level0", "level1"]).group_by(["level0", "level1"]).aggregate([]).to_pylist():
+            levels = each["level0"], each["level1"]
+            chosen = pc.and_(pc.equal(table["level0"], levels[0]), pc.equal(table["level1"], levels[1]))
+            same = table.filter(chosen)
+            joint = counted.setdefault(levels, JointCounts(*(axis.mechanism.encoding for axis in axes)))
+            for start in range(0, same.num_rows, joint.step):
+                part = same.slice(start, joint.step)
+                joint.add(*(_read(axis, part[f"report{n}"].combine_chunks()) for n, axis in enumerate(axes)))
+    if not counted:
+        raise CountsError("no object has a report in both columns: there is nothing to estimate.")
+    found = {}
+    for places, joint in sorted(counted.items()):
+        (row, row_epsilon), (column, column_epsilon) = (
+            list(axis.levels.items())[place] for axis, place in zip(axes, places, strict=True)
+        )
+        pair = rows.mechanism.encoding.support(retention(row)), columns.mechanism.encoding.support(retention(column))
+        found[epsilon_text(row_epsilon), epsilon_text(column_epsilon)] = joint.table(*pair)
+    return found
+
+
+def _read(axis: Axis, reports: Any) -> tuple[Codes, Words | None]:
+    """Return codes and seeds: of packed reports, or of values that are codes already."""
+    encoding = axis.mechanism.encoding
+    if not is_packed(axis):
+        refuse_undeclared(axis, reports.null_count, len(reports))
+        return reports.to_numpy(zero_copy_only=False).astype(code_dtype(encoding.alphabet))[:, None], None
+    try:
+        return encoding.read(reports)
+    except CountsError:
+        raise _changed(axis.name) from None
+
+
+def _pairs(connection: Any, files: list[ReleasedFile], axes: tuple[Axis, Axis]) -> Iterator[Any]:
+    """Return batches of the level and the report of both columns; the level is -1 where an id stands twice.
+
+    A report is packed bytes, or the code of its value. As in `_rows` it is one query, and the best row a whole one.
+    """
+    parts = []
+    for number, file in enumerate(files):
+        names = {place: axis.names[number] for place, axis in enumerate(axes) if axis.names[number]}
+        wanted = {f"report{place}": str(name) for place, name in names.items()}
+        wanted |= {"id": file.description.id_column} if len(files) > 1 else {}
+        source = file.relation(connection, f"file{number}", wanted)
+        chosen, joins = [f"{id_sql(file) if len(files) > 1 else '0'} AS id"], []
+        for place, axis in enumerate(axes):
+            kind = "BLOB" if is_packed(axis) else "BIGINT"
+            if place not in names:
+                chosen.append(f"NULL::INTEGER AS level{place}, NULL::{kind} AS report{place}")
+                continue
+            level = list(axis.levels).index(file.description.columns[str(names[place])].threshold)
+            report = f"source.report{place}"
+            if is_packed(axis):
+                report = _report(axis, file, str(names[place]), report)
+            else:
+                joins.append(
+                    f"LEFT JOIN declared{place} ON {report_sql(axis, file, number, report)} = declared{place}.value"
+                )
+                report = f"declared{place}.code"
+            chosen.append(f"{level} AS level{place}, {report}::{kind} AS report{place}")
+        parts.append(f"SELECT {', '.join(chosen)} FROM {source} AS source {' '.join(joins)}")  # noqa: S608
+    reports = " UNION ALL ".join(parts)
+    query = f"SELECT level0, report0, level1, report1 FROM ({reports})"  # noqa: S608
+    if len(files) > 1:
+        best = ", ".join(
+            f"arg_max({{'level': level{n}, 'report': report{n}}}, level{n}) AS best{n}, "
+            f"count(level{n}) > coalesce(bit_count(bit_or(1::UBIGINT << level{n})), 0) AS repeated{n}"
+            for n in (0, 1)
+        )
+        objects = f"SELECT id, {best} FROM ({reports}) GROUP BY id"  # noqa: S608
+        first = "CASE WHEN id IS NULL OR repeated0 OR repeated1 THEN -1 ELSE best0.level END"
+        query = (
+            f"SELECT {first} AS level0, best0.report AS report0, best1.level AS level1, best1.report AS report1 "  # noqa: S608
+            f"FROM ({objects}) WHERE id IS NULL OR repeated0 OR repeated1 OR (best0 IS NOT NULL AND best1 IS NOT NULL)"
+        )
+    yield from connection.sql(query).to_arrow_reader(BATCH_ROWS)
 
 
 def split(batch: Any) -> Iterator[tuple[str | None, int, Any]]:
@@ -63,10 +155,20 @@ def count_reports(encoding: Encoding, reports: Any, name: str) -> tuple[Any, int
     try:
         return encoding.count_reports(reports)
     except CountsError:
-        raise CountsError(
-            "a report in {name!r} is not one that the declared values allow: it was changed after its release.",
-            name=name,
-        ) from None
+        raise _changed(name) from None
+
+
+def _changed(name: str) -> CountsError:
+    return CountsError(
+        "a report in {name!r} is not one that the declared values allow: it was changed after its release.", name=name
+    )
+
+
+def _repeated() -> CountsError:
+    return CountsError(
+        "an id is missing, or stands in more than one row at the same level. One id is one object: within a file, and "
+        "among files of one level, it stands once."
+    )
 
 
 def _rows(connection: Any, files: list[ReleasedFile], axis: Axis, by: str | None) -> Iterator[Any]:
@@ -84,7 +186,7 @@ def _rows(connection: Any, files: list[ReleasedFile], axis: Axis, by: str | None
         level = places[file.description.columns[str(name)].threshold]
         kept = "NULL" if by is None else "kept"
         ids = "0" if len(files) == 1 else "id"
-        report = _report(axis, file, str(name))
+        report = _report(axis, file, str(name), "report")
         chosen = f"{ids} AS id, {kept}::VARCHAR AS kept, {level} AS level, {report} AS report"
         parts.append(f"SELECT {chosen} FROM {source}")  # noqa: S608 (names are quoted where they enter)
     reports = " UNION ALL ".join(parts)
@@ -98,10 +200,10 @@ def _rows(connection: Any, files: list[ReleasedFile], axis: Axis, by: str | None
     yield from connection.sql(query).to_arrow_reader(BATCH_ROWS)
 
 
-def _report(axis: Axis, file: ReleasedFile, name: str) -> str:
+def _report(axis: Axis, file: ReleasedFile, name: str, sql: str) -> str:
     """Return SQL for a packed report. In CSV it is written in hexadecimal digits."""
     if file.table.format is Format.CSV:
-        return "unhex(report)"
+        return f"unhex({sql})"
     kind = file.table.schema.field(name).type
     width = axis.mechanism.encoding.report_width
     if not (pa.types.is_binary(kind) or kind == pa.binary(width) or pa.types.is_large_binary(kind)):
@@ -111,4 +213,4 @@ def _report(axis: Axis, file: ReleasedFile, name: str) -> str:
             file=str(file.path),
             kind=kind,
         )
-    return "report"
+    return sql

@@ -306,12 +306,6 @@ def check_pair(rows: Axis, columns: Axis) -> None:
             raise CountsError(
                 "a two-way table is of columns with declared values; {column!r} holds numbers.", column=axis.name
             )
-        if axis.mechanism.encoding.report_width is not None:
-            raise CountsError(
-                "a two-way table is of categorical columns; {column!r} is encoded as {encoding!r}.",
-                column=axis.name,
-                encoding=axis.description.encoding,
-            )
     one, two = rows.description, columns.description
     if (one.path, one.key_fingerprint) == (two.path, two.key_fingerprint):
         raise MixedFilesError(

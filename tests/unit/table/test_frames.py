@@ -641,7 +641,7 @@ def test_an_interrupt_at_any_line_never_gives_out_what_was_not_charged(ledger: P
     with Ledger.open(ledger) as book:
         while not finished:
             line += 1
-            options = {"ledger": book, "population": f"line {line}", "budget": 1}
+            options = {"ledger": book, "population": f"line {line}", "budget": 1, "accept": True}
             finished, released = _interrupted(line, partial(release, frame, **options))
             charged = Subject.population(f"line {line}") in book.subjects()
             assert charged or released is None

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.errors import RelaxdpError
+from relaxdp.errors import CountsError, RelaxdpError
 
 ROWS = 3_000
 VALUES = [f"v{number}" for number in range(40)]
@@ -127,11 +127,46 @@ def test_bad_input() -> None:
         assert "its reports are bytes" in run("estimate", "bad.parquet")
     pa_parquet.write_table(table.set_column(1, "answer", pa.array([b"\xff"] * ROWS, pa.binary())), "bad.parquet")
     assert "is not one that the declared values allow" in run("estimate", "bad.parquet")
-    words = ["--column", "ward", "--values", "ward=0,1", "--encoding", "unary-optimised", "--release", "both"]
-    two = ["release", "in.parquet", "two.parquet", "--id", "id", "--column", "answer", "--values-file", "answer=values"]
-    run(*two, "--epsilon", "1", "--key", "key", *words)
-    crossed = run("estimate", "two.parquet", "--column", "answer", "--cross", "ward")
-    assert crossed == "a two-way table is of categorical columns; 'answer' is encoded as 'unary-optimised'."
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize(("answers", "wards"), [("unary-optimised", "categorical"), ("local-hash", "unary-symmetric")])
+def test_a_two_way_table_of_any_two_encodings(answers: str, wards: str, ending: str) -> None:
+    """It is what the front door counts: where one file holds both columns, and where each has a file and a level."""
+    columns: Any = {
+        "answer": rx.Column(values=VALUES, encoding=answers),
+        "ward": rx.Column(values=["0", "1"], encoding=wards),
+    }
+    where: Any = {"id": "id", "key": "key", "ledger": None, "planned_epsilon": 1, "release": "both"}
+    rx.release("in.parquet", columns, to=f"both.{ending}", epsilon=1, **where)
+    for name, said in columns.items():
+        rx.release("in.parquet", {name: said}, to=f"{name}.{ending}", epsilon=2, **where)
+    mechanisms = [
+        rx.mechanism(VALUES, encoding=answers, epsilon=1), rx.mechanism([0, 1], encoding=wards, epsilon=1)
+    ]  # fmt: skip
+    table = pa_parquet.read_table("in.parquet").sort_by("id")
+
+    def front(row_epsilon: int, column_epsilon: int) -> Any:
+        reports = [
+            mechanism.release(table[name], table["id"], key=KEY, epsilon=epsilon, release="both", attribute=name)
+            for mechanism, name, epsilon in zip(mechanisms, columns, (row_epsilon, column_epsilon), strict=True)
+        ]
+        levels = {"row_epsilon": row_epsilon, "column_epsilon": column_epsilon}
+        return rx.cross(mechanisms[0], reports[0], mechanisms[1], reports[1], **levels)
+
+    for files, levels in (([f"both.{ending}"], (1, 1)), ([f"both.{ending}", f"ward.{ending}"], (1, 2))):
+        found, expected = rx.estimate(files, "answer", cross="ward"), front(*levels)
+        assert np.array_equal(found.value, expected.value)
+        assert found.objects == expected.objects == ROWS
+        assert np.allclose(found.interval(), expected.interval())
+    half = pa_parquet.read_table("in.parquet").slice(0, ROWS // 2)
+    pa_parquet.write_table(half, "half-in.parquet")
+    for name in ("half", "double"):
+        rx.release("half-in.parquet", {"ward": columns["ward"]}, to=f"{name}.{ending}", epsilon=2, **where)
+    files = [f"answer.{ending}", f"half.{ending}"]
+    assert rx.count(files, "answer", cross="ward").objects == ROWS // 2  # those that have both
+    with pytest.raises(CountsError, match="stands in more than one row"):
+        rx.estimate([*files, f"double.{ending}"], "answer", cross="ward")
 
 
 @pytest.mark.parametrize("encoding", ["unary-optimised", pytest.param("local-hash", marks=pytest.mark.long)])
