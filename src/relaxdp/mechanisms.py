@@ -21,7 +21,7 @@ from relaxdp.encodings.bridges import FreshPermanent
 from relaxdp.encodings.containers import like, like_packed
 from relaxdp.encodings.declared import CategoricalEncoding, DeclaredEncoding
 from relaxdp.encodings.local_hash import LocalHashEncoding
-from relaxdp.encodings.numeric import Function, NumericEncoding
+from relaxdp.encodings.numeric import CLIP, Function, MissingNumericEncoding, NumericEncoding, RangeEncoding
 from relaxdp.encodings.path import ReportPath
 from relaxdp.encodings.protocol import Encoding, code_dtype
 from relaxdp.encodings.registry import made
@@ -178,6 +178,8 @@ def mechanism(
     values: Sequence[Hashable] | None = None,
     *,
     range: tuple[float, float] | None = None,
+    clip: bool = False,
+    missing: bool = False,
     encoding: str = "auto",
     epsilon: Epsilon | None = None,
     **options: Any,
@@ -185,7 +187,8 @@ def mechanism(
     """Return the mechanism of declared values, or of a range of numbers, with this encoding.
 
     "auto" takes the best one for `epsilon`, the last one that is planned: an encoding is fixed for the life of a path.
-    `options` are the encoding's own, like `buckets`. An encoding of another package is found by its name.
+    `options` are the encoding's own, like `buckets`. An encoding of another package is found by its name. `clip` puts
+    numbers into the range, and with `missing` one may be missing, which is a report of its own.
 
     >>> mechanism(["a", "b", "c"], epsilon=1), mechanism(np.arange(1000), epsilon=1)
     (Categorical(['a', 'b', 'c']), <LocalHash of 1000, buckets=4>)
@@ -193,12 +196,14 @@ def mechanism(
     (Unary(['a', 'b'], optimised=False), Numeric(0, 120))
     """
     if encoding == "auto" and values is None:
-        encoding = "numeric"
+        encoding = MissingNumericEncoding.name if missing else NumericEncoding.name
     elif encoding == "auto" and values is not None:
         if epsilon is None:
             raise EncodingError("the best encoding depends on epsilon: pass epsilon=, the last one that is planned.")
         encoding = best_encoding(len(values), epsilon).best if len(values) > 1 else CategoricalEncoding.name
-    return mechanism_of(made(encoding, values=values, range=range, options=options, epsilon=epsilon))
+    if missing and encoding != MissingNumericEncoding.name:
+        raise EncodingError("the encoding {encoding!r} has no report for a missing number.", encoding=encoding)
+    return mechanism_of(made(encoding, values=values, range=range, clip=clip, options=options, epsilon=epsilon))
 
 
 def mechanism_of(encoding: Encoding) -> Mechanism:
@@ -213,6 +218,7 @@ def mechanism_of(encoding: Encoding) -> Mechanism:
         "unary-symmetric": Unary,
         "local-hash": LocalHash,
         "numeric": Numeric,
+        "numeric-missing": Numeric,
     }
     kind = known.get(encoding.name, Mechanism)
     found = kind.__new__(kind)
@@ -231,18 +237,31 @@ class Numeric(Mechanism):
     Numeric(0, 14400, function_name='square')
     """
 
-    encoding: NumericEncoding
+    encoding: RangeEncoding
 
     def __init__(
-        self, low: float, high: float, *, function: Function | None = None, function_name: str = "identity"
+        self,
+        low: float,
+        high: float,
+        *,
+        clip: bool = False,
+        missing: bool = False,
+        function: Function | None = None,
+        function_name: str = "identity",
     ) -> None:
-        """Declare the range of f(x), which is public. A function has a name, which is part of every path."""
-        super().__init__(NumericEncoding(low, high, function, function_name))
+        """Declare the range of f(x), which is public. A function has a name, which is part of every path.
+
+        `clip` puts numbers into the range. With `missing` a number may be missing: every object still sends a report,
+        and both the share of missing ones and the mean of the others are estimated, for one epsilon.
+        """
+        encoding = (MissingNumericEncoding if missing else NumericEncoding)(low, high, function, function_name)
+        super().__init__(encoding.clipping() if clip else encoding)
 
     def __repr__(self) -> str:
         name = self.encoding.function_name
-        function = "" if name == "identity" else f", function_name={name!r}"
-        return f"Numeric({self.encoding.low:g}, {self.encoding.high:g}{function})"
+        shown = {"identity": "", CLIP: ", clip=True"}.get(name, f", function_name={name!r}")
+        shown += ", missing=True" if isinstance(self.encoding, MissingNumericEncoding) else ""
+        return f"Numeric({self.encoding.low:g}, {self.encoding.high:g}{shown})"
 
 
 class Relaxation:

@@ -16,6 +16,7 @@ IN_PYTHON = {
         "by= makes groups of a kept column. If rows were chosen without a look at reports, say "
         "description=rx.description(frame)."
     ),
+    "clip": "clip=True puts numbers into it.",
     "column": "column= picks it.",
     "columns": "Like {{'diagnosis': ['flu', 'covid', 'none'], 'age': rx.Numeric(0, 120)}}.",
     "cross": "cross= names the second one.",
@@ -28,7 +29,7 @@ IN_PYTHON = {
     "engine": "engine='spark' chooses it.",
     "from_reports": "rx.relax_reports goes on from its last file.",
     "ledger": "Go on with it: ledger= names it.",
-    "missing_number": "Classes of numbers are declared values, and can have one for what is missing.",
+    "missing_number": "missing=True makes it a report of its own, and bins can have a value for it.",
     "missing_value": "fillna (fill_null in polars) makes it a value, which must be declared.",
     "more_rows": "More rows, or fewer values, would tell more.",
     "new_ledger": "If there must be a new one, say why: new_ledger='...'.",

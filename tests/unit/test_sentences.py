@@ -124,7 +124,9 @@ def test_a_way_out_can_be_gone() -> None:
         assert set(re.findall(r"(?<![-\w])--[a-z][-a-z]*", words)) <= options, words
         assert set(re.findall(r"`relaxdp ([a-z]+)", words)) <= set(known), words
     arguments = {
-        name for each in (relaxdp.release, relaxdp.estimate, relaxdp.plan) for name in signature(each).parameters
+        name
+        for each in (relaxdp.release, relaxdp.estimate, relaxdp.plan, relaxdp.Numeric, relaxdp.Column)
+        for name in signature(each).parameters
     }
     for words in IN_PYTHON.values():
         assert all(hasattr(relaxdp, name) for name in re.findall(r"\brx\.(\w+)", words)), words

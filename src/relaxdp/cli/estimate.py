@@ -117,10 +117,18 @@ def _json(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked: Asked
                 ],
                 "implausible": part.is_implausible,
                 "estimates": list(_json_rows(part)),
+                **_json_missing(part),
             }
             for part in parts
         ],
     }
+
+
+def _json_missing(part: Block) -> dict[str, Any]:
+    if part.missing is None:
+        return {}
+    share, low, high = part.missing
+    return {"missing": {"estimate": share, "low": low, "high": high}}
 
 
 def _json_rows(part: Block) -> Iterable[dict[str, Any]]:

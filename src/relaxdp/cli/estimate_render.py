@@ -18,7 +18,9 @@ from rich.text import Text
 
 from relaxdp.cli.options import MOST_ROWS
 from relaxdp.draw.stream import PathId
+from relaxdp.encodings.numeric import CLIP
 from relaxdp.errors import CountsError, MissingPartError, TableFileError
+from relaxdp.estimation.mean import PresentMean
 from relaxdp.estimation.plot import draw_rows, intervals_named
 from relaxdp.estimation.result import BEYOND, IMPLAUSIBLE, About, Chosen, Floats, Result
 from relaxdp.table.counting import PairTally, Tally
@@ -65,6 +67,8 @@ class Block:
     is_simultaneous: bool
     rows_in_all: int
     """How many rows there are in all, of which these may be the largest."""
+    missing: tuple[float, float, float] | None = None
+    """Where numbers may be missing: their share, with the ends of its interval."""
 
     def says_nothing(self) -> bool:
         """Tell whether noise outweighs the answer: an interval over nearly everything."""
@@ -118,7 +122,14 @@ def _part(
         is_implausible=result.is_implausible(),
         is_simultaneous=asked.simultaneous or shown.is_chosen,
         rows_in_all=len(labels),
+        missing=_missing(result, asked) if isinstance(result, PresentMean) else None,
     )
+
+
+def _missing(result: PresentMean, asked: Asked) -> tuple[float, float, float]:
+    (low,), (high,) = result.missing.interval(asked.confidence, about=asked.about)
+    (share,) = result.missing.value
+    return float(share), float(low), float(high)
 
 
 # Words that the table and the picture share.
@@ -131,7 +142,8 @@ def name_of(axis: Axis, asked: Asked) -> str:
         return f"{name} and {clean(asked.cross)!r}"
     function = axis.description.function
     if axis.mechanism.encoding.measure is not None:
-        return f"mean of {name}" if function in (None, "identity") else f"mean of {clean(str(function))} of {name}"
+        plain = function in (None, "identity", CLIP)  # the range says where it was clipped
+        return f"mean of {name}" if plain else f"mean of {clean(str(function))} of {name}"
     return name
 
 
@@ -166,6 +178,11 @@ def print_blocks(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked
             f"These are the largest {shown:,} of {rows:,} rows; --json has all of them. They were chosen by their "
             "estimates, so their intervals hold for all values at once."
         )
+    for part in parts:
+        if part.missing is not None:
+            whose = "" if asked.by is None else f" of {label_of(part.group)}"
+            share, low, high = (f"{100 * each:.2f}" for each in part.missing)
+            console.print(Text(f"Missing{whose}: {share} % of the objects, from {low} to {high} %."))
     if any(part.is_implausible for part in parts):
         console.print(IMPLAUSIBLE)
     if any(part.says_nothing() for part in parts):

@@ -80,6 +80,15 @@ NewLedger = Annotated[
 Threads = Annotated[int | None, typer.Option(min=1, help="Cores to use  [default: all]", rich_help_panel=_WHERE)]
 
 
+class PartChoice(StrEnum):
+    """What of a time is released."""
+
+    DATE = "date"
+    HOUR = "hour"
+    WEEKDAY = "weekday"
+    MONTH = "month"
+
+
 class EngineChoice(StrEnum):
     """Where the rows are drawn."""
 
@@ -116,7 +125,22 @@ def release(
         tuple[float, float] | None,
         typer.Option("--range", help="Numbers from LOW to HIGH, for means.", rich_help_panel=_WHAT),
     ] = None,
+    clip: Annotated[
+        bool, typer.Option("--clip", help="Put numbers outside of --range into it.", rich_help_panel=_WHAT)
+    ] = False,
+    missing: Annotated[
+        bool,
+        typer.Option(
+            "--missing",
+            help="Numbers in --range may be missing: a report of its own, and the mean is that of the others.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = False,
     bins: Bins = None,
+    part: Annotated[
+        PartChoice | None,
+        typer.Option(help="Times become their date (declare --values), hour, weekday or month.", rich_help_panel=_WHAT),
+    ] = None,
     value_map: ValueMap = None,
     nulls: NullValue = None,
     encoding: Annotated[
@@ -167,7 +191,8 @@ def release(
     """
     chosen, options = (None, {}) if encoding is None else encoding_and_options(encoding)
     said: Any = {
-        "range": number_range, "bins": bins, "map": value_map, "nulls": nulls, "encoding": chosen, "options": options,
+        "range": number_range, "clip": clip, "missing": missing, "bins": bins, "map": value_map, "nulls": nulls,
+        "part": None if part is None else part.value, "encoding": chosen, "options": options,
     }  # fmt: skip
     unit = "rows" if engine is EngineChoice.LOCAL else "tasks"
     declared = _declared(column, values, values_file, public_values, **said)

@@ -15,6 +15,7 @@ ON_COMMAND_LINE = {
     "chosen_rows": (
         "--by makes groups of a kept column. If rows were chosen without a look at reports, say --description {name}."
     ),
+    "clip": "--clip puts numbers into it.",
     "column": "--column picks it.",
     "cross": "--cross names the second one.",
     "dates": "--map FILE with lines like 2026-01-31,winter gives them other names.",
@@ -30,7 +31,7 @@ ON_COMMAND_LINE = {
     "keygen": "`relaxdp keygen {path!r}` makes one; what was released before needs its own key.",
     "last_epsilon": "--old-epsilon says it.",
     "ledger": "Go on with it: --ledger names it.",
-    "missing_number": "--bins with --nulls NAME makes classes of numbers, and one of what is missing.",
+    "missing_number": "--missing makes it a report of its own; --bins with --nulls NAME a class of its own.",
     "missing_value": "--nulls NAME makes it a value of its own.",
     "more_rows": "More rows, or fewer values, would tell more.",
     "new_ledger": "If there must be a new one, say why: --new-ledger REASON.",

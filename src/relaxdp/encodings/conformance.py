@@ -8,6 +8,7 @@ largest ratio between two truths is then known exactly, and compared with e^epsi
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -243,6 +244,13 @@ def _check_unbiased(encoding: Encoding, truths: Sequence[Any], laws: Sequence[La
             for column in supports.T.tolist()
         ]
         shares = [said.debias(chance) for chance in supported]
+        measure = encoding.measure
+        if measure is not None and measure.absent is not None:
+            is_missing = math.isnan(float(truth))
+            if shares[measure.absent] != is_missing:
+                raise EncodingError("what is missing is supported more or less often than `support` says.")
+            if is_missing:
+                continue
         if encoding.measure is not None:
             mean = float(sum(Fraction(w) * share for w, share in zip(encoding.measure.weights, shares, strict=True)))
             width = encoding.measure.most - encoding.measure.least

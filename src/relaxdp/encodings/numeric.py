@@ -6,12 +6,14 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import NUMBER, length_prefixed, utf8
@@ -31,13 +33,17 @@ Function = Callable[[Floats], Floats]
 _CLEAR = 2.0**-48
 _LEAST_WIDTH = 1e-290
 _MOST_EXACT = 2**53
+CLIP = "clip"
+"""The name, in place of a function's, of putting numbers into the range."""
+MISSING = "missing"
+"""What is reported of a number that is not there."""
 
 
 class RangeEncoding(Encoding):
     """An encoding of numbers x with low <= f(x) <= high. The range is public."""
 
     domain: Domain = "range"
-    parameters = Parameters("the range of the numbers", "same_range")
+    parameters = Parameters("the range of the numbers (or whether they are clipped)", "same_range")
 
     def __init__(
         self, low: float, high: float, function: Function | None = None, function_name: str = "identity"
@@ -49,7 +55,17 @@ class RangeEncoding(Encoding):
             )
         if (function is None) != (function_name == "identity"):
             raise RangeError("a function needs a name of its own: it is part of the path.")
+        if function is not None and function_name == CLIP:
+            raise RangeError("a function of this name puts numbers into the range, and nothing else does.")
         self._function, self.function_name = function, function_name
+
+    def clipping(self) -> Self:
+        """Return the encoding of numbers that are put into the range first; that is part of its paths."""
+        if self._function is not None:
+            raise RangeError("a function of numbers gives numbers in the range: there is nothing to clip.")
+        other = copy(self)
+        other.function_name = CLIP
+        return other
 
     @property
     def declared(self) -> dict[str, Any]:
@@ -71,7 +87,7 @@ class RangeEncoding(Encoding):
             raise self._no_answer()
         return float(self.answer(number))
 
-    def _answer(self, given: Any) -> float:
+    def _answer(self, given: Any) -> float | None:
         self.truths([given])
         return float(given) + 0.0
 
@@ -83,6 +99,8 @@ class RangeEncoding(Encoding):
     def truths(self, column: Any, first_row: int = 0) -> Truths:
         """Return the numbers' canonical bytes; f is applied when they are rounded."""
         numbers = _numbers(column)
+        if self.function_name == CLIP:  # here and not when it is rounded: the truth is what lies in the range
+            numbers = np.clip(numbers, self.low, self.high)
         self._apply(numbers, first_row)  # so that a number outside is refused before anything is drawn
         suffix = np.empty((1, len(numbers), 2), dtype=np.uint64)
         suffix[0, :, 0] = NUMBER | 8 << 32
@@ -98,7 +116,7 @@ class RangeEncoding(Encoding):
         results = numbers if self._function is None else np.asarray(self._function(numbers), dtype=np.float64)
         if results.shape != numbers.shape:
             raise RangeError("the function must return one number for each number.")
-        outside = ~((results >= self.low) & (results <= self.high))  # so that NaN is outside
+        outside = ~((results >= self.low) & (results <= self.high) | self._may_be(results))  # NaN is outside
         if outside.any():
             place = int(np.argmax(outside))
             row = first_row + place + 1
@@ -106,11 +124,16 @@ class RangeEncoding(Encoding):
                 raise RangeError("the number is missing.", remedy="missing_number", row=row, missing=True)
             raise RangeError(
                 "the number is not within the range {low:g} .. {high:g}.",
+                remedy="clip",
                 low=self.low,
                 high=self.high,
                 row=row,
             )
         return results
+
+    def _may_be(self, numbers: Floats) -> NDArray[np.bool_]:
+        """Tell which numbers outside of the range are none, and have a report all the same."""
+        return np.zeros(len(numbers), np.bool_)
 
 
 @register
@@ -179,6 +202,93 @@ class NumericEncoding(RangeEncoding):
     def support(self, keep: Fraction) -> Support:
         """Return the chances that a report is a given end."""
         return Support.of_one_symbol(keep, 2)
+
+
+@register
+class MissingNumericEncoding(RangeEncoding):
+    """A number that is rounded to an end of its range, or missing: three symbols, of which every object sends one.
+
+    It answers two questions for one epsilon: which share is missing, and the mean of the numbers that are there.
+    """
+
+    name = "numeric-missing"
+    meaning = "missing, or the smallest or the largest number, for the mean of those that are there"
+    alphabet = 3
+    symbols = 1
+    joint: Joint = "exclusive"
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """What a report can be. As text, because a number that stands for "missing" would be taken for a number."""
+        return (MISSING, _text(self.low), _text(self.high))
+
+    @property
+    def measure(self) -> Measure:
+        """The mean is that of the numbers that are there."""
+        return Measure((0.0, self.low, self.high), self.low, self.high, absent=0)
+
+    def threshold(self, epsilon: Decimal) -> int:
+        """Return the threshold of the one symbol."""
+        return release_threshold(epsilon, 3)
+
+    def truths(self, column: Any, first_row: int = 0) -> Truths:
+        """Return the numbers' canonical bytes; whatever is missing has the same ones."""
+        numbers = _numbers(column)
+        return super().truths(np.where(np.isnan(numbers), np.nan, numbers), first_row)
+
+    def _may_be(self, numbers: Floats) -> NDArray[np.bool_]:
+        return np.isnan(numbers)
+
+    def _answer(self, given: Any) -> float | None:
+        if given is None:
+            return None
+        number = super()._answer(given)
+        return None if number is None or math.isnan(number) else number
+
+    def answer_in(self, text: str) -> Any:
+        """Return the number that a person typed, or None for "missing"."""
+        return None if text.strip() == MISSING else super().answer_in(text)
+
+    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+        """Return 0 for what is missing, else the kept rounding: 1 for the lower end and 2 for the upper one."""
+        numbers = self.numbers(truths)
+        rounded = round_up(permanent.words("round"), numbers, self.low, self.high)
+        return np.where(np.isnan(numbers), 0, 1 + rounded.astype(np.uint64)).astype(np.uint64)
+
+    def reports(self, codes: Codes, seeds: Words | None = None) -> list[str]:
+        """Return what the codes stand for."""
+        return [self.labels[code] for code in codes[:, 0].tolist()]
+
+    def column(self, codes: Codes, seeds: Words | None = None) -> Any:
+        """Return what the codes stand for, as text."""
+        return pa.array(self.labels).take(pa.array(codes[:, 0]))
+
+    def codes(self, column: Any) -> Codes:
+        """Return the codes of a column of reports; anything else is not a report."""
+        try:
+            found = pc.index_in(as_arrow(as_objects(as_column(column))).cast(pa.string()), pa.array(self.labels))
+        except (pa.ArrowException, TypeError, ValueError):
+            found = pa.array([None])
+        if found.null_count:
+            raise CountsError("a report is none of {labels}.", labels=", ".join(self.labels))
+        return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.uint8)[:, None]
+
+    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+        """Return which label each report is."""
+        return np.asarray(codes[:, :1] == np.arange(3))
+
+    def count(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
+        """Return how many reports are each label."""
+        return histogram(codes[:, 0], 3)
+
+    def support(self, keep: Fraction) -> Support:
+        """Return the chances that a report is a given label."""
+        return Support.of_one_symbol(keep, 3)
+
+
+def _text(number: float) -> str:
+    """Return a number as people write it, exactly."""
+    return f"{number:.0f}" if number.is_integer() and abs(number) < _MOST_EXACT else repr(number)
 
 
 def round_up(words: Words, numbers: Floats, low: float, high: float) -> NDArray[np.bool_]:

@@ -82,6 +82,8 @@ class Measure:
     least: float
     """The least and the most that the mean can be."""
     most: float
+    absent: int | None = None
+    """The label of objects that have no number: then it is the mean of all others, whose number is estimated too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ _BUILT_IN = {
     "unary-symmetric": "relaxdp.encodings.unary",
     "local-hash": "relaxdp.encodings.local_hash",
     "numeric": "relaxdp.encodings.numeric",
+    "numeric-missing": "relaxdp.encodings.numeric",
     "bloom": "relaxdp.rappor.encoding",
 }
 
@@ -70,8 +71,8 @@ def offered() -> list[type[Encoding]]:
 
 
 def is_built_in(name: str) -> bool:
-    """Tell whether an encoding ships with this package, so that every device can draw it, also in a browser."""
-    return name in _BUILT_IN
+    """Tell whether an encoding is one that every device can draw, also in a browser."""
+    return name in _BUILT_IN and name != "numeric-missing"  # whose objects are rows of tables
 
 
 def advised() -> list[type[Encoding]]:
@@ -84,12 +85,14 @@ def made(
     *,
     values: Sequence[Any] | None = None,
     range: tuple[float, float] | None = None,
+    clip: bool = False,
     options: Mapping[str, Any] | None = None,
     epsilon: Epsilon | None = None,
 ) -> Encoding:
     """Return an encoding by its name and by what is declared: the one place where names become encodings.
 
-    `epsilon` is the last one that is planned, which decides options that were not given.
+    `epsilon` is the last one that is planned, which decides options that were not given. With `clip` numbers are put
+    into the range.
     """
     member = encoding_named(name)
     declared = {"values": values, "range": range}
@@ -115,7 +118,12 @@ def made(
                 least=each.least,
                 most=each.most,
             )
-    return member.make(declared.get(member.domain), completed)
+    encoding: Any = member.make(declared.get(member.domain), completed)
+    if not clip:
+        return encoding  # type: ignore[no-any-return]
+    if not hasattr(encoding, "clipping"):
+        raise EncodingError("the encoding {encoding!r} has no range into which numbers could be put.", encoding=name)
+    return encoding.clipping()  # type: ignore[no-any-return]
 
 
 _OF = {"values": "declared values", "range": "numbers in a range", "words": "words that nobody declares"}

@@ -93,8 +93,118 @@ class WeightedMean(Result):
         return np.asarray(self.value - reach), np.asarray(self.value + reach)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class PresentMean(Result):
+    """The estimated mean of the numbers that are there, where some are missing: a ratio of two debiased sums.
+
+    Let t be the mean's place in its range, and L(t) the mean of every object's debiased weight, which is 0 for what is
+    missing, -t for the lower end and 1 - t for the upper one: L is 0 at the true t. The interval holds every t whose
+    L is not farther from 0 than noise takes it, with the variance that L has if t is true (a score test), half a report
+    included. Chances that differ among objects make it conservative, so it covers the kept rounding.
+
+    Claim: coverage of 94.5 % or more; tests/statistical/estimation/test_missing.py.
+    """
+
+    parts: Sequence[Frequency]
+    weights: Sequence[float]
+    measure: Measure
+
+    @property
+    def labels(self) -> Sequence[Any]:  # type: ignore[override]
+        """One row."""
+        return ("mean",)
+
+    @property
+    def least(self) -> float:  # type: ignore[override]
+        """The lower end of the range."""
+        return self.measure.least
+
+    @property
+    def most(self) -> float:  # type: ignore[override]
+        """The upper end of the range."""
+        return self.measure.most
+
+    @property
+    def shares(self) -> Result:
+        """The shares of missing numbers, and of those that were rounded down and up."""
+        return self.parts[0] if len(self.parts) == 1 else Combined(self.parts, self.weights)
+
+    @property
+    def missing(self) -> Result:
+        """The share of numbers that are missing."""
+        return self.shares.only([self.measure.absent])
+
+    @property
+    def value(self) -> Floats:
+        """The estimate, a single number; where the reports tell of no number that is there, the middle of the range."""
+        _, low, high = self.shares.value
+        return self._number(high / (low + high) if low + high > 0 else 0.5)
+
+    def standard_error(self, about: About = "objects") -> Floats:
+        """Return the standard error, rounding included; an upper bound about these objects."""
+        check_about(about)
+        _, low, high = self.shares.value
+        place = np.array([(float(self.value) - self.least) / (self.most - self.least)])
+        there = max(low + high, np.finfo(float).tiny)
+        return np.asarray((self.most - self.least) * min(1.0, float(self._spread(place)[0]) / there))
+
+    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        """Return the ends before they are cut at the range."""
+        _, low, high = self.shares.value
+        quantile = -float(special.ndtri(tail))
+        step = sum(0.5 * each / (part.objects * float(part.support.gain)) for each, part in self._pairs)
+        if low + high <= 0:  # as far as anybody can tell there is no number of which this could be the mean
+            return self._number(0), self._number(1)
+        middle = float(np.clip(high / (low + high), 0, 1))
+
+        def possible(places: Floats) -> Floats:
+            distance = np.abs(high - places * (low + high))
+            return np.asarray(places[distance <= quantile * self._spread(places) + step])
+
+        # What is possible need not be one piece, so all places are looked at: roughly, then closely beside the ends.
+        found = np.append(possible(np.linspace(0, 1, _PLACES)), middle)
+        below, above = (
+            np.clip(np.linspace(end - 1 / _PLACES, end + 1 / _PLACES, _PLACES), 0, 1)
+            for end in (found.min(), found.max())
+        )
+        ends = np.concatenate([found, possible(below), possible(above)])
+        return self._number(ends.min()), self._number(ends.max())
+
+    def _spread(self, places: Floats) -> Floats:
+        """Return the standard error of L if a place were the true one, with the share that is there as estimated."""
+        there = float(np.clip(1 - self.shares.value[0], 0, 1))
+        variance = np.zeros(len(places))
+        for weight, part in self._pairs:
+            of_one = present_variance(places, there, float(part.support.noise), float(part.support.gain))
+            variance += weight**2 * of_one / part.objects
+        return np.sqrt(variance)
+
+    def _number(self, place: Any) -> Floats:
+        return np.asarray(self.least + (self.most - self.least) * place)
+
+    @property
+    def _pairs(self) -> list[tuple[float, Frequency]]:
+        return list(zip(self.weights, self.parts, strict=True))
+
+
+_PLACES = 1_001
+
+
+def present_variance(places: Floats, there: float, noise: float, gain: float) -> Floats:
+    """Return the variance of one object's debiased weight, where the mean of what is there stands at a place in 0 .. 1.
+
+    >>> float(present_variance(np.array([0.5]), 1.0, 0.0, 1.0)[0])
+    0.25
+    """
+    lower, upper = noise + gain * there * (1 - places), noise + gain * there * places
+    second = places**2 * lower + (1 - places) ** 2 * upper
+    return np.asarray((second - (noise * (1 - 2 * places)) ** 2) / gain**2)
+
+
 def answer(measure: Measure | None, parts: Sequence[Frequency], weights: Sequence[float]) -> Result:
     """Return what the shares at some levels say together: they themselves, or the mean that they stand for."""
+    if measure is not None and measure.absent is not None:
+        return PresentMean(parts, weights, measure)
     if measure is not None and len(measure.weights) > 2:
         means = [WeightedMean(part, measure.weights, measure.least, measure.most) for part in parts]
         return means[0] if len(means) == 1 else Combined(means, weights, least=measure.least, most=measure.most)

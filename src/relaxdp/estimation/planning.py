@@ -18,6 +18,7 @@ from relaxdp.encodings.protocol import Encoding, Measure
 from relaxdp.errors import PlanError, refusing
 from relaxdp.estimation import special
 from relaxdp.estimation.frequency import report_variance
+from relaxdp.estimation.mean import present_variance
 from relaxdp.estimation.result import About, check_about, questions_of, tail_of
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.level import retention
@@ -237,6 +238,11 @@ def spread_of(support: Support, about: About, share: float | None = None, measur
     """
     noise, gain = float(support.noise), float(support.gain)
     precision = gain**2 / (noise * (1 - noise))
+    if measure is not None and measure.absent is not None:
+        there = 1.0 if share is None else 1.0 - share
+        variances = present_variance(np.linspace(0, 1, 201), there, noise, gain) / max(there, 1e-9) ** 2
+        width = measure.most - measure.least
+        return Spread(float(variances.max()) * width**2, 0.5 * width / gain / max(there, 1e-9), precision)
     if measure is not None:
         return Spread(
             _mean_variance(measure, noise, gain), 0.5 * abs(np.diff(measure.weights[:2])[0]) / gain, precision
@@ -291,7 +297,8 @@ class _Plan:
         if not 2 <= self._values <= MOST_VALUES:
             raise PlanError("there must be from 2 to 2**32 values, not {values}.", values=self._values)
         self._measure = None if self._encoding is None else self._encoding.measure
-        if share is not None and (self._measure is not None or not 0 <= share <= 1):
+        has_share = self._measure is None or self._measure.absent is not None  # of those that are missing
+        if share is not None and (not has_share or not 0 <= share <= 1):
             raise PlanError("a share lies in 0 .. 1, not {share}, and a mean has none.", share=share)
         check_about(about)
         exclusive = self._encoding is None or self._encoding.joint == "exclusive"

@@ -134,6 +134,10 @@ class Result(ABC):
         """Return some rows, by their places, that were chosen by what they say: see `largest`."""
         return Chosen(self, np.asarray(places, dtype=np.intp))
 
+    def only(self, places: Any) -> Result:
+        """Return some rows, by their places, that were chosen without a look at what they say."""
+        return Chosen(self, np.asarray(places, dtype=np.intp), is_chosen=False)
+
     def is_implausible(self) -> bool:
         """Tell whether an estimate lies so far outside what is possible that these cannot be all reports of a release.
 
@@ -199,11 +203,11 @@ class Result(ABC):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Chosen(Result):
-    """Rows of an estimate that were chosen by what they say, in any order."""
+    """Rows of an estimate, in any order; usually chosen by what they say."""
 
     whole: Result
     places: Places
-    is_chosen = True
+    is_chosen: bool = True
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -132,6 +132,54 @@ class Bins:
         for edge in self.edges:
             place = pc.add(place, pc.cast(pc.greater_equal(numbers, edge), pa.int32()))
         return pa.DictionaryArray.from_arrays(place, pa.array(self.labels))
+
+
+TimePart = Literal["date", "hour", "weekday", "month"]
+
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PartOfTime:
+    """A time becomes its date (2026-01-31), or its hour (00 to 23), weekday or month, in its own time zone."""
+
+    part: TimePart
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """What it can become, which everybody knows; None for dates, of which there are too many."""
+        hours = tuple(f"{hour:02}" for hour in range(24))
+        return {"date": None, "hour": hours, "weekday": _DAYS, "month": _MONTHS}[self.part]
+
+    def __call__(self, column: Column, first_row: int) -> Column:
+        """Return text; times may be written as ISO 8601 does."""
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        times = column if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type) else _as_times(column)
+        if times is None:
+            row = next((row for row in range(len(column)) if _as_times(column[row : row + 1]) is None), 0)
+            raise DeriveError("this is not a time.", row=first_row + row + 1)
+        if self.part == "date":
+            return pc.strftime(times, "%Y-%m-%d")
+        if self.part == "hour" and pa.types.is_date(times.type):
+            raise DeriveError("a date has no hour.")
+        place = {
+            "hour": pc.hour,
+            "weekday": pc.day_of_week,
+            "month": lambda each: pc.subtract(pc.month(each), 1),
+        }[self.part](times)
+        return pa.array(self.labels).take(place)
+
+
+def _as_times(column: Column) -> Column | None:
+    try:
+        return column.cast(pa.timestamp("us"))
+    except pa.ArrowException:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

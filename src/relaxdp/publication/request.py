@@ -15,13 +15,25 @@ import pyarrow as pa
 from relaxdp.draw.key import Key, is_key_text
 from relaxdp.draw.stream import PathId
 from relaxdp.encodings.declared import REMEDIES, DeclaredEncoding, kind_in_words
+from relaxdp.encodings.numeric import MissingNumericEncoding
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.registry import encoding_named
 from relaxdp.errors import DeriveError, EncodingError, ObjectIdError, UnknownColumnError, ValuesError
 from relaxdp.law.level import Level
 from relaxdp.ledger.entries import PathFacts, Sampler
 from relaxdp.mechanisms import Mechanism, mechanism
-from relaxdp.publication.derive import Bins, ColumnNames, Nulls, Numbers, Texts, ValueMap, declared_values, is_spelled
+from relaxdp.publication.derive import (
+    Bins,
+    ColumnNames,
+    Nulls,
+    Numbers,
+    PartOfTime,
+    Texts,
+    TimePart,
+    ValueMap,
+    declared_values,
+    is_spelled,
+)
 from relaxdp.publication.description import ColumnDescription, FileDescription
 from relaxdp.publication.plain import plain_type
 
@@ -245,8 +257,14 @@ class Column:
     """The values are public, so they may be taken from the column."""
     range: tuple[float, float] | None = None
     """Numbers from a lower to a higher one, for means."""
+    clip: bool = False
+    """Numbers outside of the range are put into it."""
+    missing: bool = False
+    """Numbers in a range may be missing: that is a report of its own, and the mean is that of the others."""
     bins: Sequence[float] | None = None
     """Numbers become bins with these edges."""
+    part: TimePart | None = None
+    """Times become their date, of which values are declared, or their hour, weekday or month."""
     map: str | os.PathLike[str] | Mapping[str, str] | None = None
     """What each value becomes: a dictionary, or a CSV file of two columns."""
     nulls: str | None = None
@@ -263,11 +281,15 @@ class Column:
             found = Bins(tuple(self.bins)).labels
         elif self.map is not None:
             found = ValueMap.of(self.map).labels
+        elif self.part is not None:
+            found = PartOfTime(self.part).labels or found
         return self._with_nulls(found)
 
     def request(self, name: str, table: Declarable, opening: Opening) -> ColumnRequest:
         """Return the request; values are never read from the data unless they are said to be public."""
         given = [self.values, self.range, self.bins, self.map]
+        if self.part not in (None, "date"):
+            given.append(PartOfTime(self.part).labels)
         if sum(way is not None for way in given) + self.public != 1:
             raise ValuesError(
                 "say what {column!r} can be: its values, a range, bins or a map (one of them). Values are not read "
@@ -279,13 +301,23 @@ class Column:
         if self.range is not None:
             if self.nulls is not None:
                 raise DeriveError("numbers in a range have no value for what is missing.", remedy="missing_number")
-            return self._encoded(name, opening, [Numbers()], range=self.range)
+            return self._encoded(name, opening, [Numbers()], range=self.range, clip=self.clip, missing=self.missing)
+        if self.clip or self.missing:
+            raise DeriveError(
+                "{column!r} has declared values: only numbers in a range are clipped, and missing without a value.",
+                remedy="missing_value",
+                column=name,
+            )
         derivations: list[Derivation] = [Texts()]
         values = self.labels
         if self.bins is not None:
             derivations = [Bins(tuple(self.bins))]
         elif self.map is not None:
             derivations = [ValueMap.of(self.map)]
+        elif self.part is not None:
+            derivations = [PartOfTime(self.part)]
+            if self.public:
+                raise ValuesError("the dates of {column!r} are declared.", remedy="say_values", column=name)
         else:
             kind = table.schema.field(name).type
             found = _public_values(table, name) if self.values is None else declared_values(self.values, kind)
@@ -301,6 +333,8 @@ class Column:
         opened, planned, auto = opening.opened, opening.planned, self.encoding in (None, "auto")
         said = planned if opening.is_said else None
         goes_on = opened is not None and (auto or self.encoding == opened.encoding)
+        if opened is not None and "range" in declared:
+            goes_on &= declared["missing"] == (opened.encoding == MissingNumericEncoding.name)
         # Where the path was opened with something else, the ledger will refuse it.
         if opened is not None and goes_on and encoding_named(opened.encoding).domain in declared:
             going_on = mechanism(**declared, encoding=opened.encoding, **opened.options)

@@ -15,7 +15,7 @@ from relaxdp.draw.stream import Words
 from relaxdp.encodings import check, registry
 from relaxdp.encodings.declared import CategoricalEncoding
 from relaxdp.encodings.local_hash import LocalHashEncoding
-from relaxdp.encodings.numeric import NumericEncoding
+from relaxdp.encodings.numeric import MissingNumericEncoding, NumericEncoding
 from relaxdp.encodings.protocol import Measure, Permanent, Truths
 from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
 from relaxdp.errors import EncodingError
@@ -41,6 +41,7 @@ def wave(monkeypatch: pytest.MonkeyPatch) -> None:
         (OptimisedUnaryEncoding(LETTERS), LETTERS),
         (LocalHashEncoding(LETTERS, 3), LETTERS),
         (NumericEncoding(0, 8), NUMBERS),
+        (MissingNumericEncoding(0, 8), [*NUMBERS, float("nan")]),
         (BloomEncoding(BloomShape(4, 1, 2), 1), ["false", "true", "w"]),
         (WaveEncoding(0, 8, bins=3, window=2), NUMBERS),
         (WaveEncoding(0, 8, bins=3, window=4), NUMBERS),

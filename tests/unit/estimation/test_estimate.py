@@ -404,7 +404,7 @@ def test_a_missing_number_is_not_one_outside(numbers: Any) -> None:
     with pytest.raises(RangeError) as caught:
         AGES.release(numbers, list(range(len(numbers))), key=KEY, epsilon=1, **WHERE)
     assert str(caught.value) == (
-        "row 1: the number is missing. Classes of numbers are declared values, and can have one for what is missing. "
+        "row 1: the number is missing. missing=True makes it a report of its own, and bins can have a value for it. "
         "Nothing was released."
     )
     assert caught.value.fields == {"row": 1, "missing": True}
