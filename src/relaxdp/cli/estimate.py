@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from relaxdp.cli.estimate_render import ENDINGS, Asked, Block, MethodChoice, blocks_of, draw, name_of, print_blocks
+from relaxdp.cli.options import MOST_ROWS
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.render import show_json
 from relaxdp.errors import CountsError, TableFileError
@@ -54,6 +55,9 @@ def estimate(
             show_default=False,
         ),
     ] = None,
+    top: Annotated[
+        int, typer.Option(min=1, help="Show the largest N of more rows, with intervals that hold for all of them.")
+    ] = MOST_ROWS,
     plot: Annotated[Path | None, typer.Option(help="Draw the estimates into a .png, .svg or .pdf file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
@@ -65,10 +69,11 @@ def estimate(
     _check(asked, plot)
     with Console(stderr=True).status("Counting ..."):
         tally = count(files, column, by=by, cross=cross, description=description or [])
-        parts = blocks_of(tally, asked)
+        parts = blocks_of(tally, asked, most=top)
     axis = tally.axis if isinstance(tally, Tally) else tally.rows
     if plot is not None:
-        draw(plot, parts, name_of(axis, asked), asked)
+        pairs = tally.estimate(method.value) if isinstance(tally, PairTally) else None
+        draw(plot, parts, name_of(axis, asked), asked, pairs)
     if as_json:
         every = blocks_of(tally, asked, most=None)
         show_json(_json(tally, axis, every, asked))

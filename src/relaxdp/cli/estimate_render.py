@@ -21,7 +21,7 @@ from relaxdp.draw.stream import PathId
 from relaxdp.encodings.numeric import CLIP
 from relaxdp.errors import CountsError, MissingPartError, TableFileError
 from relaxdp.estimation.mean import PresentMean
-from relaxdp.estimation.plot import draw_rows, intervals_named
+from relaxdp.estimation.plot import draw_rows, intervals_named, plot_pairs, size_of_pairs
 from relaxdp.estimation.result import BEYOND, IMPLAUSIBLE, About, Chosen, Floats, Result
 from relaxdp.table.counting import PairTally, Tally
 from relaxdp.table.released_files import Axis
@@ -301,8 +301,8 @@ MOST_PICTURES = 20
 ENDINGS = (".png", ".svg", ".pdf")
 
 
-def draw(path: Path, parts: list[Block], name: str, asked: Asked) -> None:
-    """Write the picture beside its place, then rename it: nothing half-written."""
+def draw(path: Path, parts: list[Block], name: str, asked: Asked, pairs: Result | None = None) -> None:
+    """Write the picture beside its place, then rename it: nothing half-written. `pairs` is a two-way table."""
     if len(parts) > MOST_PICTURES:
         raise CountsError(
             "a plot shows at most {most} groups, and there are {parts}.", most=MOST_PICTURES, parts=len(parts)
@@ -311,6 +311,18 @@ def draw(path: Path, parts: list[Block], name: str, asked: Asked) -> None:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError:
         raise MissingPartError("plots need matplotlib: pip install 'relaxdp[plot]'.") from None
+    if pairs is not None and len(pairs.labels) == len(parts[0].labels):
+        rows, columns = (len(set(map(str, side))) for side in pairs.keys.values())
+        figure = Figure(figsize=size_of_pairs(rows, columns), layout="constrained")
+        plot_pairs(
+            pairs,
+            figure.subplots(),
+            confidence_level=asked.confidence,
+            simultaneous=asked.simultaneous,
+            about=asked.about,
+        )
+        _save(figure, path)
+        return
     heights = [0.8 + 0.32 * len(part.labels) for part in parts]
     figure = Figure(figsize=(7, 0.4 + sum(heights)), layout="constrained")
     axes = figure.subplots(len(parts), 1, squeeze=False, sharex=True, gridspec_kw={"height_ratios": heights})[:, 0]
@@ -326,6 +338,10 @@ def draw(path: Path, parts: list[Block], name: str, asked: Asked) -> None:
     together = any(part.is_simultaneous for part in parts)
     intervals = intervals_named(asked.confidence, simultaneous=together, about=asked.about, hollow=hollow)
     axes[-1].set_xlabel(f"{name}, with {intervals}".replace("$", r"\$"))
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
     aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         figure.savefig(aside, format=path.suffix[1:].lower(), dpi=150)

@@ -35,6 +35,11 @@ class Combined(Result):
         return self.parts[0].labels
 
     @property
+    def keys(self) -> dict[str, list[Any]]:
+        """What tells the rows apart, which all parts share."""
+        return self.parts[0].keys
+
+    @property
     def questions(self) -> int:
         """As many as the part with the most has."""
         return max(part.questions for part in self.parts)

@@ -44,6 +44,14 @@ class CrossTable(Result):
     row_counts: NDArray[np.int64] | None = None
     column_counts: NDArray[np.int64] | None = None
     all_objects: int | None = None
+    names: tuple[str, str] = ("row", "column")
+    """What the two sides are called."""
+
+    @property
+    def keys(self) -> dict[str, list[Any]]:
+        """Both values of every pair."""
+        rows = [row for row in self.rows for _ in self.columns]
+        return {self.names[0]: rows, self.names[1]: list(self.columns) * len(self.rows)}
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
@@ -150,12 +158,14 @@ class JointCounts:
         ]
         self._objects += len(held[0])
 
-    def table(self, row_support: Support, column_support: Support) -> CrossTable:
+    def table(
+        self, row_support: Support, column_support: Support, names: tuple[str, str] = ("row", "column")
+    ) -> CrossTable:
         """Return the table of what was counted."""
         rows, columns = self._sides
         cells, (in_rows, in_columns) = self._cells.astype(np.int64), self._margins
         supports = (row_support, column_support)
-        return CrossTable(rows.labels, columns.labels, cells, *supports, in_rows, in_columns, self._objects)
+        return CrossTable(rows.labels, columns.labels, cells, *supports, in_rows, in_columns, self._objects, names)
 
 
 def _support(mechanism: Any, epsilon: Epsilon) -> Support:

@@ -11,21 +11,57 @@ from relaxdp.errors import MissingPartError
 from relaxdp.estimation.result import TOGETHER, About, Floats, Result
 
 BLUE, GREY = "#2563a8", "#7a7a7a"
+MOST_DRAWN = 40
+"""How many rows a picture has: the largest ones of more."""
 
 
 def plot_result(result: Result, axes: Any, *, confidence_level: float, simultaneous: bool, about: About) -> Any:
-    """Draw one row per label, the first one on top."""
+    """Draw one row per label, the first one on top; of a two-way table, one field per pair."""
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415
     except ImportError:
         raise MissingPartError("plots need matplotlib: pip install 'relaxdp[plot]'.") from None
+    asked: Any = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
+    if len(result.keys) > 1 and not result.is_chosen:
+        if axes is None:
+            rows, columns = (len(set(map(str, side))) for side in result.keys.values())
+            _, axes = plt.subplots(figsize=size_of_pairs(rows, columns), layout="constrained")
+        return plot_pairs(result, axes, **asked)
     if axes is None:
         _, axes = plt.subplots(figsize=(6, 0.8 + 0.32 * len(result.labels)), layout="constrained")
-    low, high = map(np.atleast_1d, result.interval(confidence_level, simultaneous=simultaneous, about=about))
+    low, high = map(np.atleast_1d, result.interval(**asked))
     hollow = draw_rows(axes, [str(label) for label in result.labels], np.atleast_1d(result.value), low, high)
     together = simultaneous or result.is_chosen
     intervals = intervals_named(confidence_level, simultaneous=together, about=about, hollow=hollow)
-    axes.set_xlabel(f"estimated share, with {intervals}")
+    what = "share" if (result.least, result.most) == (0, 1) else "number"
+    axes.set_xlabel(f"estimated {what}, with {intervals}")
+    return axes
+
+
+def size_of_pairs(rows: int, columns: int) -> tuple[float, float]:
+    """Return how large a heat map is, in inches, so that every field can be read."""
+    return 1.8 + 1.05 * columns, 1.3 + 0.5 * rows
+
+
+def plot_pairs(result: Result, axes: Any, *, confidence_level: float, simultaneous: bool, about: About) -> Any:
+    """Draw a heat map with the estimate and its interval in every field; a faint one cannot be told from 0."""
+    (rows_name, rows), (columns_name, columns) = result.keys.items()
+    row_labels, column_labels = list(dict.fromkeys(rows)), list(dict.fromkeys(columns))
+    shape = len(row_labels), len(column_labels)
+    shares = np.clip(result.value, 0, 1).reshape(shape)
+    ends = result.interval(confidence_level, simultaneous=simultaneous, about=about)
+    low, high = (each.reshape(shape) for each in ends)
+    most = max(float(shares.max()), 1e-9)
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=most, aspect="auto")
+    for (row, column), share in np.ndenumerate(shares):
+        colour = "white" if share > 0.6 * most else GREY if low[row, column] <= 0 else "black"
+        between = f"{100 * low[row, column]:.1f} to {100 * high[row, column]:.1f}"
+        axes.text(column, row, f"{100 * share:.1f} %\n{between}", ha="center", va="center", fontsize=7, color=colour)
+    axes.set_yticks(range(shape[0]), [str(label) for label in row_labels])
+    axes.set_xticks(range(shape[1]), [str(label) for label in column_labels], rotation=30, ha="right")
+    axes.set_ylabel(rows_name)
+    intervals = intervals_named(confidence_level, simultaneous=simultaneous, about=about, hollow=False)
+    axes.set_xlabel(f"{columns_name}\n(shares in percent, with {intervals})")
     return axes
 
 

@@ -51,6 +51,15 @@ def questions_of(values: int, *, exclusive: bool) -> int:
     return 1 if exclusive and values == 2 else values
 
 
+def as_pandas(table: Any) -> Any:
+    """Return a pyarrow table as a pandas data frame."""
+    try:
+        import pandas  # noqa: F401, PLC0415
+    except ImportError:
+        raise MissingPartError("to_frame() needs pandas (pip install pandas); to_arrow() does not.") from None
+    return table.to_pandas()
+
+
 class Result(ABC):
     """An estimate with one row per label."""
 
@@ -65,6 +74,11 @@ class Result(ABC):
     def questions(self) -> int:
         """How many questions the rows answer, by which simultaneous intervals divide their error."""
         return len(self.labels)
+
+    @property
+    def keys(self) -> dict[str, list[Any]]:
+        """What tells the rows apart, as columns of a frame: the value, or one column for each side of a table."""
+        return {"value": list(self.labels)}
 
     @property
     @abstractmethod
@@ -152,10 +166,10 @@ class Result(ABC):
         return self.standard_error()
 
     def to_arrow(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects") -> Any:
-        """Return a pyarrow table: value, estimate, standard error and interval."""
+        """Return a pyarrow table: value (of a two-way table, both values), estimate, standard error and interval."""
         low, high = self.interval(confidence_level, simultaneous=simultaneous, about=about)
         columns = {
-            "value": pa.array(list(self.labels)),
+            **{name: pa.array(column) for name, column in self.keys.items()},
             "estimate": np.atleast_1d(self.value),
             "std_error": np.atleast_1d(self.standard_error(about)),
             "low": np.atleast_1d(low),
@@ -165,24 +179,30 @@ class Result(ABC):
 
     def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects") -> Any:
         """Return the same as a pandas data frame."""
-        try:
-            import pandas  # noqa: F401, PLC0415
-        except ImportError:
-            raise MissingPartError("to_frame() needs pandas (pip install pandas); to_arrow() does not.") from None
-        return self.to_arrow(confidence_level, simultaneous=simultaneous, about=about).to_pandas()
+        return as_pandas(self.to_arrow(confidence_level, simultaneous=simultaneous, about=about))
+
+    def _repr_html_(self) -> str:
+        from relaxdp.estimation.html import html_of  # noqa: PLC0415
+
+        return html_of(self)
 
     def plot(
         self,
         axes: Any = None,
         *,
+        top: int | None = None,
         confidence_level: float = 0.95,
         simultaneous: bool = False,
         about: About = "objects",
     ) -> Any:
-        """Draw the estimates with their intervals; returns matplotlib's axes."""
-        from relaxdp.estimation.plot import plot_result  # noqa: PLC0415
+        """Draw the estimates with their intervals; returns matplotlib's axes. A two-way table becomes a heat map.
 
-        return plot_result(self, axes, confidence_level=confidence_level, simultaneous=simultaneous, about=about)
+        Of more than `top` values the largest are drawn, with intervals that hold although they were chosen.
+        """
+        from relaxdp.estimation.plot import MOST_DRAWN, plot_result  # noqa: PLC0415
+
+        shown = self.largest(MOST_DRAWN if top is None else top)
+        return plot_result(shown, axes, confidence_level=confidence_level, simultaneous=simultaneous, about=about)
 
     def __repr__(self) -> str:
         shown = self.largest(_SHOWN)
@@ -214,6 +234,11 @@ class Chosen(Result):
         """The labels of the chosen rows."""
         labels = self.whole.labels
         return [labels[place] for place in self.places]
+
+    @property
+    def keys(self) -> dict[str, list[Any]]:
+        """Those of the chosen rows."""
+        return {name: [column[place] for place in self.places] for name, column in self.whole.keys.items()}
 
     @property
     def least(self) -> float:  # type: ignore[override]

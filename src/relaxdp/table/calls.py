@@ -19,6 +19,7 @@ from relaxdp.draw.key import Key, as_key
 from relaxdp.encodings.declared import CategoricalEncoding
 from relaxdp.errors import CountsError, OptionError, ValuesError, refusing
 from relaxdp.estimation.counts import Method
+from relaxdp.estimation.groups import Groups
 from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.mechanisms import Mechanism
 from relaxdp.remedies import IN_PYTHON
@@ -430,7 +431,7 @@ def estimate(
         if cross is not None:
             return counted.estimate(method)
         found = {group: counts.estimate(method) for group, counts in counted.groups}
-        return found if by is not None else found[None]
+        return Groups(by, found) if by is not None else found[None]
     from relaxdp.table.frame_estimate import estimate_frames, told  # noqa: PLC0415
 
     said = told(len(tables), column, description, mechanism, epsilon)

@@ -139,6 +139,7 @@ def count_opened_pairs(
                     counts=counts,
                     row_support=rows.mechanism.encoding.support(retention(row_level)),
                     column_support=columns.mechanism.encoding.support(retention(column_level)),
+                    names=(rows.name, columns.name),
                 )
     return PairTally(rows, columns, tables)
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from relaxdp.draw.stream import PathId
 from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, UnknownColumnError
 from relaxdp.estimation.counts import Method
+from relaxdp.estimation.groups import Groups
 from relaxdp.law.epsilon import Epsilon
 from relaxdp.mechanisms import Mechanism
 from relaxdp.publication.derive import ColumnNames
@@ -83,7 +84,7 @@ def estimate_frames(
         return count_opened_pairs(files, column=column, cross=cross).estimate(method)
     groups = count_opened(files, column=column, by=by).groups
     found = {group: counts.estimate(method) for group, counts in groups}
-    return found if by is not None else found[None]
+    return Groups(by, found) if by is not None else found[None]
 
 
 def _opened(name: str, native: Any, told: FileDescription | None, wanted: list[str], *, ids: bool) -> ReleasedFile:

@@ -79,7 +79,7 @@ def count_packed_pairs(
             list(axis.levels.items())[place] for axis, place in zip(axes, places, strict=True)
         )
         pair = rows.mechanism.encoding.support(retention(row)), columns.mechanism.encoding.support(retention(column))
-        found[epsilon_text(row_epsilon), epsilon_text(column_epsilon)] = joint.table(*pair)
+        found[epsilon_text(row_epsilon), epsilon_text(column_epsilon)] = joint.table(*pair, (rows.name, columns.name))
     return found
 
 

@@ -505,7 +505,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], type[RelaxdpError], str
     ),
     "out of range": (
         {"age": [200, *COLUMNS["age"][1:].tolist()]}, {"columns": {"age": AGES}}, RangeError,
-        "row 1: the number is not within the range 0 .. 120. Nothing was released.",
+        "row 1: the number is not within the range 0 .. 120. clip=True puts numbers into it. Nothing was released.",
     ),
     "no such column": ({}, {"id": "persons"}, UnknownColumnError, "has no column 'persons'. It has 5 columns,"),
     "kept and released": ({}, {"keep": ["diagnosis"]}, UnknownColumnError, "only one of these, and once"),

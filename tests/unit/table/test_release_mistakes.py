@@ -192,18 +192,18 @@ def test_points_in_time_are_no_values(place: Path) -> None:
 @pytest.mark.parametrize("gap", [None, float("nan")])
 def test_a_missing_number_is_said_to_be_missing(place: Path, gap: float | None) -> None:
     write(pa.array([1.0, gap, 3.0]))
-    way = "--bins with --nulls NAME makes classes of numbers, and one of what is missing."
+    way = "--missing makes it a report of its own; --bins with --nulls NAME a class of its own."
     assert refused("--range", "0", "100") == f"row 2: the number is missing. {way} Nothing was released."
     (place / "in.csv").write_text("id,x\n1,2\n2,\n")
     assert refused("--range", "0", "100", source="in.csv").startswith("row 2: the number is missing.")
     assert refused("--range", "0", "100", "--nulls", "unknown") == (
-        "numbers in a range have no value for what is missing. --bins with --nulls NAME makes classes of numbers, "
-        "and one of what is missing. Nothing was released."
+        "numbers in a range have no value for what is missing. --missing makes it a report of its own; --bins with "
+        "--nulls NAME a class of its own. Nothing was released."
     )
     assert run("--bins", "2", "--nulls", "unknown")[0] == 0
     assert column_of() == ["below 2", "unknown", "2 or more"]
     write([1.0, 200.0])
-    sentence = "row 2: the number is not within the range 0 .. 100. Nothing was released."
+    sentence = "row 2: the number is not within the range 0 .. 100. --clip puts numbers into it. Nothing was released."
     assert refused("--range", "0", "100", "--no-ledger", target="other.parquet") == sentence
 
 

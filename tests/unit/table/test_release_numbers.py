@@ -73,7 +73,8 @@ def test_every_door_draws_the_same() -> None:
 
 
 def test_its_reports_are_frozen() -> None:
-    numbers, path = rx.Numeric(0, 100, clip=True, missing=True), {"release": "r", "attribute": "a"}
+    numbers = rx.Numeric(0, 100, clip=True, missing=True)
+    path: Any = {"release": "r", "attribute": "a"}
     drawn = {
         epsilon: numbers.release(
             [None, 0, 25, 100, 1e9, 50], range(1, 7), key=rx.Key.load("key"), epsilon=epsilon, **path

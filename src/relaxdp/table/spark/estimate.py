@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import CountsError, DescriptionError, UnknownColumnError
 from relaxdp.estimation.counts import Counts, Method
+from relaxdp.estimation.groups import Groups
 from relaxdp.publication.derive import ColumnNames
 from relaxdp.publication.description import METADATA_KEY, FileDescription, described_columns
 from relaxdp.table.packed_counting import count_reports, split
@@ -91,7 +92,7 @@ def estimate_spark(
     if len(groups) > MOST_GROUPS:
         raise CountsError("{by!r} makes more than {most:,} groups.", by=by, most=MOST_GROUPS)
     estimates = {group: counts.estimate(method) for group, counts in groups.items()}
-    return estimates if by is not None else estimates[None]
+    return Groups(by, estimates) if by is not None else estimates[None]
 
 
 def _opened(name: str, frame: Any, told: FileDescription | None) -> SparkReleased:

@@ -1,0 +1,47 @@
+"""An estimate in a notebook: a small table, with a bar for each estimate and a line for its interval."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from relaxdp.estimation.result import BEYOND, IMPLAUSIBLE, TOGETHER, Result
+
+MOST_ROWS = 20
+_WIDTH, _HEIGHT = 160, 14
+
+
+def html_of(result: Result) -> str:
+    """Return a table of the estimates, the largest of many, without anything that is fetched from elsewhere."""
+    shown = result.largest(MOST_ROWS)
+    low, high = map(np.atleast_1d, shown.interval())
+    least, most = shown.least, max(float(high.max()), shown.least + 1e-9)
+    marks = [BEYOND.get(side, "") for side in shown.beyond().tolist()]
+    heads = [*shown.keys, "estimate", "95 % interval", ""]
+    rows = ["".join(f"<th>{escape(head)}</th>" for head in heads)]
+    columns = zip(*shown.keys.values(), strict=True)
+    for keys, value, a, b, mark in zip(columns, np.atleast_1d(shown.value), low, high, marks, strict=True):
+        number = f"{value:.4f}" + (f" <small>({mark} what can be told)</small>" if mark else "")
+        cells = [*(escape(str(key)) for key in keys), number, f"{a:.4f} &ndash; {b:.4f}"]
+        places = [(min(max(float(each), least), most) - least) / (most - least) for each in (value, a, b)]
+        rows.append("".join(f"<td>{cell}</td>" for cell in [*cells, _picture(*places)]))
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    notes = [f"about these objects{TOGETHER if shown.is_chosen else ''}"]
+    if shown is not result:
+        notes.append(f"the largest {len(shown.labels):,} of {len(result.labels):,}")
+    if result.is_implausible():
+        notes.append(IMPLAUSIBLE)
+    return f"<table>{body}</table><p><small>{escape('; '.join(notes))}</small></p>"
+
+
+def _picture(value: float, low: float, high: float) -> Any:
+    """Return a bar for the estimate and a line for the interval, as a picture in the text."""
+    middle, x = _HEIGHT / 2, _WIDTH - 2
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-hidden="true">'
+        f'<rect y="3" width="{value * x:.1f}" height="8" fill="#2563a8" fill-opacity="0.3"/>'
+        f'<line x1="{low * x:.1f}" x2="{high * x:.1f}" y1="{middle}" y2="{middle}" stroke="#2563a8" stroke-width="2"/>'
+        "</svg>"
+    )
