@@ -100,7 +100,6 @@ def test_a_release_and_a_kill(place: Path) -> None:
         ),
         ((), {"JAVA_HOME": "/nowhere"}, "Spark needs Java 17 or newer, and JAVA_HOME does not lead to it."),
         pytest.param(("--master", "nonsense"), {}, "Spark could not start at nonsense", marks=pytest.mark.long),
-        (("--growing",), {}, "rows that join and leave are looked after in files, by the local engine."),
         (
             ("--engine", "local", "--master", "local"),
             {},

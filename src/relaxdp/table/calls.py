@@ -105,9 +105,9 @@ def release(
     nothing, a larger epsilon costs the difference (a smaller one is refused, unless `again`), and another key, other
     values, a changed table or an overdrawn budget are refused. So is what would be paid for and tell next to nothing,
     unless `accept`; `planned_epsilon` is the last level that is planned, for which a new path is encoded (else the rest
-    of the budget). `force` opens a new path in spite of it, `growing` lets
-    rows of a file join and leave, `new_ledger` says why a key that has spent elsewhere begins another ledger. With
-    `dry_run` what it would cost is returned, from the ledger alone.
+    of the budget). `force` opens a new path in spite of it, `growing` lets rows of a file, or on Spark, join and leave,
+    `new_ledger` says why a key that has spent elsewhere begins another ledger. With `dry_run` what it would cost is
+    returned, from the ledger alone.
 
     `engine="spark"` reads and writes folders of Parquet files; Spark's data frames need no word. There the workers read
     the key themselves, from the file that `key` was loaded from or from `worker_key`.
@@ -124,8 +124,8 @@ def release(
     asked = _Asked.of(source, columns, id, epsilon, planned_epsilon, key, release, keep)
     spark: dict[str, Any] = {"master": master, "worker_key": worker_key, "partitions": partitions}
     where = _Where.of(source, to, engine, {name: each for name, each in spark.items() if each is not None})
-    if growing and (where.is_spark or where.target is None):
-        raise OptionError("rows that join and leave are looked after in files, by the local engine.", option="growing")
+    if growing and where.target is None and not where.is_spark:
+        raise OptionError("rows that join and leave are looked after in files and on Spark.", option="growing")
     agreed = {"again": again, "force": force, "new_ledger": new_ledger, "accept": accept}
     with (
         where.opened(asked, threads or os.cpu_count() or 1, progress) as (table, make),

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -34,15 +34,36 @@ from relaxdp.ledger.entries import Entry, PathFacts, Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
 from relaxdp.publication.plain import plain
-from relaxdp.publication.request import TableRequest
+from relaxdp.publication.request import Planned, ReleaseRequest
 from relaxdp.publication.staging import temporary_folder
 from relaxdp.publication.transaction import Seen
-from relaxdp.table.formats import BATCH_ROWS, Input
+from relaxdp.table.formats import BATCH_ROWS
 from relaxdp.table.interrupts import interruptible
 from relaxdp.table.order import repeated_id
 
 _SCHEMA = pa.schema([("id_tag", pa.uint64()), ("row_tag", pa.uint64())])
 _MEMORY = "400MB"
+
+
+class Tagger:
+    """Tags the rows of a table, or of a part of it, for each column of a release."""
+
+    def __init__(self, request: ReleaseRequest, columns: Sequence[Planned]) -> None:
+        self._id_column, self._columns, self._first_row = request.id_column, columns, 0
+        self._prints = [Fingerprint.of(request.key, each.encoding, each.path) for each in columns]
+
+    def tags(self, batch: Any) -> list[tuple[Words, Words]]:
+        """Return the tags of the ids and of the rows of the next batch, for each column."""
+        ids, found = plain(batch.column(self._id_column)), []
+        for each, tagged in zip(self._columns, self._prints, strict=True):
+            truth = each.request.truth(batch.column(each.request.column), self._first_row)
+            found.append(tagged.add_rows(each.encoding, truth, ids, self._first_row))
+        self._first_row += batch.num_rows
+        return found
+
+    def prints(self) -> tuple[str, ...]:
+        """Return the fingerprints of what was tagged."""
+        return tuple(each.text() for each in self._prints)
 
 
 class TagWriter:
@@ -159,19 +180,41 @@ class _Digest:
 _WORK = ".unfinished"
 
 
-@dataclass(slots=True)
+TagRows = Callable[[Sequence[TagWriter]], Sequence[str]]
+"""Writes the tags of all rows, with one writer for each column, and returns the fingerprints of the table."""
+
+
 class Growth:
-    """What a release of a growing table adds: tags that are durable but not yet valid, and what has changed."""
+    """What a release of a growing table adds: tags that are durable but not yet valid; nothing for any other table."""
 
-    seen: list[Seen] = field(default_factory=list)
-    """What the ledger is to record for each column, the digest of its tags: from then on they are valid."""
-    prints: list[str] = field(default_factory=list)
-    """The fingerprints of the table as it was tagged; the rows that leave must be the same ones."""
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._seen: list[Seen] | None = None
+        self._prints: list[str] = []
 
-    def check(self, drawn: Sequence[Seen]) -> None:
-        """Refuse a table that was written to between the two times that it is read."""
-        if [each.fingerprint for each in drawn] != self.prints:
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the tags from the look at the rows on, until the publication is over."""
+        with self._stack:
+            yield
+
+    def look(
+        self, entries: Sequence[Entry], payer: Payer, columns: Sequence[Planned], tag_rows: TagRows, threads: int
+    ) -> list[Seen]:
+        """Compare a table with the tags of its earlier releases, and keep new tags for it aside.
+
+        What is returned is what the ledger is to record, the digest of each column's tags: from then on they are valid.
+        """
+        self._seen, self._prints = self._stack.enter_context(_watched(entries, payer, columns, tag_rows, threads))
+        return self._seen
+
+    def checked(self, drawn: list[Seen]) -> list[Seen]:
+        """Return what the ledger is told, or refuse a table that was written to between the times that it is read."""
+        if self._seen is None:
+            return drawn
+        if [each.fingerprint for each in drawn] != self._prints:
             raise TableFileError("the table changed while it was read.")
+        return self._seen
 
 
 def tags_folder(ledger: Path) -> Path:
@@ -180,10 +223,10 @@ def tags_folder(ledger: Path) -> Path:
 
 
 @contextmanager
-def watched_growth(
-    request: TableRequest, entries: Sequence[Entry], payer: Payer, table: Input, *, threads: int
-) -> Iterator[Growth]:
-    """Compare a table with the tags of its earlier releases, and keep new tags for it aside.
+def _watched(
+    entries: Sequence[Entry], payer: Payer, columns: Sequence[Planned], tag_rows: TagRows, threads: int
+) -> Iterator[tuple[list[Seen], list[str]]]:
+    """Tag a table and join its tags to those of its earlier releases; give these, and the table's fingerprints.
 
     Other releases of growing tables under the same ledger wait meanwhile: two that join their rows to the same tags
     would each lose the other's.
@@ -193,12 +236,10 @@ def watched_growth(
     with _locked(tags.folder):
         tags.sweep(payer.ledger, entries)
         try:
-            growth = Growth()
             account = payer.look()  # as it is now that nobody else may tag
-            fresh, growth.prints = _tag(request, tags, table)
-            for entry, file in zip(entries, fresh, strict=True):
-                growth.seen.append(tags.join(account, entry, file, payer.force, threads))
-            yield growth
+            fresh, prints = _tag(tags, columns, tag_rows)
+            pairs = zip(entries, fresh, strict=True)
+            yield [tags.join(account, entry, file, payer.force, threads) for entry, file in pairs], prints
         finally:
             tags.sweep(payer.ledger, entries)
 
@@ -285,20 +326,12 @@ def _same_path(old: PathFacts, new: PathFacts) -> bool:
     return replace(old, table_fingerprint=None) == replace(new, table_fingerprint=None)
 
 
-def _tag(request: TableRequest, tags: _Tags, table: Input) -> tuple[list[Path], list[str]]:
-    """Write the tags of the table's rows, in the order of the table, beside those of its earlier releases."""
-    columns = request.planned()
-    prints = [Fingerprint.of(request.key, each.encoding, each.path) for each in columns]
+def _tag(tags: _Tags, columns: Sequence[Planned], tag_rows: TagRows) -> tuple[list[Path], list[str]]:
+    """Write the tags of the table's rows, in any order, beside those of its earlier releases."""
     writers: list[TagWriter] = []
     try:
         writers += [TagWriter(tags.folder / f"{tags.name(each.path)}.fresh{_WORK}") for each in columns]
-        first_row = 0
-        for batch in table.batches(request.input_columns()):
-            ids = plain(batch.column(request.id_column))
-            for each, tagged, writer in zip(columns, prints, writers, strict=True):
-                truth = each.request.truth(batch.column(each.request.column), first_row)
-                writer.write(*tagged.add_rows(each.encoding, truth, ids, first_row))
-            first_row += batch.num_rows
+        prints = tag_rows(writers)
         for writer in writers:
             writer.close()
     except BaseException as problem:
@@ -307,7 +340,7 @@ def _tag(request: TableRequest, tags: _Tags, table: Input) -> tuple[list[Path], 
         if isinstance(problem, OSError) and not isinstance(problem, RelaxdpError):
             raise _cannot_be_written(problem) from None
         raise
-    return [writer.path for writer in writers], [each.text() for each in prints]
+    return [writer.path for writer in writers], list(prints)
 
 
 @contextmanager

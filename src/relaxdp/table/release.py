@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from relaxdp.publication.staging import aside, put_in_place, refuse_existing
 from relaxdp.publication.transaction import Drawing, Outcome, Plan, Progress, Seen, Staged, publish
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import Format, Input, Output, format_of, sidecar_of
-from relaxdp.table.growing import Growth, watched_growth
+from relaxdp.table.growing import Growth, Tagger, TagWriter
 from relaxdp.table.order import NotAscendingError, counted_by_id, repeated_id, sorted_batches
 
 
@@ -204,25 +204,30 @@ class TableDrawing(FileDrawing):
     ) -> None:
         super().__init__(request, progress, table)
         self._threads = threads
-        self._stack = ExitStack()
-        self._growth: Growth | None = None
+        self._growth = Growth()
 
     @contextmanager
     def held(self, payer: Payer | None) -> Iterator[None]:
-        """Hold a place beside the target; the tags of a growing table are held from the look at its rows on."""
-        with super().held(payer), self._stack:
+        """Hold a place beside the target, and the tags of a growing table."""
+        with super().held(payer), self._growth.held():
             yield
 
     def look(self, entries: Sequence[Entry], payer: Payer) -> list[Seen]:
         """Read the table once without releasing anything. The order of the rows does not matter here."""
         if payer.growing is not None:
-            watched = watched_growth(self.request, entries, payer, self.table, threads=self._threads)
-            self._growth = self._stack.enter_context(watched)
-            return self._growth.seen
+            return self._growth.look(entries, payer, self.request.planned(), self._tag, self._threads)
         engine = Engine(self.request, self.table.schema, self.request.planned())
         batches = self.table.batches(self.request.input_columns())
         deque(engine.run(batches, self._threads, lambda _: None, ordered=False), maxlen=0)
         return engine.seen()
+
+    def _tag(self, writers: Sequence[TagWriter]) -> tuple[str, ...]:
+        """Tag all rows, in the order of the table."""
+        tagger = Tagger(self.request, self.request.planned())
+        for batch in self.table.batches(self.request.input_columns()):
+            for writer, tags in zip(writers, tagger.tags(batch), strict=True):
+                writer.write(*tags)
+        return tagger.prints()
 
     def stage(self, plan: Plan) -> Staged:
         """Write the released rows; where the input turns out not to be sorted by id, once more through a sort."""
@@ -242,11 +247,7 @@ class TableDrawing(FileDrawing):
     def _stage(self, plan: Plan, batches: Iterator[Any]) -> Staged:
         engine = Engine(self.request, self.table.schema, plan.columns)
         rows = self.write(plan, engine.schema, engine.run(batches, self._threads, self.advance))
-        seen = engine.seen()
-        if self._growth is not None:
-            self._growth.check(seen)
-            seen = self._growth.seen
-        return Staged(rows, seen, self._place)
+        return Staged(rows, self._growth.checked(engine.seen()), self._place)
 
 
 def release_table(

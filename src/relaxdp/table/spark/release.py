@@ -6,6 +6,7 @@ task says what it has drawn; the driver adds that up, charges the ledger, and on
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from relaxdp.draw.private_file import sync_folder
@@ -28,12 +30,23 @@ from relaxdp.publication.request import Planned, ReleaseRequest, id_type_of
 from relaxdp.publication.staging import aside_folder, put_in_place
 from relaxdp.publication.transaction import Drawing, Plan, Progress, Seen, Staged
 from relaxdp.table.frame_release import refuse_released_frame
+from relaxdp.table.growing import Growth, TagWriter
 from relaxdp.table.release import refuse_rowless, refuse_taken
 from relaxdp.table.spark.session import spark_sentences, watched
-from relaxdp.table.spark.worker import SparkTask, Summary, file_and_summary, rows_and_summary, summary_alone
+from relaxdp.table.spark.worker import (
+    TAGS,
+    SparkTask,
+    Summary,
+    file_and_summary,
+    rows_and_summary,
+    summary_alone,
+    tags_and_summary,
+)
 
 _SUMMARY = "summary string"
 _PLACE = "relaxdp_summary"
+_FETCHED = 1 << 21
+"""So many tags, of 16 bytes each, are fetched at once."""
 
 
 class SparkInput:
@@ -91,9 +104,18 @@ class SparkDrawing(Drawing):
         request.check_kinds(self.schema)
         refuse_released_frame(frame, [each.column for each in request.columns])
         self.id_type = id_type_of(self.schema.field(request.id_column).type)
+        self._growth = Growth()
+
+    @contextmanager
+    def held(self, payer: Payer | None) -> Iterator[None]:
+        """Hold the tags of a growing table; the rows are held by the executors."""
+        with self._growth.held():
+            yield
 
     def look(self, entries: Sequence[Entry], payer: Payer) -> list[Seen]:
-        """Let the workers draw, and keep nothing but the fingerprints."""
+        """Let the workers draw, and keep nothing but the fingerprints; of a growing table the tags of the rows."""
+        if payer.growing is not None:
+            return self._growth.look(entries, payer, self.request.planned(), self._tag, os.cpu_count() or 1)
         return self._seen(self._summaries(self.request.planned(), _looking))
 
     def _summaries(self, columns: Sequence[Planned], work: Callable[[SparkTask], Any]) -> list[Summary]:
@@ -102,8 +124,31 @@ class SparkDrawing(Drawing):
             rows = self._ordered().mapInArrow(work(task), _SUMMARY).collect()
         return sorted((Summary.loads(row[0]) for row in rows), key=lambda each: each.partition)
 
+    def _tag(self, writers: Sequence[TagWriter]) -> Sequence[str]:
+        """Let the workers tag their rows, and fetch the tags part by part: all of them are too many for the driver."""
+        task = SparkTask.of(self.request, self.request.planned(), self._key_file)
+        with spark_sentences():
+            # Kept, and never computed anew: the tags are to be those of the rows whose fingerprints are told.
+            kept = self._mapped(_tagging(task), TAGS).localCheckpoint()
+            told = kept.where("summary is not null").select("summary").collect()
+        summaries = [Summary.loads(row[0]) for row in told]
+        parts = sum(each.rows for each in summaries) * len(writers) // _FETCHED
+        with spark_sentences():
+            tagged = kept.where("summary is null")
+            tagged = tagged.repartition(parts) if parts > len(summaries) else tagged
+            for place, *tags, _ in tagged.toLocalIterator(prefetchPartitions=True):
+                writers[place].write(*(np.frombuffer(each, "<u8") for each in tags))
+        return [str(each.fingerprint) for each in self._seen(summaries)]
+
+    def _mapped(self, work: Any, schema: str) -> Any:
+        """Let a worker see all rows once, in any order."""
+        return self._selected().mapInArrow(work, schema)
+
+    def _selected(self) -> Any:
+        return self._frame.select(*(quoted(name) for name in self.request.input_columns()))
+
     def _ordered(self) -> Any:
-        rows = self._frame.select(*(quoted(name) for name in self.request.input_columns()))
+        rows = self._selected()
         by = quoted(self.request.id_column)
         ranges = (
             rows.repartitionByRange(by) if self._partitions is None else rows.repartitionByRange(self._partitions, by)
@@ -136,7 +181,11 @@ class SparkFolderDrawing(SparkDrawing):
     @contextmanager
     def held(self, payer: Payer | None) -> Iterator[None]:
         """Hold a folder beside the target, into which the workers write."""
-        with aside_folder(self._target) as self._place, watched(self._frame.sparkSession, self._progress):
+        with (
+            super().held(payer),
+            aside_folder(self._target) as self._place,
+            watched(self._frame.sparkSession, self._progress),
+        ):
             yield
 
     def stage(self, plan: Plan) -> Staged:
@@ -147,7 +196,7 @@ class SparkFolderDrawing(SparkDrawing):
         _check_rows(summaries, description)
         whole = self._place / "whole"
         gather(self._place, whole, summaries)
-        return Staged(sum(each.rows for each in summaries), self._seen(summaries), whole)
+        return Staged(sum(each.rows for each in summaries), self._growth.checked(self._seen(summaries)), whole)
 
     def publish(self, plan: Plan, staged: Staged) -> None:
         """Give the folder its name."""
@@ -167,11 +216,6 @@ class SparkFrameDrawing(SparkDrawing):
     it is charged: files would stay there after a refusal. Its columns describe themselves, also in Spark's files.
     """
 
-    @contextmanager
-    def held(self, payer: Payer | None) -> Iterator[None]:
-        """Hold nothing: the executors do."""
-        yield
-
     def stage(self, plan: Plan) -> Staged:
         """Materialise the reports on the executors."""
         fields = self.request.output_schema(self.schema)
@@ -184,7 +228,7 @@ class SparkFrameDrawing(SparkDrawing):
             rows = kept.where(kept[_PLACE].isNotNull()).select(_PLACE).collect()
         summaries = [Summary.loads(row[0]) for row in rows]
         refuse_rowless(sum(each.rows for each in summaries))
-        return Staged(sum(each.rows for each in summaries), self._seen(summaries), kept)
+        return Staged(sum(each.rows for each in summaries), self._growth.checked(self._seen(summaries)), kept)
 
     def publish(self, plan: Plan, staged: Staged) -> Any:
         """Return what was materialised."""
@@ -216,6 +260,10 @@ def _with_rows(task: SparkTask, schema: Any) -> Any:
 
 def _looking(task: SparkTask) -> Any:
     return lambda batches: summary_alone(task, batches)
+
+
+def _tagging(task: SparkTask) -> Any:
+    return lambda batches: tags_and_summary(task, batches)
 
 
 def gather(place: Path, whole: Path, summaries: Sequence[Summary]) -> None:

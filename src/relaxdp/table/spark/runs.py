@@ -116,13 +116,16 @@ class SparkRunsDrawing(SparkFolderDrawing):
     def _read(self, columns: Sequence[Planned], work: Any) -> list[Summary]:
         """Let the workers read their own row groups."""
         task = replace(SparkTask.of(self.request, columns, self._key_file), is_sorted=False)
-        read = partial(_rows, self._runs, self.request.input_columns())
         with spark_sentences():
-            numbers = self._frame.sparkSession.range(0, len(self._runs), 1, len(self._runs))
-            rows = numbers.mapInArrow(_reading(read, work(task)), "summary string").collect()
+            rows = self._mapped(work(task), "summary string").collect()
         found = sorted((Summary.loads(row[0]) for row in rows), key=lambda each: each.partition)
         self._check(found)
         return found
+
+    def _mapped(self, work: Any, schema: str) -> Any:
+        read = partial(_rows, self._runs, self.request.input_columns())
+        numbers = self._frame.sparkSession.range(0, len(self._runs), 1, len(self._runs))
+        return numbers.mapInArrow(_reading(read, work), schema)
 
     def _check(self, summaries: Sequence[Summary]) -> None:
         """Refuse to take tasks for sorted whose ids do not follow one another, whatever the source's statistics say."""

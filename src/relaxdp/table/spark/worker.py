@@ -27,6 +27,7 @@ from relaxdp.publication.plain import plain
 from relaxdp.publication.request import Planned, ReleaseRequest
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import Format, Output
+from relaxdp.table.growing import Tagger
 from relaxdp.table.order import NotAscendingError, repeated_id
 
 BATCH_ROWS = 1 << 16
@@ -115,14 +116,9 @@ class Summary:
 
 
 def released_rows(task: SparkTask, batches: Iterator[Any], summary: Summary) -> Iterator[Any]:
-    """Return the released batches of one partition, and fill in its summary.
+    """Return the released batches of one partition, and fill in its summary."""
 
-    What is refused is written there too instead of being raised: another attempt would be refused as well. What is
-    raised is only named, because Arrow's messages quote rows and Spark's logs would keep them.
-    """
-    refusal: RelaxdpError | None = None
-    failure = ""
-    try:
+    def rows() -> Iterator[Any]:
         request, larger = task.request(), _larger(batches)
         first = next(larger, None)
         if first is not None:
@@ -131,6 +127,20 @@ def released_rows(task: SparkTask, batches: Iterator[Any], summary: Summary) -> 
                 summary.rows += batch.num_rows
                 yield batch
             summary.prints = tuple(each.text() for each in engine.fingerprints)
+
+    return _refusals_noted(task, rows(), summary)
+
+
+def _refusals_noted(task: SparkTask, results: Iterator[Any], summary: Summary) -> Iterator[Any]:
+    """Return what a task makes of its rows.
+
+    What is refused is written into the summary instead of being raised: another attempt would be refused as well. What
+    is raised is only named, because Arrow's messages quote rows and Spark's logs would keep them.
+    """
+    refusal: RelaxdpError | None = None
+    failure = ""
+    try:
+        yield from results
     except NotAscendingError:
         refusal = repeated_id() if task.is_sorted else None
         summary.error = None if task.is_sorted else _UNSORTED
@@ -161,6 +171,34 @@ def summary_alone(task: SparkTask, batches: Iterator[Any]) -> Iterator[Any]:
     for _ in released_rows(task, batches, summary):
         pass
     yield pa.RecordBatch.from_pydict({"summary": [summary.dumps()]})
+
+
+TAGS = "place int, id_tags binary, row_tags binary, summary string"
+_TAGS = pa.schema(
+    [("place", pa.int32()), ("id_tags", pa.binary()), ("row_tags", pa.binary()), ("summary", pa.string())]
+)
+
+
+def tags_and_summary(task: SparkTask, batches: Iterator[Any]) -> Iterator[Any]:
+    """Return the tags of the rows of one partition, a batch of each column in one cell, and then the summary.
+
+    Nothing is released of them, and their order does not matter.
+    """
+    summary = _begin()
+
+    def tags() -> Iterator[Any]:
+        tagger = Tagger(task.request(), task.columns)
+        for batch in _larger(batches):
+            pairs = [[each.astype("<u8").tobytes() for each in pair] for pair in tagger.tags(batch)]
+            cells = [list(range(len(pairs))), *zip(*pairs, strict=True), [None] * len(pairs)]
+            summary.rows += batch.num_rows
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(each, kind) for each, kind in zip(cells, _TAGS.types, strict=True)], schema=_TAGS
+            )
+        summary.prints = tagger.prints()
+
+    yield from _refusals_noted(task, tags(), summary)
+    yield pa.RecordBatch.from_pylist([{"summary": summary.dumps()}], schema=_TAGS)
 
 
 def file_and_summary(task: SparkTask, folder: str, description: str, batches: Iterator[Any]) -> Iterator[Any]:
