@@ -19,20 +19,31 @@ import pyarrow as pa
 
 from relaxdp.draw.private_file import sync_folder
 from relaxdp.encodings.release import add_texts
-from relaxdp.errors import KeyFileError, OptionError, TableChangedError
+from relaxdp.errors import KeyFileError, TableChangedError, TableFileError
 from relaxdp.ledger.entries import Entry
 from relaxdp.ledger.ledger import Charge
 from relaxdp.ledger.payer import Payer
 from relaxdp.publication.derive import ColumnNames
 from relaxdp.publication.description import METADATA_KEY, FileDescription
-from relaxdp.publication.plain import plain_type
 from relaxdp.publication.request import Planned, ReleaseRequest, id_type_of
 from relaxdp.publication.staging import aside_folder, put_in_place
 from relaxdp.publication.transaction import Drawing, Plan, Progress, Seen, Staged
+from relaxdp.table.formats import Input
 from relaxdp.table.frame_release import refuse_released_frame
 from relaxdp.table.growing import Growth, TagWriter
 from relaxdp.table.release import refuse_rowless, refuse_taken
 from relaxdp.table.spark.session import spark_sentences, watched
+from relaxdp.table.spark.types import (
+    UNSIGNED,
+    Types,
+    has_uuids,
+    own_schema,
+    restored,
+    spark_schema,
+    spark_type,
+    types_of,
+    unreadable,
+)
 from relaxdp.table.spark.worker import (
     TAGS,
     SparkTask,
@@ -53,26 +64,31 @@ class SparkInput:
     """A table that Spark reads: its schema, and the different values of a column that is said to be public."""
 
     def __init__(self, session: Any, source: str) -> None:
+        schema, reader = _schema_here(source), session.read
+        if has_uuids(schema):  # Spark takes them for bytes where it is told to, and else refuses the whole file
+            reader = reader.schema(spark_schema(pa.schema([(each.name, spark_type(each.type)) for each in schema])))
         with spark_sentences():
-            self._take(session.read.parquet(source))
+            self._take(reader.parquet(source), types_of(schema))
         self.names = ColumnNames(self.schema.names)
 
     @classmethod
     def of_frame(cls, frame: Any) -> SparkInput:
         """Return a data frame as a table; its names may be data."""
         made = cls.__new__(cls)
-        made._take(frame)
+        made._take(frame, {})
         made.names = ColumnNames.of_frame(made.schema.names)
         return made
 
-    def _take(self, frame: Any) -> None:
-        self.frame, self.schema = frame, _arrow_schema(frame)
+    def _take(self, frame: Any, types: Types) -> None:
+        self.frame, self.types = frame, types
+        self.schema = own_schema(_arrow_schema(frame), types)
 
     def distinct(self, column: str, most: int) -> set[Any]:
         """Return the different values, or more than `most` of them where there are more."""
         with spark_sentences():
             found = self.frame.select(quoted(column)).where(f"{quoted(column)} is not null").distinct()
-            return {row[0] for row in found.limit(most + 1).collect()}
+            values = [row[0] for row in found.limit(most + 1).collect()]
+        return set(restored(pa.RecordBatch.from_pydict({column: values}), self.types).column(0).to_pylist())
 
 
 class SparkDrawing(Drawing):
@@ -84,12 +100,14 @@ class SparkDrawing(Drawing):
         request: ReleaseRequest,
         *,
         names: ColumnNames | None = None,
+        types: Types | None = None,
         worker_key: str | None = None,
         partitions: int | None = None,
     ) -> None:
         """Release `frame`; its workers read the key from `worker_key`, by default where the driver read it.
 
-        `names` are those of its columns where they are known to be names, and not the first row of a table.
+        `names` are those of its columns where they are known to be names, and not the first row of a table; `types` are
+        those of a file's columns that Spark hands over as others.
         """
         source = worker_key or request.key.source
         if source is None:
@@ -99,8 +117,12 @@ class SparkDrawing(Drawing):
             )
         self._frame, self.request = frame, request
         self._key_file, self._partitions = str(source), partitions
-        self.schema = _arrow_schema(frame)
-        request.check_columns(names or ColumnNames.of_frame(self.schema.names))
+        schema = _arrow_schema(frame)
+        request.check_columns(names or ColumnNames.of_frame(schema.names))
+        self._types = dict(types or {})
+        if schema.field(request.id_column).type == UNSIGNED:
+            self._types[request.id_column] = pa.uint64()
+        self.schema = own_schema(schema, self._types)
         request.check_kinds(self.schema)
         refuse_released_frame(frame, [each.column for each in request.columns])
         self.id_type = id_type_of(self.schema.field(request.id_column).type)
@@ -119,14 +141,16 @@ class SparkDrawing(Drawing):
         return self._seen(self._summaries(self.request.planned(), _looking))
 
     def _summaries(self, columns: Sequence[Planned], work: Callable[[SparkTask], Any]) -> list[Summary]:
-        task = SparkTask.of(self.request, columns, self._key_file)
         with spark_sentences():
-            rows = self._ordered().mapInArrow(work(task), _SUMMARY).collect()
+            rows = self._ordered().mapInArrow(work(self._task(columns)), _SUMMARY).collect()
         return sorted((Summary.loads(row[0]) for row in rows), key=lambda each: each.partition)
+
+    def _task(self, columns: Sequence[Planned]) -> SparkTask:
+        return SparkTask.of(self.request, columns, self._key_file, self._types)
 
     def _tag(self, writers: Sequence[TagWriter]) -> Sequence[str]:
         """Let the workers tag their rows, and fetch the tags part by part: all of them are too many for the driver."""
-        task = SparkTask.of(self.request, self.request.planned(), self._key_file)
+        task = self._task(self.request.planned())
         with spark_sentences():
             # Kept, and never computed anew: the tags are to be those of the rows whose fingerprints are told.
             kept = self._mapped(_tagging(task), TAGS).localCheckpoint()
@@ -219,11 +243,9 @@ class SparkFrameDrawing(SparkDrawing):
     def stage(self, plan: Plan) -> Staged:
         """Materialise the reports on the executors."""
         fields = self.request.output_schema(self.schema)
-        schema = pa.schema([*((field.name, _spark_type(field.type)) for field in fields), (_PLACE, pa.string())])
+        schema = pa.schema([*((field.name, spark_type(field.type)) for field in fields), (_PLACE, pa.string())])
         with spark_sentences():
-            drawn = self._ordered().mapInArrow(
-                _with_rows(SparkTask.of(self.request, plan.columns, self._key_file), schema), _spark_schema(schema)
-            )
+            drawn = self._ordered().mapInArrow(_with_rows(self._task(plan.columns), schema), spark_schema(schema))
             kept = drawn.localCheckpoint()
             rows = kept.where(kept[_PLACE].isNotNull()).select(_PLACE).collect()
         summaries = [Summary.loads(row[0]) for row in rows]
@@ -275,6 +297,15 @@ def gather(place: Path, whole: Path, summaries: Sequence[Summary]) -> None:
     sync_folder(whole)
 
 
+def _schema_here(source: str) -> Any:
+    """Return the schema of a table that lies here as its files tell it; that of an address is Spark's alone."""
+    path = Path(source)
+    try:
+        return Input(path).schema if path.exists() else pa.schema([])
+    except TableFileError:  # a folder that only Spark takes for a table
+        return pa.schema([])
+
+
 def _arrow_schema(frame: Any) -> Any:
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
@@ -283,18 +314,7 @@ def _arrow_schema(frame: Any) -> Any:
     try:
         return to_arrow_schema(schema)
     except Exception:
-        raise OptionError("the table has a column of a type that Spark cannot hand over.") from None
-
-
-def _spark_schema(schema: Any) -> Any:
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
-
-    return from_arrow_schema(schema)
-
-
-def _spark_type(kind: Any) -> Any:
-    """Return the nearest type that Spark has: no dictionaries, and bytes of any width."""
-    return pa.binary() if pa.types.is_fixed_size_binary(kind) else plain_type(kind)
+        raise unreadable() from None
 
 
 def _has_checkpoint_folder(session: Any) -> bool:

@@ -21,7 +21,7 @@ from relaxdp.table.formats import BATCH_ROWS, files_of
 from relaxdp.table.order import NotAscendingError
 from relaxdp.table.spark.release import SparkFolderDrawing
 from relaxdp.table.spark.session import spark_sentences
-from relaxdp.table.spark.worker import SparkTask, Summary
+from relaxdp.table.spark.worker import Summary
 
 _TASKS_A_CORE = 2
 """More than one, so that no core waits for the slowest task."""
@@ -115,7 +115,7 @@ class SparkRunsDrawing(SparkFolderDrawing):
 
     def _read(self, columns: Sequence[Planned], work: Any) -> list[Summary]:
         """Let the workers read their own row groups."""
-        task = replace(SparkTask.of(self.request, columns, self._key_file), is_sorted=False)
+        task = replace(self._task(columns), is_sorted=False)
         with spark_sentences():
             rows = self._mapped(work(task), "summary string").collect()
         found = sorted((Summary.loads(row[0]) for row in rows), key=lambda each: each.partition)

@@ -69,6 +69,10 @@ def _require_java() -> None:
         )
 
 
+_NO_UUIDS = "FIXED_LEN_BYTE_ARRAY (UUID)"
+"""What Spark calls a column that it does not read without being told its schema."""
+
+
 @contextmanager
 def spark_sentences() -> Iterator[None]:
     """Turn what Spark raises into one sentence: its own text has pages, and may show plans and paths."""
@@ -78,10 +82,11 @@ def spark_sentences() -> Iterator[None]:
         except Exception as problem:
             if type(problem).__module__.partition(".")[0] not in ("pyspark", "py4j"):
                 raise
-            kind = type(problem).__name__
+            kind = "UUID" if _NO_UUIDS in str(problem) else type(problem).__name__
         else:
             return
     what = {
+        "UUID": "reads UUIDs only from a file, or a folder of files, whose path is on this machine",
         "AnalysisException": "could not read the table: it is not there, or is not Parquet",
         "PythonException": "gave up on a task that failed again and again; its log says which",
     }.get(kind, "stopped before the work was done; its log says why")
@@ -217,8 +222,8 @@ class SparkPlace:
         self._refuse_reports([each.column for each in request.columns])
         pieces = ascending_pieces(self._source, request.id_column, request.input_columns())
         options: Any = {
-            "names": self.table.names, "worker_key": self._worker_key, "partitions": self._partitions,
-            "progress": progress,
+            "names": self.table.names, "types": self.table.types, "worker_key": self._worker_key,
+            "partitions": self._partitions, "progress": progress,
         }  # fmt: skip
         # So few row groups that cores would wait, or fewer than the tasks that were asked for: Spark cuts them up.
         cores = self.table.frame.sparkSession.sparkContext.defaultParallelism

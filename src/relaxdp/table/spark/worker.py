@@ -29,6 +29,7 @@ from relaxdp.table.engine import Engine
 from relaxdp.table.formats import Format, Output
 from relaxdp.table.growing import Tagger
 from relaxdp.table.order import NotAscendingError, repeated_id
+from relaxdp.table.spark.types import Types, restored
 
 BATCH_ROWS = 1 << 16
 _UNSORTED = "unsorted"
@@ -45,11 +46,12 @@ class SparkTask:
     keep: tuple[str, ...]
     key_file: str
     key_fingerprint: str
+    types: Types
     is_sorted: bool = True
     """Whether Spark has sorted the rows: then ids that do not ascend are repeated ones."""
 
     @classmethod
-    def of(cls, request: ReleaseRequest, columns: Sequence[Planned], key_file: str) -> SparkTask:
+    def of(cls, request: ReleaseRequest, columns: Sequence[Planned], key_file: str, types: Types) -> SparkTask:
         """Return the task of a request."""
         return cls(
             request.id_column,
@@ -59,6 +61,7 @@ class SparkTask:
             tuple(request.keep),
             key_file,
             request.key.fingerprint,
+            types,
         )
 
     def request(self) -> ReleaseRequest:
@@ -119,7 +122,7 @@ def released_rows(task: SparkTask, batches: Iterator[Any], summary: Summary) -> 
     """Return the released batches of one partition, and fill in its summary."""
 
     def rows() -> Iterator[Any]:
-        request, larger = task.request(), _larger(batches)
+        request, larger = task.request(), _larger(task, batches)
         first = next(larger, None)
         if first is not None:
             engine = Engine(request, first.schema, task.columns)
@@ -188,7 +191,7 @@ def tags_and_summary(task: SparkTask, batches: Iterator[Any]) -> Iterator[Any]:
 
     def tags() -> Iterator[Any]:
         tagger = Tagger(task.request(), task.columns)
-        for batch in _larger(batches):
+        for batch in _larger(task, batches):
             pairs = [[each.astype("<u8").tobytes() for each in pair] for pair in tagger.tags(batch)]
             cells = [list(range(len(pairs))), *zip(*pairs, strict=True), [None] * len(pairs)]
             summary.rows += batch.num_rows
@@ -238,20 +241,21 @@ def _begin() -> Summary:
     return Summary(0 if context is None else context.partitionId())
 
 
-def _larger(batches: Iterator[Any]) -> Iterator[Any]:
-    """Return batches of a size that is worth drawing at once; Spark's own are small."""
+def _larger(task: SparkTask, batches: Iterator[Any]) -> Iterator[Any]:
+    """Return batches of a size that is worth drawing at once, as they are in the table; Spark's own are small."""
     waiting: list[Any] = []
     rows = 0
     for batch in batches:
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= BATCH_ROWS:
-            yield from _joined(waiting)
+            yield from _joined(task, waiting)
             waiting, rows = [], 0
     if rows:
-        yield from _joined(waiting)
+        yield from _joined(task, waiting)
 
 
-def _joined(batches: list[Any]) -> list[Any]:
+def _joined(task: SparkTask, batches: list[Any]) -> list[Any]:
     """Return one batch, or several where a column of text is too long for one."""
-    return list(pa.Table.from_batches(batches).combine_chunks().to_batches())
+    together = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return [restored(batch, task.types) for batch in together]
