@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from relaxdp import Key
 from relaxdp.cli.main import app
+from relaxdp.cli.render import FASTER_LOCALLY
 
 ROWS = 1_000
 
@@ -66,8 +67,26 @@ def test_a_release(spark: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(place)
     words = [str(place / word) if word == "in.parquet" else word for word in arguments("--partitions", "3")]
     done = CliRunner().invoke(app, words)  # Java's own working folder is another one
-    assert (done.exit_code, done.stderr) == (0, "")
+    assert (done.exit_code, done.stderr) == (0, FASTER_LOCALLY + "\n")
     is_released(place, done.stdout)
+    assert CliRunner().invoke(app, [*words, "--dry-run"]).stderr == FASTER_LOCALLY + "\n"
+    assert CliRunner().invoke(app, [*words, "--dry-run", "--json"]).stderr == ""
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
+@pytest.mark.parametrize("master", ["local[2,4]", "spark://head:7077"])
+def test_only_what_would_be_faster_here_is_said_to_be(
+    spark: Any, place: Path, monkeypatch: pytest.MonkeyPatch, master: str
+) -> None:
+    """Neither of a table that has to be sorted, nor on a cluster, which has more cores than this machine."""
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(spark.sparkContext, "master", master)
+    if master.startswith("local"):
+        table = pa_parquet.read_table("in.parquet")
+        pa_parquet.write_table(table.take([*range(0, ROWS, 2), *range(1, ROWS, 2)]), "in.parquet", row_group_size=100)
+    words = [str(place / word) if word == "in.parquet" else word for word in arguments("--dry-run")]
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, done.stderr) == (0, "")
 
 
 @pytest.mark.long
@@ -85,7 +104,7 @@ def test_a_release_and_a_kill(place: Path) -> None:
     killed.wait()
     assert list(place.glob(".out.*-unfinished"))
     status, output, errors = command(place, *arguments("--master", "local[2,4]", "--partitions", "3"))
-    assert (status, errors) == (0, "")
+    assert (status, errors) == (0, FASTER_LOCALLY + "\n")
     is_released(place, output)
 
 

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from relaxdp.table.calls import Released
 
 
+FASTER_LOCALLY = (
+    "The table is sorted by its ids and lies on this machine, where the same release is faster without --engine spark."
+)
+
+
 @contextmanager
 def progress_bar(doing: str, unit: str) -> Iterator[Advance | None]:
     """Show how far it is, where a person looks at it, and give what is told of every step."""
@@ -79,6 +84,8 @@ def show_released(done: Released, as_json: bool) -> None:
         typer.echo(f"cost {_cost(charges)}; {verb} {spent} of the budget {budget}, {rest} left")
     else:
         typer.echo("no ledger: nobody keeps account of what this cost")
+    if done.is_faster_locally:
+        typer.echo(FASTER_LOCALLY, err=True)
 
 
 def _show_outlook(outlook: Outlook) -> None:

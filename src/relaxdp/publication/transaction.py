@@ -74,6 +74,8 @@ class Drawing(ABC):
     id_type: str
     last_epsilon: Decimal | None = None
     """The level of the reports that this is drawn from; None on the keyed path."""
+    is_faster_locally: bool = False
+    """Whether the local engine would do the same in less time."""
 
     @property
     def repeatable(self) -> bool:

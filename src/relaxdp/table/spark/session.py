@@ -226,12 +226,14 @@ class SparkPlace:
             "partitions": self._partitions, "progress": progress,
         }  # fmt: skip
         # So few row groups that cores would wait, or fewer than the tasks that were asked for: Spark cuts them up.
-        cores = self.table.frame.sparkSession.sparkContext.defaultParallelism
-        if pieces is None or len(pieces) < (
-            self._partitions or min(cores, sum(each.rows for each in pieces) // _WORTH)
-        ):
-            return SparkFolderDrawing(self.table.frame, request, self._target, **options)
-        return SparkRunsDrawing(self.table.frame, request, self._target, pieces=pieces, **options)
+        context = self.table.frame.sparkSession.sparkContext
+        tasks = self._partitions or min(context.defaultParallelism, sum(each.rows for each in pieces or ()) // _WORTH)
+        if pieces is None or len(pieces) < tasks:
+            drawing = SparkFolderDrawing(self.table.frame, request, self._target, **options)
+        else:
+            drawing = SparkRunsDrawing(self.table.frame, request, self._target, pieces=pieces, **options)
+        drawing.is_faster_locally = pieces is not None and context.master.startswith("local")
+        return drawing
 
     @contextmanager
     def logged(self) -> Iterator[None]:
