@@ -16,7 +16,7 @@ import relaxdp as rx
 from relaxdp.errors import NothingChangedError, ObjectIdError
 from relaxdp.table.spark import runs
 from relaxdp.table.spark.release import SparkFolderDrawing
-from relaxdp.table.spark.runs import ascending_pieces, runs_of
+from relaxdp.table.spark.runs import ascending_pieces, runs_of, tasks_for
 
 ROWS, GROUP = 1_000, 100
 
@@ -68,6 +68,11 @@ def test_runs_hold_every_row_group_once_and_in_order(place: Path, tasks: int) ->
     assert [piece for run in found for piece in run] == pieces
     assert len(found) == min(tasks, 10)
     assert max(map(len, found)) <= -(-10 // tasks)
+
+
+@pytest.mark.parametrize(("rows", "tasks"), [(1_000, 2), (10_000_000, 2), (15_000_000, 3), (50_000_000, 4), (10**9, 4)])
+def test_a_core_gets_a_second_task_where_that_is_worth_its_start(rows: int, tasks: int) -> None:
+    assert tasks_for(rows, 2) == tasks
 
 
 def release(source: str, target: str, **more: Any) -> Any:

@@ -24,7 +24,9 @@ from relaxdp.table.spark.session import spark_sentences
 from relaxdp.table.spark.worker import Summary
 
 _TASKS_A_CORE = 2
-"""More than one, so that no core waits for the slowest task."""
+"""More than one, so that no core waits for the slowest task, where there are so many rows that another is worth it."""
+_WORTH_A_TASK = 5_000_000
+"""Half a second of drawing; another task takes about a tenth of a second of Java's and Python's time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,11 @@ def runs_of(pieces: Sequence[Piece], tasks: int) -> list[Run]:
     return runs if not current else [*runs, tuple(current)]
 
 
+def tasks_for(rows: int, cores: int) -> int:
+    """Return how many tasks are best where nobody says it."""
+    return max(cores, min(_TASKS_A_CORE * cores, rows // _WORTH_A_TASK))
+
+
 class SparkRunsDrawing(SparkFolderDrawing):
     """A sorted table to a folder; where it turns out not to be sorted after all, it is shuffled as any other."""
 
@@ -102,7 +109,8 @@ class SparkRunsDrawing(SparkFolderDrawing):
     ) -> None:
         super().__init__(frame, request, target, **options)
         cores = frame.sparkSession.sparkContext.defaultParallelism
-        self._runs = runs_of(pieces, self._partitions or _TASKS_A_CORE * cores)
+        tasks = self._partitions or tasks_for(sum(piece.rows for piece in pieces), cores)
+        self._runs = runs_of(pieces, tasks)
         self._is_sorted = True
 
     def _summaries(self, columns: Sequence[Planned], work: Any) -> list[Summary]:
