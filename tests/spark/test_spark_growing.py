@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.table.spark import release as spark_release
 from relaxdp.table.spark.release import SparkFolderDrawing, SparkFrameDrawing
+from relaxdp.table.spark.worker import Summary
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
 
@@ -83,7 +85,7 @@ def both_refuse(kind: type[Any], **fields: Any) -> None:
 
 
 def test_rows_join_and_leave_as_on_one_machine(spark: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_release, "_FETCHED", 900)  # so that tags come in more parts than there are tasks
+    monkeypatch.setattr(spark_release, "_FETCHED", 900)  # so that tags come in several parts
     write(range(ROWS), group=500)  # in order, so that tasks read the file themselves
     both("first")
     write(np.random.default_rng(1).permutation(np.arange(100, 2 * ROWS)))  # Spark sorts
@@ -106,6 +108,8 @@ def test_what_is_refused_is_refused_as_on_one_machine(spark: Any, place: Path) -
     table = pa_parquet.read_table("in.parquet")
     pa_parquet.write_table(table.set_column(1, "answer", pa.array(["a secret"] * ROWS)), "in.parquet")
     both_refuse(UndeclaredValueError, row=1)
+    pa_parquet.write_table(table.slice(0, 0), "in.parquet")
+    both_refuse(TableFileError, says="the table has no rows")
     for name in ("here", "there"):
         next(Path(name, "key.ledger.tags").iterdir()).unlink()
     write(range(ROWS))
@@ -127,6 +131,22 @@ def test_engines_and_frames_go_on_with_one_another(spark: Any, place: Path) -> N
         release("local", "third.parquet", 2)
     with refused(TableChangedError, changed=1):
         rx.release(spark.read.parquet(str(place / "in.parquet")), SAID, epsilon=2, **where)
+
+
+def test_tags_of_other_rows_than_were_told_of_are_refused(
+    spark: Any, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a lost worker had tagged is read again, and may be other rows by then."""
+    honest = Summary.loads_all.__func__  # type: ignore[attr-defined]
+
+    def told(texts: Any) -> Any:
+        return [replace(each, prints=("7" + each.prints[0], *each.prints[1:])) for each in honest(Summary, texts)]
+
+    write(range(ROWS))
+    monkeypatch.setattr(Summary, "loads_all", told)
+    with refused(TableFileError, says="the table changed while it was read"):
+        release("spark", "out")
+    assert tags("there") == []
 
 
 @pytest.mark.parametrize("drawing", [SparkFolderDrawing, SparkFrameDrawing])

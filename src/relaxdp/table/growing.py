@@ -213,8 +213,13 @@ class Growth:
         if self._seen is None:
             return drawn
         if [each.fingerprint for each in drawn] != self._prints:
-            raise TableFileError("the table changed while it was read.")
+            raise changed_meanwhile()
         return self._seen
+
+
+def changed_meanwhile() -> TableFileError:
+    """Return the refusal of a table that was not the same each time that it was read."""
+    return TableFileError("the table changed while it was read.")
 
 
 def tags_folder(ledger: Path) -> Path:

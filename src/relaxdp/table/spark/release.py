@@ -30,7 +30,7 @@ from relaxdp.publication.staging import aside_folder, put_in_place
 from relaxdp.publication.transaction import Drawing, Plan, Progress, Seen, Staged
 from relaxdp.table.formats import Input
 from relaxdp.table.frame_release import refuse_released_frame
-from relaxdp.table.growing import Growth, TagWriter
+from relaxdp.table.growing import Growth, TagWriter, changed_meanwhile
 from relaxdp.table.release import refuse_rowless, refuse_taken
 from relaxdp.table.spark.session import spark_sentences, watched
 from relaxdp.table.spark.types import (
@@ -56,7 +56,7 @@ from relaxdp.table.spark.worker import (
 
 _SUMMARY = "summary string"
 _PLACE = "relaxdp_summary"
-_FETCHED = 1 << 21
+_FETCHED = 1 << 19
 """So many tags, of 16 bytes each, are fetched at once."""
 
 
@@ -88,7 +88,9 @@ class SparkInput:
         with spark_sentences():
             found = self.frame.select(quoted(column)).where(f"{quoted(column)} is not null").distinct()
             values = [row[0] for row in found.limit(most + 1).collect()]
-        return set(restored(pa.RecordBatch.from_pydict({column: values}), self.types).column(0).to_pylist())
+        if column in self.types:
+            values = restored(pa.RecordBatch.from_pydict({column: values}), self.types).column(0).to_pylist()
+        return set(values)
 
 
 class SparkDrawing(Drawing):
@@ -143,26 +145,37 @@ class SparkDrawing(Drawing):
     def _summaries(self, columns: Sequence[Planned], work: Callable[[SparkTask], Any]) -> list[Summary]:
         with spark_sentences():
             rows = self._ordered().mapInArrow(work(self._task(columns)), _SUMMARY).collect()
-        return sorted((Summary.loads(row[0]) for row in rows), key=lambda each: each.partition)
+        return Summary.loads_all(row[0] for row in rows)
 
     def _task(self, columns: Sequence[Planned]) -> SparkTask:
         return SparkTask.of(self.request, columns, self._key_file, self._types)
 
     def _tag(self, writers: Sequence[TagWriter]) -> Sequence[str]:
-        """Let the workers tag their rows, and fetch the tags part by part: all of them are too many for the driver."""
-        task = self._task(self.request.planned())
+        """Let the workers tag their rows, and fetch the tags part by part: all of them are too many for the driver.
+
+        Through a shuffle, so that they are made all at once and wait on the workers' disks.
+        """
+        task, told = self._task(self.request.planned()), []
+        rows, sums = [0] * len(writers), [0] * len(writers)
+        parts = self._count() * len(writers) // _FETCHED + 1
         with spark_sentences():
-            # Kept, and never computed anew: the tags are to be those of the rows whose fingerprints are told.
-            kept = self._mapped(_tagging(task), TAGS).localCheckpoint()
-            told = kept.where("summary is not null").select("summary").collect()
-        summaries = [Summary.loads(row[0]) for row in told]
-        parts = sum(each.rows for each in summaries) * len(writers) // _FETCHED
-        with spark_sentences():
-            tagged = kept.where("summary is null")
-            tagged = tagged.repartition(parts) if parts > len(summaries) else tagged
-            for place, *tags, _ in tagged.toLocalIterator(prefetchPartitions=True):
-                writers[place].write(*(np.frombuffer(each, "<u8") for each in tags))
-        return [str(each.fingerprint) for each in self._seen(summaries)]
+            tagged = self._mapped(_tagging(task), TAGS).repartition(parts).rdd
+            for part in range(tagged.getNumPartitions()):
+                # One by one: Java would keep all parts of Spark's own iterator over them until it stops.
+                found = tagged.context.runJob(tagged, list, [part])
+                told += [row[-1] for row in found if row[-1] is not None]
+                for place, writer in enumerate(writers):
+                    cells = [row for row in found if row[0] == place]
+                    id_tags, row_tags = (np.frombuffer(b"".join(row[each] for row in cells), "<u8") for each in (1, 2))
+                    writer.write(id_tags, row_tags)
+                    rows[place] += len(row_tags)
+                    sums[place] = (sums[place] + int(row_tags.sum(dtype=np.uint64))) % 2**64
+        prints = [str(each.fingerprint) for each in self._seen(Summary.loads_all(told))]
+        # A worker that was lost is replaced, and what it had tagged is read again.
+        fetched = [f"{count}:{total:016x}" for count, total in zip(rows, sums, strict=True)]
+        if fetched != [each[:-16] for each in prints]:
+            raise changed_meanwhile()
+        return prints
 
     def _mapped(self, work: Any, schema: str) -> Any:
         """Let a worker see all rows once, in any order."""
@@ -178,6 +191,11 @@ class SparkDrawing(Drawing):
             rows.repartitionByRange(by) if self._partitions is None else rows.repartitionByRange(self._partitions, by)
         )
         return ranges.sortWithinPartitions(by)
+
+    def _count(self) -> int:
+        """Return how many rows there are."""
+        with spark_sentences():
+            return int(self._frame.count())
 
     def _seen(self, summaries: Sequence[Summary]) -> list[Seen]:
         columns = range(len(self.request.columns))
@@ -214,6 +232,7 @@ class SparkFolderDrawing(SparkDrawing):
 
     def stage(self, plan: Plan) -> Staged:
         """Let the workers write, and gather the files of the attempts that count."""
+        # Every part says the rows of the whole, so that a part is not taken for it.
         description = replace(plan.description, rows=self._count())
         summaries = self._summaries(plan.columns, partial(_to_file, str(self._place), description.dumps()))
         refuse_rowless(sum(each.rows for each in summaries))
@@ -225,11 +244,6 @@ class SparkFolderDrawing(SparkDrawing):
     def publish(self, plan: Plan, staged: Staged) -> None:
         """Give the folder its name."""
         put_in_place(staged.content, self._target)
-
-    def _count(self) -> int:
-        """Return how many rows there are: every part says the rows of the whole, so that a part is not taken for it."""
-        with spark_sentences():
-            return int(self._frame.count())
 
 
 class SparkFrameDrawing(SparkDrawing):
@@ -248,7 +262,7 @@ class SparkFrameDrawing(SparkDrawing):
             drawn = self._ordered().mapInArrow(_with_rows(self._task(plan.columns), schema), spark_schema(schema))
             kept = drawn.localCheckpoint()
             rows = kept.where(kept[_PLACE].isNotNull()).select(_PLACE).collect()
-        summaries = [Summary.loads(row[0]) for row in rows]
+        summaries = Summary.loads_all(row[0] for row in rows)
         refuse_rowless(sum(each.rows for each in summaries))
         return Staged(sum(each.rows for each in summaries), self._growth.checked(self._seen(summaries)), kept)
 

@@ -80,7 +80,8 @@ def spark_sentences() -> Iterator[None]:
         try:
             yield
         except Exception as problem:
-            if type(problem).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+            is_gone = isinstance(problem, ConnectionError)
+            if not is_gone and type(problem).__module__.partition(".")[0] not in ("pyspark", "py4j"):
                 raise
             kind = "UUID" if _NO_UUIDS in str(problem) else type(problem).__name__
         else:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import pyarrow as pa
 
 from relaxdp import errors
 from relaxdp.draw.key import Key
+from relaxdp.draw.stream import Words
 from relaxdp.errors import KeyFileError, RelaxdpError, SparkError
 from relaxdp.publication.description import FileDescription
 from relaxdp.publication.plain import plain
@@ -33,6 +35,7 @@ from relaxdp.table.spark.types import Types, restored
 
 BATCH_ROWS = 1 << 16
 _UNSORTED = "unsorted"
+_CELL = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +110,19 @@ class Summary:
         return json.dumps([*done, self.error, self.sentence, self.remedy, self.fields])
 
     @classmethod
-    def loads(cls, text: str) -> Summary:
-        """Read it back; a refusal is raised as what it was on the worker."""
-        partition, rows, prints, file, error, sentence, remedy, fields = json.loads(text)
-        if error == _UNSORTED:
-            raise NotAscendingError
-        if error is not None:
-            kind = getattr(errors, error, SparkError)
-            raise kind(sentence, remedy=remedy, **fields)
-        return cls(partition, rows, tuple(prints), file)
+    def loads_all(cls, texts: Iterable[str]) -> list[Summary]:
+        """Read the summaries of all tasks back, in order; the first refusal is raised as what it was on the worker."""
+        found = []
+        for partition, rows, prints, file, error, sentence, remedy, fields in sorted(
+            map(json.loads, texts), key=itemgetter(0)
+        ):
+            if error == _UNSORTED:
+                raise NotAscendingError
+            if error is not None:
+                kind = getattr(errors, error, SparkError)
+                raise kind(sentence, remedy=remedy, **fields)
+            found.append(cls(partition, rows, tuple(prints), file))
+        return found
 
 
 def released_rows(task: SparkTask, batches: Iterator[Any], summary: Summary) -> Iterator[Any]:
@@ -183,7 +190,7 @@ _TAGS = pa.schema(
 
 
 def tags_and_summary(task: SparkTask, batches: Iterator[Any]) -> Iterator[Any]:
-    """Return the tags of the rows of one partition, a batch of each column in one cell, and then the summary.
+    """Return the tags of the rows of one partition, many of them in one cell, and then the summary.
 
     Nothing is released of them, and their order does not matter.
     """
@@ -192,16 +199,21 @@ def tags_and_summary(task: SparkTask, batches: Iterator[Any]) -> Iterator[Any]:
     def tags() -> Iterator[Any]:
         tagger = Tagger(task.request(), task.columns)
         for batch in _larger(task, batches):
-            pairs = [[each.astype("<u8").tobytes() for each in pair] for pair in tagger.tags(batch)]
-            cells = [list(range(len(pairs))), *zip(*pairs, strict=True), [None] * len(pairs)]
             summary.rows += batch.num_rows
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(each, kind) for each, kind in zip(cells, _TAGS.types, strict=True)], schema=_TAGS
-            )
+            for place, pair in enumerate(tagger.tags(batch)):
+                yield _cells(place, *pair)
         summary.prints = tagger.prints()
 
     yield from _refusals_noted(task, tags(), summary)
     yield pa.RecordBatch.from_pylist([{"summary": summary.dumps()}], schema=_TAGS)
+
+
+def _cells(place: int, *tags: Words) -> Any:
+    """Return the tags of one column; Java holds some rows at a time, so that these may not be too large."""
+    starts = range(0, len(tags[0]), _CELL)
+    cells = [[each[start : start + _CELL].astype("<u8").tobytes() for start in starts] for each in tags]
+    arrays = [pa.array([place] * len(starts), pa.int32()), *map(pa.array, cells), pa.nulls(len(starts), pa.string())]
+    return pa.RecordBatch.from_arrays(arrays, schema=_TAGS)
 
 
 def file_and_summary(task: SparkTask, folder: str, description: str, batches: Iterator[Any]) -> Iterator[Any]:
