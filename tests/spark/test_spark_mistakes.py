@@ -14,7 +14,7 @@ import pytest
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.errors import DescriptionError, RangeError, RelaxdpError, TableFileError, UnknownColumnError
+from relaxdp.errors import DescriptionError, RangeError, RelaxdpError, SparkError, TableFileError, UnknownColumnError
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
@@ -24,7 +24,7 @@ from relaxdp.publication.transaction import publish
 from relaxdp.table.formats import Input
 from relaxdp.table.release import release_table
 from relaxdp.table.spark.release import SparkFolderDrawing, SparkFrameDrawing, SparkInput
-from relaxdp.table.spark.session import SparkPlace
+from relaxdp.table.spark.session import SparkPlace, spark_sentences
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
 
@@ -156,3 +156,8 @@ def test_the_names_of_a_frame_may_be_data_and_those_of_a_file_may_not(spark: Any
     request = replace(request_of(table, "out", values=["true", "false"]), id_column="idd")
     with refused(UnknownColumnError, column="idd", hint=" Did you mean 'id'?"):
         SparkFrameDrawing(table.frame, request, names=table.names)
+
+
+def test_a_java_that_is_gone_is_no_other_mistake() -> None:
+    with refused(SparkError, what="stopped before the work was done; its log says why"), spark_sentences():
+        raise ConnectionRefusedError(111, "Connection refused")
