@@ -319,7 +319,9 @@ class _Asked:
             if target is None:
                 return outcome.result
         outlooks = tuple(outlook_of(each, rows) for each in request.planned())
-        return Released(self.release, names, self.epsilon, target, rows, tuple(charges), outlooks, drawing.is_faster_locally)
+        return Released(
+            self.release, names, self.epsilon, target, rows, tuple(charges), outlooks, drawing.is_faster_locally
+        )
 
     def _planned(self, paid: _Paid) -> Decimal | None:
         """Return the last epsilon that new paths are for: what was said, else what is left of the budget for each."""
