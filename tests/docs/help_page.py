@@ -15,6 +15,31 @@ from relaxdp.cli.main import app
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 
 
+IN_COMMON = """What every command has in common:
+
+- **Exit status**: 0, or 2 with one sentence that says what was refused, what to do next, and what did not happen. A
+  check that finds something (`doctor`, `audit`, `reproduce`) ends with 1, and a stop by a signal with 128 and its
+  number.
+- `--quiet` (`-q`) leaves results and refusals; progress, hints and closing words fall away. `--verbose` (`-v`) adds
+  what draws, how long it took, and the fields of a refusal, beside the results. `--json`, where there is one, is for
+  programs. Progress is shown to terminals only, and `NO_COLOR=1` takes the colours away.
+- **Variables**: `RELAXDP_KEY` names the key *file* and `RELAXDP_LEDGER` the ledger (a file or URL) for all commands
+  that take `--key` and `--ledger`, which win over them. A key itself in the variable is refused and not shown.
+  `RELAXDP_SERVER` and `RELAXDP_TOKEN` are for campaigns and markets, `RELAXDP_DB` for the service,
+  `RELAXDP_KERNEL=off` leaves the compiled path alone.
+- **Completion** of commands, options, encodings, engines, columns (of Parquet and Arrow files) and file names:
+
+  | shell | once |
+  |---|---|
+  | bash | `eval "$(relaxdp completion bash)"` in `~/.bashrc` |
+  | zsh | `eval "$(relaxdp completion zsh)"` in `~/.zshrc`, after `compinit` |
+  | fish | `relaxdp completion fish > ~/.config/fish/completions/relaxdp.fish` |
+
+- Something is odd? `relaxdp doctor --key key` looks at the installation, the key, the ledger, the clock and the disk,
+  and shows nothing secret.
+"""
+
+
 def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Return the words of every command, the outermost first."""
     yield words
@@ -25,7 +50,7 @@ def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, .
 def help_page() -> str:
     """Return the page."""
     os.environ["COLUMNS"] = "100"
-    parts = ["# The command line\n"]
+    parts = [f"# The command line\n\n{IN_COMMON}"]
     for words in commands(typer.main.get_command(app)):
         shown = CliRunner().invoke(app, [*words, "--help"], prog_name="relaxdp", terminal_width=100).output
         lines = "\n".join(line.rstrip() for line in shown.strip().splitlines())

@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Back up, restore, recover, and renew the token of a service.", no_args_is_help=True)
+from relaxdp.cli.commands import Commands
+from relaxdp.cli.talk import closing
+
+app = Commands(help="Back up, restore, recover, and renew the token of a service.")
 
 DatabaseOption = Annotated[str, typer.Option("--db", envvar="RELAXDP_DB", help="SQLite file or PostgreSQL URL.")]
 DEFAULT = "sqlite:///relaxdp-service.db"
@@ -30,7 +33,7 @@ def backup(
     from relaxdp.service.maintenance import back_up  # noqa: PLC0415
 
     back_up(db, target)
-    typer.echo(f"wrote a copy of the database to {target}")
+    closing(f"wrote a copy of the database to {target}")
 
 
 @app.command("restore")
@@ -64,7 +67,7 @@ def recover(
 
     settings = Settings(database=db, market_key=market_key, market_journal=market_journal)
     if begin_journal:
-        typer.echo(f"began the journal anew; listings in it: {recovery.begin_anew(settings):,}")
+        closing(f"began the journal anew; listings in it: {recovery.begin_anew(settings):,}")
         return
     made, missing = 0, 0
     for each in recovery.recover(settings):
@@ -98,7 +101,7 @@ def token(
 def say_token(made: str, token_file: Path | None) -> None:
     """Show a new token, or say where it was written."""
     if token_file is not None:
-        typer.echo(f"operator token written to {token_file}")
+        closing(f"operator token written to {token_file}")
         return
     typer.echo(f"operator token: {made}")
     typer.echo("It is shown this once; only its digest is kept.")

@@ -16,6 +16,7 @@ from relaxdp.audit.auditor import LEAST_TRIALS
 from relaxdp.audit.campaign import Finding, run
 from relaxdp.audit.cases import Case, all_cases
 from relaxdp.cli.options import JsonOption
+from relaxdp.cli.talk import aside_console
 from relaxdp.errors import OptionError
 from relaxdp.law.epsilon import as_epsilon
 
@@ -66,7 +67,7 @@ def audit(
 def _run(cases: Sequence[Case], trials: int, confidence: float, seed: int, *, quiet: bool) -> list[Finding]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     total = sum(case.trials(trials) for case in cases if case.source is not None)
-    console = Console(stderr=True, quiet=quiet)
+    console = aside_console()
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
         task = bar.add_task("trials", total=total)
 

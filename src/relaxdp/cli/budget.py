@@ -12,16 +12,23 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from relaxdp.cli.commands import Commands
+from relaxdp.cli.options import KEY_VARIABLE, LEDGER_VARIABLE
+from relaxdp.cli.talk import closing
 from relaxdp.errors import LedgerError, refusing
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import ledger_of
 
-app = typer.Typer(help="Show and raise privacy budgets.", no_args_is_help=True)
+app = Commands(help="Show and raise privacy budgets.")
 
-LedgerOption = Annotated[str | None, typer.Option("--ledger", help="Ledger file or database URL.")]
-KeyOption = Annotated[Path | None, typer.Option("--key", help="Key file, beside which the ledger lies.")]
+LedgerOption = Annotated[
+    str | None, typer.Option("--ledger", envvar=LEDGER_VARIABLE, help="Ledger file or database URL.")
+]
+KeyOption = Annotated[
+    Path | None, typer.Option("--key", envvar=KEY_VARIABLE, help="Key file, beside which the ledger lies.")
+]
 PopulationOption = Annotated[str, typer.Option("--population", help="Whose budget.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -92,7 +99,7 @@ def raise_(
     with _open(ledger, key, "Nothing was changed.") as book:
         book.raise_budget(Subject.population(population), budget, reason=reason)
         balance = book.balance(Subject.population(population))
-    typer.echo(f"the budget is now {budget}, {epsilon_text(balance.left)} of it left")
+    closing(f"the budget is now {budget}, {epsilon_text(balance.left)} of it left")
 
 
 @app.command("history")

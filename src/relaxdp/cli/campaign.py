@@ -13,13 +13,15 @@ from rich.table import Table
 
 from relaxdp.cli.campaign_file import Asked, campaign_request
 from relaxdp.cli.campaign_tables import estimate_table, expected, heading, level_table, overview, plain
+from relaxdp.cli.commands import Commands
 from relaxdp.cli.options import MOST_ROWS, CaFile, JsonOption
+from relaxdp.cli.talk import closing
 from relaxdp.device.address import Server
 from relaxdp.device.client import Client, tidy
 from relaxdp.device.operator import Operator, operator_token
 from relaxdp.errors import OptionError, refusing
 
-app = typer.Typer(help="Ask many devices a question: create and steer campaigns of a collector.", no_args_is_help=True)
+app = Commands(help="Ask many devices a question: create and steer campaigns of a collector.")
 
 ServerOption = Annotated[
     str, typer.Option("--server", envvar="RELAXDP_SERVER", help="Address of the collector.", show_default=False)
@@ -176,7 +178,7 @@ def export(
     if as_json:
         typer.echo(json.dumps({"files": [str(file) for file in files]}))
         return
-    typer.echo(f"wrote {len(files)} files to {folder}; relaxdp estimate {folder}/*.parquet reads them")
+    closing(f"wrote {len(files)} files to {folder}; relaxdp estimate {folder}/*.parquet reads them")
 
 
 @refusing("Nothing was written.")

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from relaxdp.cli.estimate_render import ENDINGS, Asked, Block, MethodChoice, blocks_of, draw, name_of, print_blocks
 from relaxdp.cli.options import MOST_ROWS
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.render import show_json
+from relaxdp.cli.talk import aside_console, closing
 from relaxdp.errors import CountsError, TableFileError
 from relaxdp.estimation.result import IMPLAUSIBLE
 from relaxdp.table.calls import count
@@ -51,7 +51,7 @@ def estimate(
         typer.Option(
             help="A released file that says what a file holds that does not say so itself, or whose rows were chosen "
             "without a look at reports; once for each file.",
-            metavar="<path>",
+            metavar="FILE",
             show_default=False,
         ),
     ] = None,
@@ -67,7 +67,7 @@ def estimate(
     """
     asked = Asked(confidence, simultaneous, about.value, method, consistent, by, cross)
     _check(asked, plot)
-    with Console(stderr=True).status("Counting ..."):
+    with aside_console().status("Counting ..."):
         tally = count(files, column, by=by, cross=cross, description=description or [])
         parts = blocks_of(tally, asked, most=top)
     axis = tally.axis if isinstance(tally, Tally) else tally.rows
@@ -82,7 +82,7 @@ def estimate(
     else:
         print_blocks(tally, axis, parts, asked)
         if plot is not None:
-            typer.echo(f"wrote the picture {plot}")
+            closing(f"wrote the picture {plot}")
 
 
 def _check(asked: Asked, plot: Path | None) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from relaxdp.cli.talk import closing
 from relaxdp.draw.key import Key
 
 
@@ -17,4 +18,4 @@ def keygen(key: Annotated[Path, typer.Argument(help="Where the key file is writt
     """
     made = Key.generate()
     made.save(key)
-    typer.echo(f"wrote the key {made.fingerprint} to {key}")
+    closing(f"wrote the key {made.fingerprint} to {key}")

@@ -6,17 +6,20 @@ wait for a database.
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any, TextIO
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from relaxdp import __version__
-from relaxdp.cli.options import GroupedCommand
+from relaxdp.cli.commands import Commands, meant
+from relaxdp.cli.completion import VARIABLE, answer_shells
 from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.streams import all_arrives, say, stops_in_order, take_all_text
 from relaxdp.errors import RelaxdpError, StateFolderWarning, refusing, without_keys
@@ -64,6 +67,14 @@ COMMANDS = {
     ),
     "market": ("relaxdp.cli.market:app", "Sell and buy released data, level by level, on a market."),
     "admin": ("relaxdp.cli.admin:app", "Back up, restore, recover, and renew the token of a service."),
+    "doctor": (
+        "relaxdp.cli.doctor:doctor",
+        "Look at what is installed, and whether key, ledger, clock and disk are as they should be.",
+    ),
+    "completion": (
+        "relaxdp.cli.completion:completion",
+        "Print a script that completes commands, options and their values in bash, zsh or fish.",
+    ),
     "tour": (
         "relaxdp.cli.tour:tour",
         "Start a service with an empty database, let simulated people answer and trade, and show where to look.",
@@ -89,11 +100,11 @@ class _Commands(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         module, _, attribute = COMMANDS[name][0].partition(":")
-        found, alone = getattr(import_module(module), attribute), typer.Typer(rich_markup_mode=None)
+        found, alone = getattr(import_module(module), attribute), Commands()
         if isinstance(found, typer.Typer):
             alone.add_typer(found, name=name)
         else:
-            alone.command(name, cls=GroupedCommand)(found)
+            alone.command(name)(found)
         return typer.main.get_group(alone).commands[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -121,18 +132,41 @@ class _Careful(TyperGroup):
         with formatter.section("Commands"):
             formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Complete the name of a command, which takes no look at the commands themselves."""
+        commands = self.commands
+        self.commands = {name: TyperCommand(name, help=sentence) for name, (_, sentence) in COMMANDS.items()}
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self.commands = commands
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the options that stand before a command."""
+        with _told_better():
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         try:
-            return super().invoke(ctx)
+            with _told_better():
+                return super().invoke(ctx)
         except RelaxdpError as problem:
             refusing(CONSEQUENCES.get(ctx.invoked_subcommand, ""), ON_COMMAND_LINE).add_to(problem)
             raise
-        except Exception as problem:
-            told: Any = problem
-            if hasattr(told, "format_message") and isinstance(told.message, str):  # typer's own
-                told.message = without_keys(told.message)
-            raise
+
+
+@contextmanager
+def _told_better() -> Iterator[None]:
+    """Let what typer refuses say what was probably meant, and show no key."""
+    try:
+        yield
+    except Exception as problem:
+        told: Any = problem
+        if hasattr(told, "format_message") and isinstance(told.message, str):  # typer's own
+            meant(told)
+            told.message = without_keys(told.message)
+        raise
 
 
 def _version(wanted: bool) -> None:
@@ -181,6 +215,8 @@ def main() -> None:
     try:
         with stops_in_order(), all_arrives(), warnings.catch_warnings():
             warnings.showwarning = _say_warning
+            if VARIABLE in os.environ:
+                answer_shells()
             app()
     except RelaxdpError as problem:
         say(problem.message)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import typer
-
 from relaxdp.cli import market_browse, market_buy, market_join, market_operate, market_receipt, market_sell
+from relaxdp.cli.commands import Commands
 
-app = typer.Typer(help="Sell and buy released data, level by level, on a market.", no_args_is_help=True)
+app = Commands(help="Sell and buy released data, level by level, on a market.")
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "list": market_browse.list_,

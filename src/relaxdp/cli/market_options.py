@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
+from relaxdp.cli.talk import aside_console
 from relaxdp.device.address import Server
 from relaxdp.device.client import Client
 from relaxdp.device.operator import VARIABLE, operator_token
@@ -112,7 +113,7 @@ def afterwards(sentence: str, *, refused: str | None = None) -> Iterator[None]:
 @contextmanager
 def waiting(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """Show that something goes on, where there is a terminal; gives a function that is told how many bytes went by."""
-    console = Console(stderr=True)
+    console = aside_console()
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=total)

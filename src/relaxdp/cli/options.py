@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from relaxdp.errors import OptionError
 
+KEY_VARIABLE, LEDGER_VARIABLE = "RELAXDP_KEY", "RELAXDP_LEDGER"
+"""Where a key's file and the ledger may be named once for all commands. A key itself stands in no variable."""
 
-class GroupedCommand(TyperCommand):
-    """A command whose help shows options that belong together under a heading of their own."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments, options, and then the groups in the order in which they first occur."""
-        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
-                groups.setdefault(getattr(parameter, "rich_help_panel", None) or kind, []).append(record)
-        for heading, records in groups.items():
-            if records:
-                with formatter.section(heading):
-                    formatter.write_dl(records)
-
-
+KeyFile = Annotated[
+    Path, typer.Option("--key", envvar=KEY_VARIABLE, help="Key file, from `relaxdp keygen`.", show_default=False)
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 CaFile = Annotated[Path | None, typer.Option("--ca-file", help="Certificates to trust, for a private authority.")]
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from relaxdp.cli.commands import Commands
 from relaxdp.cli.options import JsonOption
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.rappor_encode import encode, relax
@@ -30,7 +31,7 @@ from relaxdp.rappor.files import Parameters, map_rows, read_map
 from relaxdp.rappor.filter import bit_epsilon
 from relaxdp.rappor.plan import POWER, RATE, Plan, advise, advise_share
 
-app = typer.Typer(help="RAPPOR with relaxation instead of noisy sampling.", no_args_is_help=True, rich_markup_mode=None)
+app = Commands(help="RAPPOR with relaxation instead of noisy sampling.")
 
 
 class MethodChoice(StrEnum):

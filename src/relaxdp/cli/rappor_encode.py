@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli.options import JsonOption
+from relaxdp.cli.options import LEDGER_VARIABLE, JsonOption, KeyFile
 from relaxdp.cli.release import NewLedger
 from relaxdp.cli.render import progress_bar, show_released
 from relaxdp.draw.key import Key
@@ -30,11 +30,12 @@ from relaxdp.table.calls import Released
 Source = Annotated[Path, typer.Argument(metavar="IN", help="Table of clients and words: Parquet, CSV or Arrow IPC.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="File of reports; it must not exist.")]
 Params = Annotated[Path, typer.Option(help="Parameter file, .csv or .json.", show_default=False)]
-KeyFile = Annotated[Path, typer.Option(help="Key file, from `relaxdp keygen`.", show_default=False)]
 IdColumn = Annotated[str, typer.Option("--id", help="Column that holds the clients.")]
 Column = Annotated[str, typer.Option(help="Column that holds the words.")]
 Population = Annotated[str, typer.Option(help="Whose budget is charged; all its tables add up.")]
-LedgerPlace = Annotated[str | None, typer.Option(help="Ledger file or database URL  [default: KEY.ledger]")]
+LedgerPlace = Annotated[
+    str | None, typer.Option(envvar=LEDGER_VARIABLE, help="Ledger file or database URL  [default: KEY.ledger]")
+]
 NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Release without accounting. Your risk.")]
 Budget = Annotated[str | None, typer.Option(help="Budget of the population; the first release needs it.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")]

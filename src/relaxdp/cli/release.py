@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from relaxdp.cli.options import encoding_and_options
+from relaxdp.cli.options import LEDGER_VARIABLE, KeyFile, encoding_and_options
 from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.render import progress_bar, show_released
 from relaxdp.errors import TellsNothingError, ValuesError, refusing
@@ -27,7 +27,6 @@ Source = Annotated[str, typer.Argument(metavar="IN", help="Table: Parquet, a fol
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="Released table; it must not exist.")]
 IdColumn = Annotated[str, typer.Option("--id", help="Column that holds the ids; one id is one person.")]
 Level = Annotated[str, typer.Option(help="The level, like 0.5.")]
-KeyFile = Annotated[Path, typer.Option(help="Key file, from `relaxdp keygen`.")]
 Keep = Annotated[list[str] | None, typer.Option(help="Column to copy as it is; it is not protected.")]
 Name = Annotated[str | None, typer.Option("--release", help="Name of the release  [default: IN's name]")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost. No row is read, so none is checked.")]
@@ -64,7 +63,10 @@ Population = Annotated[
     str, typer.Option(help="Whose budget is charged; all its tables add up.", rich_help_panel=_LEDGER)
 ]
 LedgerPlace = Annotated[
-    str | None, typer.Option(help="Ledger file or database URL  [default: KEY.ledger]", rich_help_panel=_LEDGER)
+    str | None,
+    typer.Option(
+        envvar=LEDGER_VARIABLE, help="Ledger file or database URL  [default: KEY.ledger]", rich_help_panel=_LEDGER
+    ),
 ]
 Budget = Annotated[
     str | None, typer.Option(help="Budget of the population; the first release needs it.", rich_help_panel=_LEDGER)

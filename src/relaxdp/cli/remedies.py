@@ -38,6 +38,10 @@ ON_COMMAND_LINE = {
     "numbers": "--range and --bins are for numbers, and --map FILE says what each value becomes.",
     "planned_epsilon": "--planned-epsilon says it.",
     "plan_boolean": "`relaxdp plan --values 2` plans it.",
+    "raise_budget": (
+        "If so much may be known of them, `relaxdp budget raise {enough} --reason WHY` with the same --key or --ledger "
+        "raises it."
+    ),
     "release": "--release says it.",
     "report_column": "--column names another one.",
     "same_range": "Give the same --range.",

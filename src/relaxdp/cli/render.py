@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from relaxdp.cli.talk import aside_console, is_quiet
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import difference, total
 
@@ -29,8 +29,8 @@ FASTER_LOCALLY = (
 @contextmanager
 def progress_bar(doing: str, unit: str) -> Iterator[Advance | None]:
     """Show how far it is, where a person looks at it, and give what is told of every step."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    console = aside_console()
+    if not console.is_terminal or console.quiet:
         yield None
         return
     columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
@@ -68,6 +68,8 @@ def show_released(done: Released, as_json: bool) -> None:
         if charges:
             answer |= {"spent": epsilon_text(charges[-1].spent_after), "budget": epsilon_text(charges[-1].budget)}
         show_json(answer)
+        return
+    if is_quiet() and done.rows is not None:
         return
     names = ", ".join(map(repr, done.columns))
     if done.rows is None:

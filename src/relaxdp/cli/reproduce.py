@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from relaxdp.cli.talk import aside_console
+
 if TYPE_CHECKING:
     from relaxdp.paper.runner import Run
 
@@ -37,7 +39,7 @@ def reproduce(
     claims = runner.chosen(only or [])
     folder.refuse_foreign(out)
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=aside_console(), transient=True) as progress:
         task = progress.add_task("", total=len(claims) + 1)
         lab = Lab(Settings(seed=seed), say=lambda text: progress.update(task, description=text))
         run = runner.judge_all(claims, lab, done=lambda: progress.advance(task))

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from relaxdp.cli.options import JsonOption
+from relaxdp.cli.talk import aside_console
 from relaxdp.device.address import Server
 from relaxdp.device.client import Client
 from relaxdp.device.operator import Operator, operator_token
@@ -58,7 +59,7 @@ def simulate(
     # On a server of its own the campaign has a name of its own, so that the seed decides everything.
     name = f"simulation-{seed}" if server is None else None
     simulation = Simulation(devices, exact, half_width, values, encoding, seed, batch, connections, name)
-    console = Console(stderr=True)
+    console = aside_console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with ExitStack() as stack:
         if server is not None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from relaxdp.cli.talk import aside_console
 from relaxdp.errors import MissingPartError, refusing
 
 
@@ -63,7 +63,7 @@ def _watch(operator: Any, **options: Any) -> None:
     from relaxdp.device.tour import run  # noqa: PLC0415
 
     typer.echo(f"{options['devices']:,} simulated devices answer “How did you get to work today?”")
-    console = Console(stderr=True)
+    console = aside_console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     last = None
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

@@ -51,7 +51,7 @@ class Key:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Key:
         """Read a key file. A file that others may read, or that is damaged, is refused."""
-        place = _place(path)
+        place = key_place(path)
         try:
             content = read_private(place)
         except PrivateFileError as problem:
@@ -80,7 +80,7 @@ class Key:
     @refusing("Nothing was written.")
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a key file that only its owner can read. An existing file is never overwritten."""
-        place = _place(path)
+        place = key_place(path)
         content = f"{_HEADER}\n{self.__secret.hex()}\n{self.fingerprint}\n".encode("ascii")
         try:
             write_private(place, content, replace=False)
@@ -130,7 +130,7 @@ def is_key_text(text: str) -> bool:
     return text.lstrip("\ufeff \r\n").startswith(_HEADER[:-1])
 
 
-def _place(path: object) -> Path:
+def key_place(path: object) -> Path:
     """Return where a key file lies, or refuse what is no place: it may be the secret itself, and is not shown."""
     if not isinstance(path, str | os.PathLike):
         raise KeyFileError("a key file is called by its name, and this is of type {type}.", type=type(path).__name__)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from relaxdp.draw.key import Key
+from relaxdp.draw.key import Key, key_place
 from relaxdp.errors import LedgerAccessError, LedgerError, PathChangedError, SecondLedgerError
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.entries import Entry, Subject, check_reason
@@ -72,7 +72,7 @@ def refuse_second(ledger: Ledger, fingerprint: str, new_ledger: str = "") -> str
 
 def ledger_of(key: str | os.PathLike[str]) -> Path:
     """Return where the ledger of a key lies: beside the file itself, whatever links lead to it."""
-    real = Path(key).resolve()
+    real = key_place(key).resolve()
     return real.with_name(f"{real.name}.ledger")
 
 

@@ -230,10 +230,12 @@ def _exceeded(account: Account, cost: Decimal) -> BudgetExceededError:
     left, budget, needed = epsilon_text(account.left), epsilon_text(account.budget), epsilon_text(cost)
     return BudgetExceededError(
         "budget exceeded: {left} left of {budget}, this release needs {needed}.",
+        remedy="raise_budget",
         subject=str(account.subject),
         left=left,
         budget=budget,
         needed=needed,
+        enough=epsilon_text(total((account.spent, cost))),
     )
 
 

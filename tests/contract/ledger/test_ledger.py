@@ -146,6 +146,7 @@ def test_the_budget_is_never_exceeded(ledger: Ledger) -> None:
     assert found.value.sentence == "budget exceeded: 0.25 left of 2, this release needs 0.5."
     assert found.value.fields == {
         "subject": "population 'hospital'", "left": "0.25", "budget": "2", "needed": "0.5",
+        "enough": "2.25",
     }  # fmt: skip
     assert found.value.code == "budget_exceeded_error"
     assert ledger.history() == before

@@ -1,0 +1,258 @@
+"""What every command has in common: completion in a real shell, whole help, hints, --quiet, --verbose, variables."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+import typer
+from tests.docs.help_page import commands
+from tests.patience import PATIENCE
+from typer.testing import CliRunner
+
+import relaxdp as rx
+from relaxdp.cli.completion import answer_shells
+from relaxdp.cli.main import app
+from relaxdp.errors import KeyFileError, RelaxdpError
+
+SCRIPTS = Path(sys.executable).parent
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rx.Key.from_bytes(bytes(range(32))).save(tmp_path / "key")
+    pa_parquet.write_table(pa.table({"person": [1, 2, 3], "city": ["a", "b", "a"]}), tmp_path / "in.parquet")
+    return tmp_path
+
+
+def run(*words: str, **options: Any) -> Any:
+    return CliRunner().invoke(app, words, **options)
+
+
+RELEASE = ("release", "in.parquet", "out.parquet", "--id", "person", "--column", "city", "--values", "a,b",
+           "--epsilon", "1", "--budget", "2")  # fmt: skip
+
+
+# Completion.
+
+ASK = r"""
+eval "$(relaxdp completion bash)"
+while read -r -a COMP_WORDS; do
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    $(complete -p relaxdp | sed 's/.*-F \([^ ]*\) .*/\1/') relaxdp
+    echo "${COMPREPLY[@]}"
+done
+"""
+
+
+def test_bash_completes_commands_options_and_their_values(place: Path) -> None:
+    """By the function that our script gives it, and the words and numbers that bash would give that function."""
+    lines = ("relaxdp rel", "relaxdp release --plan", "relaxdp release in.parquet out.parquet --column ci")
+    shown = subprocess.run(
+        ["bash", "--norc", "-c", ASK], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True,
+        env={**os.environ, "PATH": f"{SCRIPTS}:{os.environ['PATH']}"}, timeout=PATIENCE,
+    )  # fmt: skip
+    assert shown.stderr == ""
+    assert shown.stdout.splitlines() == ["release relax", "--planned-epsilon", "city"]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("budget ra", ["raise"]),
+        ("release --engine ", ["local", "spark"]),
+        ("release --encoding un", ["unary-optimised", "unary-symmetric"]),
+        ("release --encoding a", ["auto"]),
+        ("release --ledger postg", ["postgresql://"]),
+        ("release in.parquet out.parquet --id ", ["person", "city"]),
+        # Nothing of ours, so that the shell offers its files; also where a table cannot be read.
+        ("release in.par", []),
+        ("release --ledger ", []),
+        ("release none.parquet out.parquet --column c", []),
+        # The first line of a CSV file may be a person.
+        ("release in.csv out.csv --column ", []),
+    ],
+)
+def test_values_are_completed(place: Path, words: str, found: list[str]) -> None:
+    (place / "in.csv").write_text("Ada,flu\n")
+    line = f"relaxdp {words}"
+    asked = {"_RELAXDP_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    answer_shells()
+    assert CliRunner().invoke(app, [], env=asked, prog_name="relaxdp").stdout.split() == found
+
+
+@pytest.mark.parametrize(("shell", "line"), [("zsh", "#compdef relaxdp"), ("fish", "complete --command relaxdp")])
+def test_other_shells_have_a_script_too(shell: str, line: str) -> None:
+    assert run("completion", shell).output.startswith(line)
+    variables = {**os.environ, "_RELAXDP_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": "relaxdp keyg",
+                 "_TYPER_COMPLETE_FISH_ACTION": "get-args"}  # fmt: skip
+    shown = subprocess.run(
+        [SCRIPTS / "relaxdp"], env=variables, capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
+    assert "keygen" in shown.stdout
+    assert "release" not in shown.stdout
+
+
+# Help.
+
+
+def every_command() -> Iterator[tuple[str, ...]]:
+    yield from commands(typer.main.get_command(app))
+
+
+def test_help_fits_and_is_whole_at_80_columns() -> None:
+    for words in every_command():
+        shown = run(*words, "--help", env={"COLUMNS": "80"}, terminal_width=80).output
+        assert max(map(len, shown.splitlines())) <= 80, words
+        assert "..." not in shown.partition("\n")[2], words
+        assert not re.search(r"<(int|str|float|path|file|list|tuple)", shown), f"{words} shows a type of Python"
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["relase"], "'release'"), (["budget", "rise"], "'raise'"), (["--verison"], "'--version'"),
+        (["release", "--eplison", "1"], "'--epsilon'"), (["budget", "show", "--jsn"], "'--json'"),
+    ],
+)  # fmt: skip
+def test_a_typing_mistake_is_answered_with_what_was_meant(words: list[str], meant: str) -> None:
+    shown = run(*words)
+    assert shown.exit_code == 2
+    assert f"Did you mean {meant}" in shown.output
+
+
+# How much is said.
+
+
+def terminal(*words: str, **variables: str) -> str:
+    """Run a command in a terminal, and return what it shows there."""
+    ours, theirs = pty.openpty()
+    started = subprocess.Popen(
+        [SCRIPTS / "relaxdp", *words], stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL,
+        env={**os.environ, "TERM": "xterm-256color", **variables},
+    )  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # how Linux says that the other end is closed
+            part = b""
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    assert started.wait(PATIENCE) == 0
+    return shown.decode()
+
+
+COLOUR = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3[0-7]|38|9[0-7])[\d;]*m")
+
+
+def test_no_color_is_heeded() -> None:
+    words = ("plan", "--half-width", "0.05", "--objects", "100000", "--values", "3")
+    assert COLOUR.search(terminal(*words))
+    assert not COLOUR.search(terminal(*words, NO_COLOR="1"))
+
+
+def test_quiet_leaves_results_and_refusals(place: Path) -> None:
+    first = run(*RELEASE, "--key", "key", "--quiet")
+    assert (first.exit_code, first.output) == (0, "")
+    assert run("keygen", "other", "-q").output == ""
+    assert "spent" in run("budget", "show", "--key", "key", "--quiet").output
+    refused = run(*RELEASE, "--key", "key", "--quiet")
+    assert "exists already" in str(refused.exception)
+    assert json.loads(run("budget", "show", "--key", "key", "--json", "-q").stdout)["spent"] == "1"
+
+
+def test_quiet_shows_no_progress(place: Path) -> None:
+    assert run(*RELEASE, "--key", "key").exit_code == 0
+    assert "Counting" in terminal("estimate", "out.parquet")
+    assert "Counting" not in terminal("estimate", "out.parquet", "--quiet")
+
+
+def test_verbose_says_more_and_beside_the_results(place: Path) -> None:
+    shown = run(*RELEASE, "--key", "key", "--json", "--verbose")
+    json.loads(shown.stdout)
+    assert re.fullmatch(r"relaxdp \S+, drawn by \w+\ntook [\d.]+ s\n", shown.stderr)
+    again = run(*RELEASE, "--key", "none", "-v")
+    assert "refused: key_file_error, path='none'" in again.stderr
+    both = run(*RELEASE, "--key", "key", "-q", "-v")
+    assert both.exception is not None
+    assert "exclude each other" in str(both.exception)
+
+
+# Variables, and what to do next.
+
+
+def test_variables_name_the_key_file_and_the_ledger(place: Path) -> None:
+    named = {"RELAXDP_KEY": "key", "RELAXDP_LEDGER": "ledger.db"}
+    assert run(*RELEASE, env=named).exit_code == 0
+    assert (place / "ledger.db").exists()
+    assert not (place / "key.ledger").exists()
+    assert json.loads(run("budget", "show", "--json", env=named).stdout)["spent"] == "1"
+
+
+@pytest.mark.parametrize("words", [RELEASE, ("budget", "show"), ("budget", "raise", "3", "--reason", "more")])
+def test_a_key_in_the_variable_of_its_file_is_refused_and_not_shown(place: Path, words: tuple[str, ...]) -> None:
+    for content in ((place / "key").read_text(), (place / "key").read_text().splitlines()[1]):
+        shown = run(*words, "-v", env={"RELAXDP_KEY": content})
+        assert isinstance(shown.exception, KeyFileError)
+        assert "looks like the key itself" in str(shown.exception)
+        assert bytes(range(8)).hex() not in f"{shown.output}{shown.exception}{shown.exception.fields}"
+
+
+def test_a_budget_that_is_exceeded_names_the_command_that_raises_it(place: Path) -> None:
+    assert run(*RELEASE, "--key", "key").exit_code == 0
+    words = [{"1": "2.5", "out.parquet": "more.parquet"}.get(word, word) for word in RELEASE[:-2]]
+    refused = run(*words, "--key", "key").exception
+    assert isinstance(refused, RelaxdpError)
+    command = re.search(r"`relaxdp (budget raise .*) WHY`", refused.message)
+    assert command is not None
+    assert run(*command[1].split(), "they agreed", "--key", "key").exit_code == 0
+    assert run(*words, "--key", "key").exit_code == 0
+
+
+# The doctor.
+
+
+def test_the_doctor_finds_what_is_wrong_and_shows_no_secret(place: Path) -> None:
+    assert run(*RELEASE, "--key", "key").exit_code == 0
+    well = run("doctor", "--key", "key", "--json")
+    answer = json.loads(well.stdout)
+    found = {each["what"]: each for each in answer["findings"]}
+    assert (well.exit_code, answer["well"]) == (0, True)
+    assert {"relaxdp", "kernel", "clock", "key", "ledger", "disk", "sorts"} == set(found)
+    assert found["ledger"]["says"].startswith("schema 0001, 3 entries that add up")
+    assert set(answer["installed"]) >= {"spark", "server", "plot"}
+    (place / "key").chmod(0o644)
+    ill = run("doctor", "--key", "key")
+    assert ill.exit_code == 1
+    assert re.search(r"^BAD +key +.*chmod 600", ill.output, re.MULTILINE)
+    assert bytes(range(8)).hex() not in well.output + ill.output
+    assert "other-word" not in run("doctor", "--ledger", "postgresql://me:other-word@localhost:1/x").output
+
+
+def test_the_doctor_changes_nothing_and_sees_a_clock_that_fell_back(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sorted(place.iterdir())
+    assert run("doctor", "--key", "key").exit_code == 0
+    assert sorted(place.iterdir()) == before
+    assert run(*RELEASE, "--key", "key").exit_code == 0
+    monkeypatch.setattr("relaxdp.cli.doctor._SLACK", timedelta(days=-1))
+    ill = run("doctor", "--key", "key")
+    assert "which the clock has not reached" in ill.output
+    assert ill.exit_code == 1
