@@ -40,6 +40,7 @@ IN_PYTHON = {
     "say_values": "rx.Column says it.",
     "same_shape": "Give the same parameters.",
     "same_values": "Give the same mechanism, with its values in the same order.",
+    "separator": "separator= says so, for a file.",
     "schedule": "Give objects=, and not epsilon=.",
     "to": "to= names it.",
     "two_of_three": "They are half_width=, objects= and epsilon=.",

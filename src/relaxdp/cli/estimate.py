@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from relaxdp.cli.estimate_render import ENDINGS, Asked, Block, MethodChoice, blocks_of, draw, name_of, print_blocks
 from relaxdp.cli.options import MOST_ROWS
+from relaxdp.cli.pipes import Format, taken
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.render import show_json
 from relaxdp.cli.talk import aside_console, closing
@@ -22,7 +24,8 @@ from relaxdp.table.released_files import Axis
 
 def estimate(
     files: Annotated[
-        list[Path], typer.Argument(help="Released files or folders of Parquet files, of one path.", show_default=False)
+        list[str],
+        typer.Argument(help="Released files, folders or addresses of them, of one path; or -.", show_default=False),
     ],
     column: Annotated[
         str | None, typer.Option("--column", "--release-column", help="The released column, where there are several.")
@@ -58,6 +61,7 @@ def estimate(
     top: Annotated[
         int, typer.Option(min=1, help="Show the largest N of more rows, with intervals that hold for all of them.")
     ] = MOST_ROWS,
+    kind: Format = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the estimates into a .png, .svg or .pdf file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
@@ -67,8 +71,9 @@ def estimate(
     """
     asked = Asked(confidence, simultaneous, about.value, method, consistent, by, cross)
     _check(asked, plot)
-    with aside_console().status("Counting ..."):
-        tally = count(files, column, by=by, cross=cross, description=description or [])
+    with aside_console().status("Counting ..."), ExitStack() as stack:
+        places = [stack.enter_context(taken(each, kind)) for each in files]
+        tally = count(places, column, by=by, cross=cross, description=description or [])
         parts = blocks_of(tally, asked, most=top)
     axis = tally.axis if isinstance(tally, Tally) else tally.rows
     if plot is not None:

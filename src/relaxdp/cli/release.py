@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relaxdp.cli.options import LEDGER_VARIABLE, KeyFile, encoding_and_options
+from relaxdp.cli.pipes import PIPE, Format, given, taken
 from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.render import progress_bar, show_released
-from relaxdp.errors import TellsNothingError, ValuesError, refusing
+from relaxdp.errors import OptionError, TellsNothingError, ValuesError, refusing
 from relaxdp.publication.request import Column, values_from_file
 from relaxdp.table.calls import BESIDE_KEY, relax_reports
 from relaxdp.table.calls import release as release_table
@@ -23,12 +25,20 @@ if TYPE_CHECKING:
 
 _WHAT, _LEDGER, _WHERE = "What its truth can be", "Who pays", "Where it is drawn"
 
-Source = Annotated[str, typer.Argument(metavar="IN", help="Table: Parquet, a folder of it, CSV or Arrow IPC.")]
+_KINDS = "Table: Parquet, CSV, TSV, JSON lines, Arrow IPC, Excel, a folder of files, or the address of one"
+Source = Annotated[str, typer.Argument(metavar="IN", help=f"{_KINDS}.")]
+PipedSource = Annotated[str, typer.Argument(metavar="IN", help=f"{_KINDS}; - is standard input.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="Released table; it must not exist.")]
+PipedTarget = Annotated[
+    Path, typer.Argument(metavar="OUT", help="Released table, which must not exist; - is standard output.")
+]
 IdColumn = Annotated[str, typer.Option("--id", help="Column that holds the ids; one id is one person.")]
 Level = Annotated[str, typer.Option(help="The level, like 0.5.")]
 Keep = Annotated[list[str] | None, typer.Option(help="Column to copy as it is; it is not protected.")]
 Name = Annotated[str | None, typer.Option("--release", help="Name of the release  [default: IN's name]")]
+Separator = Annotated[
+    str | None, typer.Option(metavar="MARK", help="What separates the fields of IN, like ';'  [default: by its ending]")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost. No row is read, so none is checked.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Release it though it would tell next to nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -99,8 +109,8 @@ class EngineChoice(StrEnum):
 
 
 def release(
-    source: Source,
-    target: Target,
+    source: PipedSource,
+    target: PipedTarget,
     column: Annotated[list[str], typer.Option(help="Column to release; may be given several times.")],
     id_column: IdColumn,
     epsilon: Level,
@@ -117,6 +127,8 @@ def release(
             "--growing", help="Rows may join and leave between releases; rows that changed are counted and refused."
         ),
     ] = False,
+    separator: Separator = None,
+    kind: Format = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -196,40 +208,45 @@ def release(
         "range": number_range, "clip": clip, "missing": missing, "bins": bins, "map": value_map, "nulls": nulls,
         "part": None if part is None else part.value, "encoding": chosen, "options": options,
     }  # fmt: skip
+    if source == PIPE and name is None:
+        raise OptionError("standard input has no name that the release could be called by.", remedy="release")
     unit = "rows" if engine is EngineChoice.LOCAL else "tasks"
     declared = _declared(column, values, values_file, public_values, **said)
-    done = _agreed(
-        yes,
-        "releasing",
-        unit,
-        lambda **agreed: release_table(
-            source,
-            declared,
-            to=target,
-            id=id_column,
-            epsilon=epsilon,
-            planned_epsilon=planned_epsilon,
-            key=key,
-            release=name,
-            keep=keep or (),
-            again=again,
-            force=force,
-            growing=growing,
-            ledger=None if no_ledger else ledger or BESIDE_KEY,
-            population=population,
-            budget=budget,
-            new_ledger=new_ledger,
-            reason=f"release to {target.name}",
-            dry_run=dry_run,
-            threads=threads,
-            engine=engine.value,
-            master=master,
-            worker_key=worker_key,
-            partitions=partitions,
-            **agreed,
-        ),
-    )
-    show_released(done, as_json)
+
+    with taken(source, kind) as place, given(target, kind) as out:
+        done = _agreed(
+            yes,
+            "releasing",
+            unit,
+            lambda **agreed: release_table(
+                place,
+                declared,
+                to=out,
+                id=id_column,
+                epsilon=epsilon,
+                planned_epsilon=planned_epsilon,
+                key=key,
+                release=name,
+                keep=keep or (),
+                again=again,
+                force=force,
+                growing=growing,
+                ledger=None if no_ledger else ledger or BESIDE_KEY,
+                population=population,
+                budget=budget,
+                new_ledger=new_ledger,
+                reason=f"release to {target.name}",
+                dry_run=dry_run,
+                threads=threads,
+                engine=engine.value,
+                master=master,
+                worker_key=worker_key,
+                partitions=partitions,
+                separator=separator,
+                **agreed,
+            ),
+        )
+    show_released(replace(done, to=target), as_json)
 
 
 def _agreed(yes: bool, doing: str, unit: str, call: Callable[..., Released]) -> Released:
@@ -264,6 +281,7 @@ def relax(
     ] = None,
     name: Name = None,
     keep: Keep = None,
+    separator: Separator = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -308,6 +326,7 @@ def relax(
             reason=f"release to {target.name}",
             dry_run=dry_run,
             threads=threads,
+            separator=separator,
             **agreed,
         ),
     )

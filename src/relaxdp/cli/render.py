@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from relaxdp.cli.pipes import PIPE
 from relaxdp.cli.talk import aside_console, is_quiet
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import difference, total
@@ -52,6 +53,7 @@ def progress_bar(doing: str, unit: str) -> Iterator[Advance | None]:
 def show_released(done: Released, as_json: bool) -> None:
     """Say what was released and what it cost; of a dry run, what it would cost."""
     level, charges = epsilon_text(done.epsilon), done.charges
+    beside = str(done.to) == PIPE  # where the reports themselves go to standard output
     if as_json:
         answer: dict[str, Any] = {"rows": done.rows, "epsilon": level, "release": done.release, "columns": {}}
         for outlook in done.outlooks:
@@ -67,36 +69,38 @@ def show_released(done: Released, as_json: bool) -> None:
             )
         if charges:
             answer |= {"spent": epsilon_text(charges[-1].spent_after), "budget": epsilon_text(charges[-1].budget)}
-        show_json(answer)
+        show_json(answer, err=beside)
         return
     if is_quiet() and done.rows is not None:
         return
     names = ", ".join(map(repr, done.columns))
     if done.rows is None:
-        typer.echo(f"dry run: {names} at epsilon {level} would cost {_cost(charges)}")
+        typer.echo(f"dry run: {names} at epsilon {level} would cost {_cost(charges)}", err=beside)
     else:
-        typer.echo(f"released {names} of {done.rows:,} rows at epsilon {level} to {done.to}{_history(charges)}")
+        typer.echo(
+            f"released {names} of {done.rows:,} rows at epsilon {level} to {done.to}{_history(charges)}", err=beside
+        )
     for outlook in done.outlooks:
-        _show_outlook(outlook)
+        typer.echo(_outlook_words(outlook), err=beside)
     if charges:
         last = charges[-1]
         left = difference(last.budget, last.spent_after)
         spent, budget, rest = map(epsilon_text, (last.spent_after, last.budget, left))
         verb = "would have spent" if done.rows is None else "spent"
-        typer.echo(f"cost {_cost(charges)}; {verb} {spent} of the budget {budget}, {rest} left")
+        typer.echo(f"cost {_cost(charges)}; {verb} {spent} of the budget {budget}, {rest} left", err=beside)
     else:
-        typer.echo("no ledger: nobody keeps account of what this cost")
+        typer.echo("no ledger: nobody keeps account of what this cost", err=beside)
     if done.is_faster_locally:
         typer.echo(FASTER_LOCALLY, err=True)
 
 
-def _show_outlook(outlook: Outlook) -> None:
+def _outlook_words(outlook: Outlook) -> str:
     """Say how a column is encoded and why, and how precise its answer will be."""
     why = "" if outlook.chosen_for is None else f", the best for epsilon {epsilon_text(outlook.chosen_for)}"
     if outlook.overruled is not None:
         why = f", as its path was opened, and not as {outlook.overruled}"
     precise = "" if outlook.half_width is None else f": its {outlook.answer} to within {outlook.half_width:.2g}"
-    typer.echo(f"{outlook.column!r} as {outlook.encoding}{why}{precise}")
+    return f"{outlook.column!r} as {outlook.encoding}{why}{precise}"
 
 
 def _history(charges: tuple[Charge, ...]) -> str:
@@ -110,6 +114,6 @@ def _cost(charges: tuple[Charge, ...]) -> str:
     return epsilon_text(total(charge.cost for charge in charges))
 
 
-def show_json(answer: Any) -> None:
+def show_json(answer: Any, *, err: bool = False) -> None:
     """Print an answer for programs, in one line."""
-    typer.echo(json.dumps(answer, ensure_ascii=False, allow_nan=False))
+    typer.echo(json.dumps(answer, ensure_ascii=False, allow_nan=False), err=err)

@@ -21,7 +21,8 @@ import pyarrow as pa
 from relaxdp.errors import DeliveryError, ServerAnswerError, TableFileError, refusing
 from relaxdp.publication.description import FileDescription
 from relaxdp.publication.staging import aside, put_in_place, temporary_folder
-from relaxdp.table.formats import Format, Output
+from relaxdp.table.formats import Output
+from relaxdp.table.kinds import Format, Kind
 from relaxdp.table.released_files import ReleasedFile, open_all
 
 
@@ -59,7 +60,7 @@ def _write(found: ReleasedFile, name: str, place: Path) -> None:
     wanted = [found.description.id_column, name]
     schema = pa.schema([found.table.schema.field(each) for each in wanted])
     description = FileDescription(wanted[0], {name: found.description.columns[name]})
-    output = Output(place, Format.PARQUET, schema, description)
+    output = Output(place, Kind(Format.PARQUET), schema, description)
     try:
         with closing(found.table.batches(wanted)) as batches:
             for batch in batches:

@@ -29,7 +29,8 @@ from relaxdp.market.prices import PriceCurve
 from relaxdp.market.store import keep_file, read_file
 from relaxdp.publication.description import ColumnDescription, FileDescription
 from relaxdp.publication.request import id_type_of
-from relaxdp.table.formats import Format, Input
+from relaxdp.table.formats import Input
+from relaxdp.table.kinds import Format
 from relaxdp.table.order import IdOrder, NotAscendingError
 
 MOST_LETTERS = 1000

@@ -21,7 +21,8 @@ from relaxdp.law.bridge import NOISE
 from relaxdp.law.level import Level
 from relaxdp.publication.description import ColumnDescription, FileDescription, description_in
 from relaxdp.publication.plain import plain
-from relaxdp.table.formats import BATCH_ROWS, Format, Input, Output
+from relaxdp.table.formats import BATCH_ROWS, Input, Output
+from relaxdp.table.kinds import Format, Kind
 
 MOST_OBJECTS = 50_000_000
 MOST_BYTES = 2 << 30
@@ -59,7 +60,7 @@ def level_file(goods: Goods) -> bytes:
     file = FileDescription(goods.id_column, {described.path.attribute: described})
     schema = pa.schema([(goods.id_column, goods.ids.type), (described.path.attribute, goods.reports.type)])
     content = BytesIO()
-    output = Output(content, Format.PARQUET, schema, file)
+    output = Output(content, Kind(Format.PARQUET), schema, file)
     try:
         for start in range(0, len(goods.ids), BATCH_ROWS):
             columns = [column[start : start + BATCH_ROWS] for column in (goods.ids, goods.reports)]

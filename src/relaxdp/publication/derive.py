@@ -55,8 +55,8 @@ class ColumnNames:
         mark = next((mark for mark in _MARKS if isinstance(first, str) and mark in first), None)
         if mark is not None:
             raise UnknownColumnError(
-                "the table has no column {column!r}: its fields seem to be separated by {mark}, and must be "
-                "separated by commas.",
+                "the table has no column {column!r}: its fields seem to be separated by {mark}.",
+                remedy="separator",
                 mark=_MARKS[mark],
                 column=name,
             )

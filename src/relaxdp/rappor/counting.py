@@ -22,7 +22,8 @@ from relaxdp.rappor.counts import RapporCounts
 from relaxdp.rappor.files import Parameters, read_counts, read_text
 from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold
 from relaxdp.rappor.reports import CLIENT, COHORT, REPORT, ReportsDescription, report_batches
-from relaxdp.table.formats import Format, Input, format_of
+from relaxdp.table.formats import Input
+from relaxdp.table.kinds import Format, Kind, kind_of
 
 Integers = NDArray[np.int64]
 Bits = NDArray[np.uint8]
@@ -269,7 +270,7 @@ def _open(path: Path, epsilon: Decimal | None, column: str | None) -> _File:
 
 def _holds_counts(path: Path) -> bool:
     """Whether a file has no header: its first line is numbers."""
-    if format_of(path) is not Format.CSV:
+    if kind_of(path) != Kind(Format.CSV):
         return False
     fields = [field.strip(' "\r\n') for field in read_text(path, "file", first_line=True).split(",")]
     return fields[0].isdigit() and all(field.isdigit() for field in fields if field)

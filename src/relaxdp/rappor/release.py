@@ -33,7 +33,8 @@ from relaxdp.rappor.device import bit_strings
 from relaxdp.rappor.encoding import BloomEncoding, BloomReports, release_bloom
 from relaxdp.rappor.filter import BloomShape
 from relaxdp.rappor.reports import CLIENT, COHORT, REPORT, ReportsDescription, bits_of_reports
-from relaxdp.table.formats import Format, Input, format_of
+from relaxdp.table.formats import Input
+from relaxdp.table.kinds import format_of
 from relaxdp.table.order import IdOrder, NotAscendingError, counted_by_id, repeated_id
 from relaxdp.table.pairs import in_order, paired
 from relaxdp.table.release import FileDrawing
@@ -67,8 +68,10 @@ class RapporRequest:
         return self.table.columns[0].column
 
     def schema(self, schema: Any) -> Any:
-        """Return the columns that are written. Bits travel packed, except in CSV."""
-        report = pa.string() if format_of(self.table.target) is Format.CSV else pa.binary(-(-self.shape.bits // 8))
+        """Return the columns that are written. Bits travel packed, except in text."""
+        report = (
+            pa.string() if format_of(self.table.target).is_described_beside else pa.binary(-(-self.shape.bits // 8))
+        )
         client = plain_type(schema.field(self.table.id_column).type)
         return pa.schema([(CLIENT, client), (COHORT, pa.uint32()), (REPORT, report)])
 

@@ -22,7 +22,8 @@ from relaxdp.publication.description import METADATA_KEY, ColumnDescription, Fil
 from relaxdp.rappor.encoding import BloomEncoding
 from relaxdp.rappor.files import read_text
 from relaxdp.rappor.filter import BloomShape
-from relaxdp.table.formats import Format, Input, format_of, sidecar_of
+from relaxdp.table.formats import Input, opened_text
+from relaxdp.table.kinds import Format, format_of, sidecar_of
 
 CLIENT, COHORT, REPORT = "client", "cohort", "report"
 
@@ -51,7 +52,7 @@ class ReportsDescription(FileDescription):
     @classmethod
     def of(cls, path: Path) -> ReportsDescription | None:
         """Return what a file says about itself; None where it says nothing, or is no file of reports."""
-        if format_of(path) is Format.CSV:
+        if format_of(path).is_described_beside:
             sidecar = sidecar_of(path)
             text: str | bytes | None = read_text(sidecar, "description") if sidecar.exists() else None
         else:
@@ -96,9 +97,9 @@ def _ragged(table: Input) -> Iterator[None]:
     try:
         yield
     except TableFileError:
-        if table.format is Format.CSV:
-            with table.path.open(newline="", encoding="utf-8-sig") as text:
-                reader = csv.reader(text)
+        if table.format is Format.CSV and not table.path.is_dir():
+            with opened_text(table.path, table.kind) as text:
+                reader = csv.reader(text, delimiter=table.kind.separator)
                 for row in reader:
                     if row and len(row) != len(table.schema.names):
                         raise RapporError(

@@ -44,7 +44,8 @@ from relaxdp.publication.plain import plain, plain_batch
 from relaxdp.publication.request import Planned, TableRequest, id_type_of
 from relaxdp.publication.staging import kept_aside, refuse_existing, sweep_kept, waiting
 from relaxdp.publication.transaction import Plan, Progress, Seen, Staged
-from relaxdp.table.formats import Input, format_of, rows_of
+from relaxdp.table.formats import Input, rows_of
+from relaxdp.table.kinds import kind_of
 from relaxdp.table.order import counted_by_id
 from relaxdp.table.pairs import in_order, paired
 from relaxdp.table.release import FileDrawing
@@ -220,7 +221,7 @@ class Algorithm1Drawing(FileDrawing):
                 target=self.request.target.name,
                 path=str(kept),
             )
-        return Staged(rows_of(kept, format_of(self.request.target)), [], kept, digest)
+        return Staged(rows_of(kept, kind_of(self.request.target)), [], kept, digest)
 
     def _relaxed(
         self, column: Planned, pairs: Iterator[tuple[Any, Any]], schema: Any, fingerprint: Fingerprint

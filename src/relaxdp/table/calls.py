@@ -93,14 +93,16 @@ def release(
     master: str | None = None,
     worker_key: str | None = None,
     partitions: int | None = None,
+    separator: str | None = None,
     progress: Progress | None = None,
 ) -> Any:
     """Release columns of a table at a level: the ids, the reports, and what is to be kept, in the order of the ids.
 
-    A data frame gives one of the same kind; a file (Parquet, a folder of it, CSV, Arrow IPC) goes to the file `to`, and
-    `Released` is returned. A column is said to be a mechanism, a list of its values, or a `Column` (bins, a map,
-    missing values, values that are public). Index, attributes, metadata and dictionaries of the input do not go along:
-    these could betray an answer.
+    A data frame gives one of the same kind; a file (Parquet, CSV and TSV, JSON lines, Arrow IPC, a folder of files,
+    Excel, or the address of one) goes to the file `to`, and `Released` is returned. `separator` is what separates the
+    fields of CSV, where the ending does not say it. A column is said to be a mechanism, a list of its values, or a
+    `Column` (bins, a map, missing values, values that are public). Index, attributes, metadata and dictionaries of the
+    input do not go along: these could betray an answer.
 
     The ledger is charged before anything is handed over: the one beside the key's file, another file, a database's URL
     or an open `Ledger`; None says that nobody keeps account. The same call again gives the same reports and costs
@@ -125,7 +127,8 @@ def release(
     """
     asked = _Asked.of(source, columns, id, epsilon, planned_epsilon, key, release, keep)
     spark: dict[str, Any] = {"master": master, "worker_key": worker_key, "partitions": partitions}
-    where = _Where.of(source, to, engine, {name: each for name, each in spark.items() if each is not None})
+    said = {name: each for name, each in spark.items() if each is not None}
+    where = _Where.of(source, to, engine, said, separator)
     if growing and where.target is None and not where.is_spark:
         raise OptionError("rows that join and leave are looked after in files and on Spark.", option="growing")
     agreed = {"again": again, "force": force, "new_ledger": new_ledger, "accept": accept}
@@ -157,6 +160,7 @@ def relax_reports(
     new_ledger: str = "",
     dry_run: bool = False,
     threads: int | None = None,
+    separator: str | None = None,
     progress: Progress | None = None,
 ) -> Released:
     """Relax the reports in a file by the paper's Algorithm 1: fresh randomness, so each level is drawn once.
@@ -168,7 +172,7 @@ def relax_reports(
     from relaxdp.table.algorithm1 import Algorithm1Drawing  # noqa: PLC0415
 
     asked = _Asked.of(source, columns, id, epsilon, None, key, release, keep)
-    where = _Where.of(source, to, "local", {})
+    where = _Where.of(source, to, "local", {}, separator)
     last = None if reports_epsilon is None else as_epsilon(reports_epsilon)
     options: Any = {"last_epsilon": last, "threads": threads or os.cpu_count() or 1, "progress": progress}
     with (
@@ -177,7 +181,7 @@ def relax_reports(
     ):
 
         def make(request: ReleaseRequest) -> Drawing:
-            return Algorithm1Drawing(where.from_file(request), Path(reports), table=table, **options)
+            return Algorithm1Drawing(where.from_file(request, table), Path(reports), table=table, **options)
 
         plain = CategoricalEncoding.name
         outcome: Released = asked.carried_out(table, make, paid, where.target, dry_run=dry_run, alone=plain)
@@ -234,7 +238,7 @@ class _Asked:
             exact,
             None if planned is None else as_epsilon(planned),
             Key.load(key) if isinstance(key, str | os.PathLike) else as_key(key),
-            Path(source).stem if release is None else release,
+            _name_of(source) if release is None else release,
             release is not None,
             (keep,) if isinstance(keep, str) else tuple(keep),
         )
@@ -346,9 +350,10 @@ class _Where:
     target: Path | None
     is_spark: bool
     spark: dict[str, Any]
+    separator: str | None
 
     @classmethod
-    def of(cls, source: Any, to: FileName | None, engine: str, spark: dict[str, Any]) -> _Where:
+    def of(cls, source: Any, to: FileName | None, engine: str, spark: dict[str, Any], separator: str | None) -> _Where:
         """Take what was said, or refuse what makes no sense."""
         if engine not in ("local", "spark"):
             raise OptionError("there is no engine {engine!r}: rows are drawn locally or by Spark.", engine=engine)
@@ -359,7 +364,12 @@ class _Where:
             raise OptionError("what is released of a data frame is one, and is not written.", option="to")
         if spark and engine != "spark" and not is_frame_of_spark:
             raise OptionError("this is for Spark: {options}.", remedy="engine", options=", ".join(spark))
-        return cls(source, None if to is None else Path(to), engine == "spark" or is_frame_of_spark, spark)
+        is_spark = engine == "spark" or is_frame_of_spark
+        if separator is not None and (is_spark or not is_file):
+            raise OptionError("fields are separated in files, which the local engine reads.", option="separator")
+        if isinstance(to, str) and "://" in to and not is_spark:
+            raise OptionError("what is released goes to a file that lies here, and to no address.", option="to")
+        return cls(source, None if to is None else Path(to), is_spark, spark, separator)
 
     @contextmanager
     def opened(
@@ -375,21 +385,23 @@ class _Where:
             with place.logged():
                 yield place.table, partial(place.drawing, progress=progress)
         else:
+            from relaxdp.table.arriving import arrived  # noqa: PLC0415
             from relaxdp.table.formats import Input, row_named  # noqa: PLC0415
             from relaxdp.table.release import TableDrawing, check_ending  # noqa: PLC0415
 
             check_ending(self.target)
-            table = Input(Path(self.source))
-            options: Any = {"threads": threads, "progress": progress, "table": table}
-            with row_named(table.path):
-                yield table, lambda request: TableDrawing(self.from_file(request), **options)
+            with arrived(self.source) as file:
+                table = Input(file, self.separator)
+                options: Any = {"threads": threads, "progress": progress, "table": table}
+                with row_named(table):
+                    yield table, lambda request: TableDrawing(self.from_file(request, table), **options)
 
-    def from_file(self, request: ReleaseRequest) -> Any:
+    def from_file(self, request: ReleaseRequest, table: Any) -> Any:
         """Return a request from one file to another."""
         from relaxdp.publication.request import TableRequest  # noqa: PLC0415
 
         assert self.target is not None  # noqa: S101
-        return TableRequest.between(request, Path(self.source), self.target)
+        return TableRequest.between(request, table.path, self.target)
 
     def _frame(self, asked: _Asked, threads: int) -> tuple[Any, Callable[[ReleaseRequest], Drawing]]:
         if self.is_spark:
@@ -458,19 +470,28 @@ def count(
     description: FileName | Sequence[FileName] = (),
 ) -> Tally | PairTally:
     """Return the counts of released files, from which everything is estimated: by group, and for each level."""
+    from relaxdp.table.arriving import arrived  # noqa: PLC0415
     from relaxdp.table.counting import count as counted  # noqa: PLC0415
     from relaxdp.table.counting import count_pairs  # noqa: PLC0415
 
     if by is not None and cross is not None:
         raise CountsError("groups of a two-way table are not offered.", option="by")
-    paths, told = _paths(files), _paths(description or ())
-    if cross is not None:
-        return count_pairs(paths, column=column, cross=cross, told=told)
-    return counted(paths, column=column, by=by, told=told)
+    with ExitStack() as stack:
+        paths, told = ([stack.enter_context(arrived(each)) for each in _listed(some)] for some in (files, description))
+        if cross is not None:
+            return count_pairs(paths, column=column, cross=cross, told=told)
+        return counted(paths, column=column, by=by, told=told)
 
 
-def _paths(files: FileName | Sequence[FileName]) -> list[Path]:
-    return [Path(files)] if _is_file(files) else [Path(each) for each in files]  # type: ignore[union-attr, arg-type]
+def _listed(files: FileName | Sequence[FileName] | None) -> list[Any]:
+    return [files] if _is_file(files) else list(files or ())  # type: ignore[arg-type]
+
+
+def _name_of(source: FileName) -> str:
+    from relaxdp.table.arriving import is_address, name_of  # noqa: PLC0415
+    from relaxdp.table.kinds import stem_of  # noqa: PLC0415
+
+    return stem_of(Path(name_of(str(source)) if is_address(source) else source))
 
 
 @refusing("", IN_PYTHON)

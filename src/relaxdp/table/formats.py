@@ -1,15 +1,15 @@
-"""Files in and out: Parquet (one file or a folder of them), CSV and Arrow IPC, batch by batch."""
+"""Files in and out, batch by batch: Parquet, CSV and its kin, JSON lines, Arrow IPC, folders of them, and Excel."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
-from collections.abc import Generator, Iterator, Sequence
+import io
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,73 +27,51 @@ from relaxdp.publication.description import (
     padded,
     parquet_metadata,
 )
+from relaxdp.table.kinds import Format, Kind, files_of, kind_of, separator_of, sidecar_of
+from relaxdp.table.records import Record, Records, excel_records, json_records, json_text
 
 BATCH_ROWS = 1 << 18
 
 
-class Format(StrEnum):
-    """The kinds of files that are read and written."""
-
-    PARQUET = "parquet"
-    CSV = "csv"
-    IPC = "ipc"
+def _stream(path: Path, kind: Kind) -> Any:
+    return pa.input_stream(str(path), compression=kind.compression)
 
 
-_ENDINGS = {
-    ".parquet": Format.PARQUET,
-    ".pq": Format.PARQUET,
-    ".csv": Format.CSV,
-    ".arrow": Format.IPC,
-    ".feather": Format.IPC,
-    ".ipc": Format.IPC,
-}
+@contextmanager
+def opened_text(path: Path, kind: Kind) -> Iterator[TextIO]:
+    """Open a text file, compressed or not; a mark of the order of bytes does not count."""
+    with _stream(path, kind) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+        yield text
 
 
-def format_of(path: Path) -> Format:
-    """Return the format that a file's ending, or a folder of Parquet files, stands for."""
-    if path.is_dir():
-        return Format.PARQUET
-    try:
-        return _ENDINGS[path.suffix.lower()]
-    except KeyError:
-        raise TableFileError(
-            "{path!r}: the ending must be .parquet, .csv or .arrow, or the path a folder of Parquet files.",
-            path=str(path),
-        ) from None
+def _header(path: Path, kind: Kind) -> list[str] | None:
+    with opened_text(path, kind) as text:
+        # Blank lines do not count, here as below.
+        return next(filter(None, csv.reader(text, delimiter=kind.separator)), None)
 
 
-def files_of(path: Path) -> list[Path]:
-    """Return the files of a table: itself, or the Parquet files of a folder in the order of their names."""
-    if not path.is_dir():
-        return [path]
-    files = sorted(path.glob("*.parquet")) + sorted(path.glob("*.pq"))
-    if not files:
-        raise TableFileError("the folder {path!r} has no Parquet files.", path=str(path))
-    return files
-
-
-def sidecar_of(path: Path) -> Path:
-    """Return where the description of a CSV file lies."""
-    return path.with_name(path.name + ".relaxdp.json")
-
-
-def csv_rows(path: Path) -> int:
+def csv_rows(path: Path, kind: Kind) -> int:
     """Return how many rows a CSV file has that we wrote, whatever it is called; a kept text may have line breaks."""
-    with path.open(newline="", encoding="utf-8") as text:
-        header = next(csv.reader(text))
-    parsing = pa_csv.ParseOptions(newlines_in_values=True)
+    header = _header(path, kind) or []
+    parsing = pa_csv.ParseOptions(newlines_in_values=True, delimiter=kind.separator)
     options = pa_csv.ConvertOptions(
         column_types={name: pa.string() for name in header}, include_columns=header[:1], check_utf8=False
     )
-    with pa_csv.open_csv(path, parse_options=parsing, convert_options=options) as reader:
+    with (
+        _stream(path, kind) as stream,
+        pa_csv.open_csv(stream, parse_options=parsing, convert_options=options) as reader,
+    ):
         return sum(batch.num_rows for batch in reader)
 
 
-def rows_of(path: Path, kind: Format) -> int:
+def rows_of(path: Path, kind: Kind) -> int:
     """Return how many rows a file has that we wrote, whatever it is called."""
-    if kind is Format.CSV:
-        return csv_rows(path)
-    if kind is Format.PARQUET:
+    if kind.format is Format.CSV:
+        return csv_rows(path, kind)
+    if kind.format is Format.JSONL:
+        with opened_text(path, kind) as text:
+            return sum(1 for _ in text)
+    if kind.format is Format.PARQUET:
         return int(pa_parquet.read_metadata(path).num_rows)
     with pa_ipc.open_file(path) as reader:
         return sum(reader.get_batch(number).num_rows for number in range(reader.num_record_batches))
@@ -102,15 +80,20 @@ def rows_of(path: Path, kind: Format) -> int:
 class Input:
     """A table to be read: its schema, how many rows (where the format says so), and its batches."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, separator: str | None = None) -> None:
+        """Open a table by its name. What separates its fields is said by its ending, or by a person."""
         self.path = path
-        self.format = format_of(path)
-        self._files = files_of(path)
+        self._records: Records | None = None
+        with _sentences(path):  # a folder may not be readable
+            self.kind, self._files = kind_of(path), files_of(path)
+        self.format = self.kind.format
+        if separator is not None:
+            self.kind = replace(self.kind, separator=separator_of(path, self.format, separator))
         with _sentences(path):
             self.schema = self._schema(self._files[0])
             self.rows = self._count()
-        first_line = f"the first line of {str(path)!r}" if self.format is Format.CSV else None
-        self.names = ColumnNames(self.schema.names, first_line)
+        first = {Format.CSV: "line", Format.EXCEL: "row"}.get(self.format)
+        self.names = ColumnNames(self.schema.names, None if first is None else f"the first {first} of {str(path)!r}")
 
     def _schema(self, file: Path) -> Any:
         if self.format is Format.PARQUET:
@@ -118,17 +101,33 @@ class Input:
         if self.format is Format.IPC:
             with pa_ipc.open_file(file) as reader:
                 return reader.schema
-        with file.open(newline="", encoding="utf-8-sig") as text:
-            header = next(filter(None, csv.reader(text)), None)  # blank lines do not count, here as below
+        if self.format is not Format.CSV:
+            self._records = Records(self.path, self._record_reader())
+            return self._records.schema
+        header = _header(file, self.kind)
         if not header:
             raise TableFileError("{path!r} is empty.", path=str(file))
+        for other in self._files[1:]:
+            if _header(other, self.kind) != header:
+                raise TableFileError("{path!r} has other columns than the first file.", path=str(other))
         # Every column as text: a type that is guessed from the first rows would make 17 of "017".
         return pa.schema([(name, pa.string()) for name in header])
+
+    def _record_reader(self) -> Callable[[], Iterator[Record]]:
+        if self.format is Format.EXCEL:
+            rows = excel_records(self.path)
+            return lambda: iter(rows)
+        return self._json_records
+
+    def _json_records(self) -> Iterator[Record]:
+        for file in self._files:
+            with opened_text(file, self.kind) as text:
+                yield from json_records(text)
 
     def _count(self) -> int | None:
         if self.format is Format.PARQUET:
             return sum(int(pa_parquet.read_metadata(file).num_rows) for file in self._files)
-        return None
+        return None if self._records is None else self._records.rows
 
     def counted(self) -> int:
         """Return how many rows there are, by reading the table where its format does not say so."""
@@ -139,9 +138,13 @@ class Input:
 
     def batches(self, columns: Sequence[str]) -> Generator[Any]:
         """Return the rows of some columns as record batches, in order."""
+        wanted = list(dict.fromkeys(columns))
         with _sentences(self.path):
+            if self._records is not None:
+                yield from self._records.batches(wanted)
+                return
             for file in self._files:
-                yield from self._file_batches(file, list(dict.fromkeys(columns)))
+                yield from self._file_batches(file, wanted)
 
     def distinct(self, column: str, most: int) -> set[Any]:
         """Return the different values of a column, or more than `most` of them where there are more."""
@@ -175,17 +178,36 @@ class Input:
                 column_types=types, include_columns=columns, strings_can_be_null=True, null_values=[""],
                 quoted_strings_can_be_null=False,
             )  # fmt: skip
-            with pa_csv.open_csv(file, convert_options=options) as reader:
+            parsing = pa_csv.ParseOptions(delimiter=self.kind.separator)
+            with (
+                _stream(file, self.kind) as stream,
+                pa_csv.open_csv(stream, parse_options=parsing, convert_options=options) as reader,
+            ):
                 yield from reader
+
+    def ragged(self) -> tuple[int, int] | None:
+        """Return the first row of CSV with more or fewer fields than the header, and how many fields that has.
+
+        It is counted without the header and without empty lines; None where there is none, or several files are.
+        """
+        if self.format is not Format.CSV or len(self._files) != 1:
+            return None
+        try:
+            with opened_text(self._files[0], self.kind) as text:
+                rows = (row for row in csv.reader(text, delimiter=self.kind.separator) if row)
+                fields = len(next(rows, []))
+                return next(((number, fields) for number, row in enumerate(rows, 1) if len(row) != fields), None)
+        except (OSError, UnicodeDecodeError, csv.Error):
+            return None
 
     def _same_types(self, schema: Any, columns: list[str]) -> bool:
         return all(name in schema.names and schema.field(name).type == self.schema.field(name).type for name in columns)
 
     def description(self) -> FileDescription | None:
         """Return what the file says about itself, None where it is not a released one."""
-        if self.format is Format.CSV:
-            sidecar = sidecar_of(self.path)
-            return FileDescription.loads(sidecar.read_text("utf-8")) if sidecar.exists() else None
+        if self.format.is_described_beside:
+            beside = (sidecar for sidecar in map(sidecar_of, self._files) if sidecar.exists())
+            return next((FileDescription.loads(sidecar.read_text("utf-8")) for sidecar in beside), None)
         metadata = self.schema.metadata or {}
         if METADATA_KEY not in metadata and self.format is Format.PARQUET:  # where polars puts it
             metadata = (pa_parquet.read_metadata(self._files[0]).metadata or {}) | metadata
@@ -209,37 +231,50 @@ class Output:
     It says how many rows it holds, except where the description does: then it is a part of a table that has so many.
     """
 
-    def __init__(self, place: Path | IO[bytes], kind: Format, schema: Any, description: FileDescription) -> None:
-        self._kind, self._description, self._rows, self._is_closed = kind, description, 0, False
+    def __init__(self, place: Path | IO[bytes], kind: Kind, schema: Any, description: FileDescription) -> None:
+        self._kind, self._description, self._rows, self._is_closed = kind.format, description, 0, False
         self.schema = schema.with_metadata(None)
         self._file = place.open("w+b") if isinstance(place, Path) else place
-        if kind is Format.PARQUET:
+        if self._kind is Format.PARQUET:
             self._writer: Any = pa_parquet.ParquetWriter(
                 self._file, self.schema, compression="zstd", compression_level=1, store_schema=True,
                 **_encodings(self.schema, description.id_column),
             )  # fmt: skip
-        elif kind is Format.IPC:
+        elif self._kind is Format.IPC:
             self._room = padded(replace(description, rows=0))
             self._writer = pa_ipc.new_file(self._file, schema.with_metadata({METADATA_KEY: self._room}))
         else:
             # Packed reports alone: an id must be read back as the id that it is.
             self._packed = {name for name in description.columns if _is_packed(self.schema, name)}
+            self._text: Any = pa.PythonFile(_LeftOpen(self._file), mode="w")
+            if kind.compression is not None:
+                self._text = pa.CompressedOutputStream(self._text, kind.compression)
+            if self._kind is Format.JSONL:
+                self._writer = self._text
+                return
             texts = [(each.name, pa.string() if each.name in self._packed else each.type) for each in self.schema]
             self._written = pa.schema(texts)
-            self._writer = pa_csv.CSVWriter(self._file, self._written)
+            options = pa_csv.WriteOptions(delimiter=kind.separator)
+            self._writer = pa_csv.CSVWriter(self._text, self._written, write_options=options)
 
     def write(self, batch: Any) -> None:
         """Write one batch."""
         self._rows += batch.num_rows
-        if self._kind is not Format.CSV:
+        if not self._kind.is_described_beside:
             self._writer.write_batch(batch)
         elif not self._write_text(batch):
             raise TableFileError(
-                "ids or kept columns of bytes that are no text do not go into CSV: write Parquet or Arrow IPC."
+                "ids or kept columns of bytes that are no text do not go into {format}: write Parquet or Arrow IPC.",
+                format="CSV" if self._kind is Format.CSV else "JSON lines",
             )
 
     def _write_text(self, batch: Any) -> bool:
-        """Write one batch of CSV; False where that cannot be, because Arrow's own exception may quote a row."""
+        """Write one batch as text; False where that cannot be, because Arrow's own exception may quote a row."""
+        if self._kind is Format.JSONL:
+            lines = json_text(batch, self._packed)
+            if lines is not None:
+                self._writer.write(lines.encode())
+            return lines is not None
         try:
             self._writer.write_batch(_as_text(batch, self._packed, self._written))
         except pa.ArrowInvalid:
@@ -251,6 +286,8 @@ class Output:
         if self._kind is Format.PARQUET:
             self._writer.add_key_value_metadata(parquet_metadata(self.schema, self._described))
         self._writer.close()
+        if self._kind.is_described_beside:
+            self._text.close()
         self._is_closed = True
         if self._kind is Format.IPC:
             fill_in(self._file, self._room, padded(self._described))
@@ -300,6 +337,18 @@ def _as_text(batch: Any, packed: set[str], schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+class _LeftOpen:
+    """A file that streams of Arrow write to and do not close: it is made durable after them."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write, self.flush = file.write, file.flush
+
+    def close(self) -> None:
+        """Leave it open."""
+
+
 class _sentences:  # noqa: N801 (used as a statement)
     """Turn what goes wrong with a file into one sentence that shows nothing of its content."""
 
@@ -315,7 +364,7 @@ class _sentences:  # noqa: N801 (used as a statement)
             return
         if isinstance(problem, FileNotFoundError):
             error = TableFileError("there is no file {path!r}.", path=path)
-        elif isinstance(problem, UnicodeDecodeError):
+        elif isinstance(problem, UnicodeError):
             error = TableFileError("{path!r} is not text in UTF-8.", path=path)
         # Arrow calls what it cannot decode an error of input, too; one of the system has a number.
         elif isinstance(problem, pa.ArrowException | csv.Error) or (
@@ -335,26 +384,15 @@ class _sentences:  # noqa: N801 (used as a statement)
 
 
 @contextmanager
-def row_named(source: Path) -> Iterator[None]:
+def row_named(table: Input) -> Iterator[None]:
     """Let the refusal of a damaged CSV file name the row, where it is damaged in this way."""
     try:
         yield
     except TableDamagedError:
-        found = _ragged(source) if source.suffix.lower() == ".csv" else None
+        found = table.ragged()
         if found is None:
             raise
         row, fields = found
         raise TableFileError(
             "it has not as many fields as the header, which has {fields}.", fields=fields, row=row
         ) from None
-
-
-def _ragged(path: Path) -> tuple[int, int] | None:
-    """Return the first such row, counted without the header and without empty lines, and the number of fields."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as text:
-            rows = (row for row in csv.reader(text) if row)
-            fields = len(next(rows, []))
-            return next(((number, fields) for number, row in enumerate(rows, 1) if len(row) != fields), None)
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return None

@@ -20,9 +20,10 @@ from relaxdp.publication.derive import ColumnNames
 from relaxdp.publication.description import ColumnDescription, FileDescription
 from relaxdp.publication.request import id_type_of
 from relaxdp.table.counting import count_opened, count_opened_pairs
-from relaxdp.table.formats import BATCH_ROWS, Format, Input
+from relaxdp.table.formats import BATCH_ROWS, Input
 from relaxdp.table.frame_description import description_of, said_by, vouched
 from relaxdp.table.frame_kinds import Frame
+from relaxdp.table.kinds import Format
 from relaxdp.table.released_files import ReleasedFile, check_rows
 
 

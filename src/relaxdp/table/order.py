@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from relaxdp.errors import ObjectIdError, RelaxdpError, TableFileError
 from relaxdp.publication.plain import plain, plain_type
 from relaxdp.publication.staging import temporary_folder
-from relaxdp.table.formats import BATCH_ROWS, Format, Input, files_of
+from relaxdp.table.formats import BATCH_ROWS, Input
 from relaxdp.table.interrupts import interruptible
+from relaxdp.table.kinds import Format, files_of
 
 _MEMORY = "600MB"
 

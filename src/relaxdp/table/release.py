@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,8 +20,9 @@ from relaxdp.publication.request import TableRequest, id_type_of
 from relaxdp.publication.staging import aside, put_in_place, refuse_existing
 from relaxdp.publication.transaction import Drawing, Outcome, Plan, Progress, Seen, Staged, publish
 from relaxdp.table.engine import Engine
-from relaxdp.table.formats import Format, Input, Output, format_of, sidecar_of
+from relaxdp.table.formats import Input, Output
 from relaxdp.table.growing import Growth, Tagger, TagWriter
+from relaxdp.table.kinds import Format, format_of, kind_of, sidecar_of
 from relaxdp.table.order import NotAscendingError, counted_by_id, repeated_id, sorted_batches
 
 
@@ -36,7 +38,7 @@ def refuse_reports(table: Input, columns: Iterable[str]) -> None:
     else:
         names = reports_among(description, columns)
     if names:
-        told = f" {sidecar_of(table.path).name} says so." if table.format is Format.CSV else ""
+        told = f" {sidecar_of(table.path).name} says so." if table.format.is_described_beside else ""
         raise no_truth(f"{names[0]!r} of {str(table.path)!r}", told)
 
 
@@ -70,14 +72,15 @@ def check_ending(target: Path) -> None:
             example=str(target / "out.parquet"),
             path=str(target),
         )
-    try:
-        format_of(target)
-    except TableFileError:
-        raise TableFileError(
-            "{path!r}: the name of the output must end in .parquet, .csv or .arrow, because one file is written.",
-            remedy="spark_folder",
-            path=str(target),
-        ) from None
+    with contextlib.suppress(TableFileError):
+        if format_of(target) is not Format.EXCEL:
+            return
+    raise TableFileError(
+        "{path!r}: the name of the output must end in .parquet, .csv, .tsv, .jsonl or .arrow, because one file is "
+        "written; of text also with .gz or .zst behind it.",
+        remedy="spark_folder",
+        path=str(target),
+    )
 
 
 def refuse_taken(target: Path, quoted: Callable[[], list[Charge]], *, what: str = "file") -> None:
@@ -98,7 +101,7 @@ def refuse_taken(target: Path, quoted: Callable[[], list[Charge]], *, what: str 
 
 
 def other_description(sidecar: Path) -> TableFileError:
-    """Return the refusal to write a CSV file beside the description of something else."""
+    """Return the refusal to write a text file beside the description of something else."""
     return TableFileError(
         "{path!r} exists already, and is the description of something else. Name another file or remove it.",
         path=str(sidecar),
@@ -135,7 +138,7 @@ class FileDrawing(Drawing):
         refuse_other(self.request, plan.description)
         output, rows = None, 0
         try:
-            output = Output(self._place, format_of(self.request.target), schema, plan.description)
+            output = Output(self._place, kind_of(self.request.target), schema, plan.description)
             for batch in batches:
                 output.write(batch)
                 rows += batch.num_rows
@@ -156,9 +159,9 @@ class FileDrawing(Drawing):
         return rows
 
     def publish(self, plan: Plan, staged: Staged) -> None:
-        """Put a finished file, and the description beside a CSV file, under their names."""
+        """Put a finished file, and the description beside a text file, under their names."""
         # First, so that no file ever stands without its description; a run that was killed may have come so far.
-        if format_of(self.request.target) is Format.CSV:
+        if format_of(self.request.target).is_described_beside:
             _put_beside(self.request, replace(plan.description, rows=staged.rows))
         put_in_place(staged.content, self.request.target)
 
@@ -170,7 +173,7 @@ class FileDrawing(Drawing):
 
 
 def _put_beside(request: TableRequest, description: FileDescription) -> None:
-    """Write the description of a CSV file, also over one that a killed run left there, whose rows may be others."""
+    """Write the description of a text file, also over one that a killed run left there, whose rows may be others."""
     sidecar, text = sidecar_of(request.target), description.dumps()
     if sidecar.exists() and sidecar.read_bytes() != text.encode():
         refuse_other(request, description)
@@ -185,7 +188,7 @@ def refuse_other(request: TableRequest, description: FileDescription) -> None:
     """Refuse to write over a file, or beside a description of something else."""
     refuse_existing(request.target)
     sidecar = sidecar_of(request.target)
-    if format_of(request.target) is not Format.CSV or not os.path.lexists(sidecar):
+    if not format_of(request.target).is_described_beside or not os.path.lexists(sidecar):
         return
     if not sidecar.is_file() or not description.is_said_by(sidecar.read_bytes()):
         raise other_description(sidecar)

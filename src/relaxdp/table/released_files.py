@@ -18,7 +18,8 @@ from relaxdp.law.epsilon import epsilon_text
 from relaxdp.mechanisms import Mechanism
 from relaxdp.publication.derive import nearest
 from relaxdp.publication.description import ColumnDescription, FileDescription
-from relaxdp.table.formats import Format, Input, files_of, released
+from relaxdp.table.formats import Input, released
+from relaxdp.table.kinds import Format, files_of
 
 Parts = Sequence[tuple[FileDescription, int]]
 

@@ -28,7 +28,8 @@ from relaxdp.ledger.entries import Sampler
 from relaxdp.mechanisms import Mechanism
 from relaxdp.publication.description import ColumnDescription, FileDescription
 from relaxdp.table.counting import count, count_pairs
-from relaxdp.table.formats import Output, format_of, sidecar_of
+from relaxdp.table.formats import Output
+from relaxdp.table.kinds import kind_of, sidecar_of
 
 KEY = Key.from_bytes(bytes(range(32)))
 ANSWERS = Categorical(["flu", "covid", "none"])
@@ -64,7 +65,7 @@ def described(mechanism: Mechanism, epsilon: str, attribute: str, id_type: str =
 def write(path: Path, columns: dict[str, Any], description: FileDescription) -> Path:
     """Write a released file, in several batches."""
     table = pa.table(columns)
-    output = Output(path, format_of(path), table.schema, description)
+    output = Output(path, kind_of(path), table.schema, description)
     for batch in table.cast(output.schema).to_batches(1_000):
         output.write(batch)
     output.close()
@@ -369,7 +370,7 @@ def sentence(*words: Any) -> str:
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     assert "there is no file" in sentence(tmp_path / "missing.parquet")
-    assert "the ending must be .parquet, .csv or .arrow" in sentence(tmp_path / "missing.txt")
+    assert "the ending must be .parquet, .csv, .tsv, .jsonl, .arrow or .xlsx" in sentence(tmp_path / "missing.txt")
     plain = tmp_path / "plain.csv"
     plain.write_text("id,diagnosis\n1,flu\n")
     assert "is not a file that relaxdp released" in sentence(plain)
@@ -378,7 +379,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     sidecar_of(plain).write_bytes(b"\xff")
     assert "or its description cannot be read" in sentence(plain)
     (tmp_path / "folder").mkdir()
-    assert "has no Parquet files" in sentence(tmp_path / "folder")
+    assert "has no Parquet, CSV or JSON lines files" in sentence(tmp_path / "folder")
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])

@@ -397,7 +397,7 @@ def test_what_arrow_quotes_does_not_come_along(place: Path) -> None:
         (nothing, {"column": "diagnoses"}, "the table has no column 'diagnoses'. Did you mean 'diagnosis'?"),
         (nothing, {"id": "idd"}, "the table has no column 'idd'. Did you mean 'id'?"),
         (nothing, {"source": "absent.parquet"}, "there is no file 'absent.parquet'"),
-        (nothing, {"source": "key"}, "the ending must be .parquet, .csv or .arrow"),
+        (nothing, {"source": "key"}, "the ending must be .parquet, .csv, .tsv, .jsonl, .arrow or .xlsx"),
         (nothing, {"epsilon": "0"}, "epsilon must be greater than 0"),
         (nothing, {"key": "absent"}, "there is no key file"),
         (nothing, {"values": "flu,covid", "release": "other"}, "is not one of the 2 declared values"),

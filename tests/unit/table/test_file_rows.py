@@ -31,7 +31,8 @@ from relaxdp.errors import CountsError, DescriptionError, RelaxdpError
 from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import level_file
 from relaxdp.publication.description import FileDescription
-from relaxdp.table.formats import Format, Input, Output, released, sidecar_of
+from relaxdp.table.formats import Input, Output, released
+from relaxdp.table.kinds import Format, Kind, sidecar_of
 
 ROWS = 3_000
 VALUES = ["flu", "covid", "none"]
@@ -135,7 +136,7 @@ def test_arrow_files_of_any_length_are_whole(tmp_path: Path, rows: int) -> None:
     schema = pa.schema([("id", pa.int64()), ("x", pa.string())])
     description = FileDescription("id", {})
     path = tmp_path / "x.arrow"
-    output = Output(path, Format.IPC, schema, description)
+    output = Output(path, Kind(Format.IPC), schema, description)
     columns = [pa.array(range(rows)), pa.array(["y"] * rows)]
     for start in range(0, rows, 50_000):
         parts = [column[start : start + 50_000] for column in columns]

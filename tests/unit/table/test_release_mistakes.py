@@ -305,9 +305,10 @@ def test_an_unknown_column_with_public_values(place: Path) -> None:
 def test_a_table_whose_fields_are_not_separated_by_commas(place: Path, mark: str, name: str) -> None:
     (place / "in.csv").write_text(f"id{mark}x\n1{mark}a\n")
     assert refused("--values", "a,b", source="in.csv") == (
-        f"the table has no column 'x': its fields seem to be separated by {name}, and must be separated by commas. "
-        "Nothing was released."
+        f"the table has no column 'x': its fields seem to be separated by {name}. --separator says so, like "
+        "--separator ';' for semicolons. Nothing was released."
     )
+    assert run("--values", "a,b", "--separator", mark, source="in.csv")[0] == 0
 
 
 @pytest.mark.parametrize("ids", [(1, 2, 3), (3, 2, 1)])
@@ -390,8 +391,8 @@ def test_a_description_that_exists(place: Path) -> None:
 def test_only_spark_writes_a_folder(place: Path, words: tuple[str, ...]) -> None:
     write(["a", "b"])
     assert refused("--values", "a,b", *words, target="folder") == (
-        "'folder': the name of the output must end in .parquet, .csv or .arrow, because one file is written. Only "
-        "--engine spark writes a folder. Nothing was released."
+        "'folder': the name of the output must end in .parquet, .csv, .tsv, .jsonl or .arrow, because one file is "
+        "written; of text also with .gz or .zst behind it. Only --engine spark writes a folder. Nothing was released."
     )
     (place / "folder").mkdir()
     assert refused("--values", "a,b", *words, target="folder") == (

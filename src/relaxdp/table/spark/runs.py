@@ -17,7 +17,8 @@ import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import RelaxdpError
 from relaxdp.publication.request import Planned, ReleaseRequest
-from relaxdp.table.formats import BATCH_ROWS, files_of
+from relaxdp.table.formats import BATCH_ROWS
+from relaxdp.table.kinds import files_of
 from relaxdp.table.order import NotAscendingError
 from relaxdp.table.spark.release import SparkFolderDrawing
 from relaxdp.table.spark.session import spark_sentences

@@ -172,9 +172,9 @@ def _stderr_to(log: Path | None) -> Iterator[None]:
         os.close(kept)
 
 
-_ENDINGS = (".csv", ".arrow", ".feather", ".ipc")
+_ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".gz", ".zst", ".arrow", ".feather", ".ipc", ".xlsx")
 # What people expect of a name; a folder of Parquet files under it would surprise them after it was charged.
-_NO_FOLDERS = (*_ENDINGS, ".tsv", ".txt", ".json", ".xlsx", ".gz", ".zip")
+_NO_FOLDERS = (*_ENDINGS, ".txt", ".json", ".zip")
 
 
 _WORTH = 1_000_000

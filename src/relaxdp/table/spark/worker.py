@@ -28,8 +28,9 @@ from relaxdp.publication.description import FileDescription
 from relaxdp.publication.plain import plain
 from relaxdp.publication.request import Planned, ReleaseRequest
 from relaxdp.table.engine import Engine
-from relaxdp.table.formats import Format, Output
+from relaxdp.table.formats import Output
 from relaxdp.table.growing import Tagger
+from relaxdp.table.kinds import Format, Kind
 from relaxdp.table.order import NotAscendingError, repeated_id
 from relaxdp.table.spark.types import Types, restored
 
@@ -227,7 +228,7 @@ def file_and_summary(task: SparkTask, folder: str, description: str, batches: It
     try:
         for batch in released_rows(task, batches, summary):
             if output is None:
-                output = Output(place, Format.PARQUET, batch.schema, FileDescription.loads(description))
+                output = Output(place, Kind(Format.PARQUET), batch.schema, FileDescription.loads(description))
             output.write(batch)
         if output is not None:
             output.close()

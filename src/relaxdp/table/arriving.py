@@ -1,0 +1,79 @@
+"""Tables that do not lie here: an address is fetched into a private folder, and read like any other file.
+
+A table is read more than once (it is looked at, checked against the path's fingerprint, perhaps sorted), and all looks
+must see the same rows. What is fetched is as secret as what a sort spills, and is kept and swept like that.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+from urllib.parse import unquote, urlsplit
+
+from relaxdp.errors import TableFileError
+from relaxdp.publication.staging import temporary_folder
+from relaxdp.table.kinds import SIDECAR, format_of, sidecar_of
+
+_PIECE = 1 << 20
+
+
+def is_address(source: object) -> bool:
+    """Tell whether this is the address of a table that lies elsewhere."""
+    return isinstance(source, str) and "://" in source
+
+
+def name_of(source: str) -> str:
+    """Return the last part of an address, without what may be a secret in it.
+
+    >>> name_of("s3://name:secret@bucket/patients.parquet?region=eu-central-1")
+    'patients.parquet'
+    """
+    return unquote(PurePosixPath(urlsplit(source).path).name)
+
+
+@contextmanager
+def arrived(source: Any) -> Iterator[Path]:
+    """Give the place of a table: where it lies, or where it was fetched to."""
+    if not is_address(source):
+        yield Path(source)
+        return
+    with temporary_folder() as folder:
+        place = folder / (name_of(source) or "table")
+        is_beside = format_of(place).is_described_beside
+        if not _fetch(source, place):
+            raise TableFileError(
+                "{name!r} cannot be read from its {scheme} address. Those of s3, gs, abfss, hdfs and file are read, if "
+                "the file is there and may be read.",
+                name=place.name,
+                scheme=urlsplit(source).scheme,
+            )
+        if is_beside:
+            address, mark, query = source.partition("?")
+            _fetch(f"{address}{SIDECAR}{mark}{query}", sidecar_of(place))
+        yield place
+
+
+def _fetch(source: str, place: Path) -> bool:
+    """Copy a file; False where that cannot be: messages of file systems quote addresses, and secrets in them."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import fs  # noqa: PLC0415 (slow, and few tables lie elsewhere)
+
+    with suppress(OSError, ValueError, pa.ArrowException):
+        system, path = fs.FileSystem.from_uri(source)
+        with system.open_input_stream(path, compression=None) as stream, place.open("xb") as file:
+            shutil.copyfileobj(stream, file, _PIECE)
+        return True
+    place.unlink(missing_ok=True)
+    return False
+
+
+def take(stream: IO[bytes], place: Path) -> None:
+    """Write all that a stream brings into a file, of which nobody else may read."""
+    try:
+        with place.open("xb") as file:
+            shutil.copyfileobj(stream, file, _PIECE)
+    except OSError as problem:
+        raise TableFileError("standard input cannot be kept: {why}.", why=problem.strerror) from None
