@@ -29,6 +29,7 @@ ON_COMMAND_LINE = {
     "force_changed": "--force opens a new path, charged to everyone.",
     "format": "--format says it, like --format csv.",
     "from_reports": "`relaxdp relax --from-reports` goes on from its last file.",
+    "id": "If it is not the column of the ids, --id names that one.",
     "keygen": "`relaxdp keygen {path!r}` makes one; what was released before needs its own key.",
     "last_epsilon": "--old-epsilon says it.",
     "ledger": "Go on with it: --ledger names it.",
@@ -58,6 +59,9 @@ ON_COMMAND_LINE = {
     "which_ledger": "Say --ledger {other} to go on with its accounts, or --ledger {file} to begin new ones.",
     "which_release": (
         "Say --release {other!r} to relax that one, or --release NAME for a new path, whose cost is added."
+    ),
+    "which_releases": (
+        "Say --release with one of these names to relax it, or with another for a new path, whose cost is added."
     ),
     "without_force": "Without --force the path goes on.",
 }

@@ -17,6 +17,7 @@ from relaxdp.errors import ColumnError, ObjectIdError
 _NOT_ASCII = np.uint8(0x80)
 
 _RULE = "an id must be a whole number, text, bytes or a UUID, and all ids of one kind."
+_TYPE = "an id must be a whole number, text, bytes or a UUID, and what is of type {type} is none of these."
 _FLOAT = (
     "ids must not be floating-point numbers: they have no exact identity "
     '(in pandas, a column of whole numbers with gaps becomes one; .astype("Int64") makes whole numbers of it again).'
@@ -161,6 +162,9 @@ def _why_not_ids(items: Sequence[Any], first_row: int) -> ObjectIdError:
     for row, item in enumerate(items, first_row + 1):
         if is_missing(item):
             return _missing(row)
+    strange = next((item for item in items if kind_of(item) is None), None)
+    if strange is not None:
+        return ObjectIdError(_TYPE, type=type(strange).__name__)
     return ObjectIdError(_FLOAT if any(kind_of(item) == "number" for item in items) else _RULE)
 
 
@@ -188,7 +192,7 @@ def _ids_of_arrow(array: pa.Array, first_row: int) -> Ids:
         return _uuids(b"".join(array.storage.to_pylist()))
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return _payloads(array.cast(pa.large_binary()), "bytes", BYTES)
-    raise ObjectIdError(_FLOAT if pa.types.is_floating(kind) else _RULE)
+    raise ObjectIdError(_FLOAT if pa.types.is_floating(kind) else _TYPE, type=kind)
 
 
 def _uuids(payload: bytes) -> Ids:

@@ -29,14 +29,15 @@ from relaxdp.law.threshold import release_threshold
 _MOST_SHOWN = 8
 
 # What helps where a column holds something else than what was declared.
-REMEDIES = {"true and false": "booleans", "dates": "dates", "numbers": "numbers"}
+REMEDIES = {"true and false": "booleans", "dates": "dates", "numbers": "numbers", "decimals": "numbers"}
 _LONGEST_SHOWN = 31
 
 # What a column of another kind than the declared values holds, in words.
 _IN_WORDS: tuple[tuple[Any, str], ...] = (
     (pa.types.is_boolean, "true and false"),
     (pa.types.is_integer, "whole numbers"),
-    (lambda kind: pa.types.is_floating(kind) or pa.types.is_decimal(kind), "numbers"),
+    (pa.types.is_floating, "numbers"),
+    (pa.types.is_decimal, "decimals"),
     (pa.types.is_date, "dates"),
     (lambda kind: pa.types.is_timestamp(kind) or pa.types.is_time(kind), "times"),
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), "text"),
@@ -206,7 +207,15 @@ def _check(values: Sequence[Any]) -> tuple[str, list[bytes]]:
     if len(values) < 2:
         raise ValuesError("at least two values must be declared, not {values}.", values=len(values))
     kinds = {kind_of(value) for value in values}
-    if len(kinds) != 1 or None in kinds:
+    if None in kinds:
+        strange = next(value for value in values if kind_of(value) is None)
+        raise ValuesError(
+            "what is of type {type} cannot be declared, only whole numbers, text, bytes, UUIDs and numbers (true and "
+            "false as 'true' and 'false', dates as text like '2026-01-31').",
+            remedy="numbers" if isinstance(strange, Decimal) else "",
+            type=type(strange).__name__,
+        )
+    if len(kinds) != 1:
         raise ValuesError(
             "the declared values must be of one kind: whole numbers, text, bytes, UUIDs or numbers (true and "
             "false as 'true' and 'false', dates as text like '2026-01-31')."

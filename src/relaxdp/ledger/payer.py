@@ -20,6 +20,7 @@ from relaxdp.ledger.entries import Entry, Subject, check_reason
 from relaxdp.ledger.ledger import Charge, Ledger
 from relaxdp.ledger.marks import Marks, mark_of
 
+_MOST_NAMED = 12
 _LOOKING = 5.0
 """How many seconds to wait for another ledger."""
 
@@ -95,13 +96,17 @@ def ledger_beside(key: Key) -> Path:
 def refuse_other_name(known: Account, release: str, columns: Sequence[str]) -> None:
     """Refuse to open a second path of a column only because its file has another name this year."""
     for column in columns:
-        releases = {state.path.release for state in known.paths if state.path.attribute == column}
+        releases = sorted({state.path.release for state in known.paths if state.path.attribute == column})
         if releases and release not in releases:
+            more = f" and {len(releases) - _MOST_NAMED:,} more" if len(releases) > _MOST_NAMED else ""
             raise PathChangedError(
-                "{column!r} was released before, as release {other!r}. A new path would cost as much again.",
-                remedy="which_release",
+                "{column!r} was released before, as release {other!r}. A new path would cost as much again."
+                if len(releases) == 1
+                else "{column!r} was released before, as releases {listed}. A new path would be one more to pay for.",
+                remedy="which_release" if len(releases) == 1 else "which_releases",
                 column=column,
-                other=min(releases),
+                other=releases[0],
+                listed=", ".join(map(repr, releases[:_MOST_NAMED])) + more,
             )
 
 

@@ -256,13 +256,14 @@ def differs(known: PathState | None, entry: Entry) -> PathChangedError | None:
         what, remedy = "the sampler (it went on with Algorithm 1)", "from_reports"
         return _changed(SamplerChangedError, known, facts, what, old.sampler.value, facts.sampler.value, remedy)
     if facts.id_type != old.id_type:
-        return _changed(IdTypeError, known, facts, "the type of the ids", old.id_type, facts.id_type)
+        what, where = "the type of the ids", "id"  # which stand in another column, if they are not of another table
+        return _changed(IdTypeError, known, facts, what, old.id_type, facts.id_type, where, is_shown=True)
     table, given = old.table_fingerprint, facts.table_fingerprint
     other = table is not None and given is not None and table != given
     if entry.changed or (other and not old.growing):
         # Which rows changed is not known here, and must not be: it would be as telling as the change itself.
         what = "the table (its ids or their truths)"
-        return _changed(TableChangedError, known, facts, what, str(table), str(given), "")
+        return _changed(TableChangedError, known, facts, what, str(table), str(given), "id")
     if facts.growing != old.growing:
         # Either way nobody would look at the rows: a growing table is known by its tags, another by its fingerprint.
         kinds = ("a table that does not grow", "a growing one")
@@ -279,15 +280,17 @@ def _changed(
     old: str,
     new: str,
     remedy: str | None = None,
+    *,
+    is_shown: bool = False,
 ) -> PathChangedError:
-    """Return the refusal. Digests are not shown: where there are such, there is a remedy, or an empty one."""
+    """Return the refusal. Digests are not shown: where there are such, there is a remedy of their own."""
     # With Algorithm 1 no new path can begin: it goes on from old reports.
     forcing = " force" if facts.sampler is Sampler.PATH else ""
     return error(
         "{what} is not what {path} was released with: {recorded} is recorded, and this is {given}."
-        if remedy is None
+        if remedy is None or is_shown
         else "{what} is not what {path} was released with.",
-        remedy=((remedy or "") + forcing).strip(),
+        remedy=f"{remedy or ''}{forcing}".strip(),
         what=what,
         path=known.path,
         largest=epsilon_text(known.largest),

@@ -42,7 +42,10 @@ class Frame:
             )
         names = quietly(lambda: found.collect_schema().names())
         if names is None:
-            raise ColumnError("the frame cannot be used: two columns have one name, or its database is closed.")
+            own = quietly(lambda: list(native.column_names if hasattr(native, "column_names") else native.columns))
+            if own is not None and len(set(own)) < len(own):
+                raise ColumnError("two columns of the frame have one name: give them different names.")
+            raise ColumnError("the frame cannot be read. Is the connection closed that it came from?")
         self.is_duckdb = str(found.implementation) == "duckdb"
         if self.is_lazy and not self.is_duckdb and not found.implementation.is_polars():
             raise ColumnError(

@@ -31,7 +31,8 @@ def repeated_id() -> ObjectIdError:
     """Return the refusal of rows that do not ascend even after a sort."""
     return ObjectIdError(
         "an id occurs in two rows. One id is one object: two people under one id would show whether their "
-        "answers are equal."
+        "answers are equal.",
+        remedy="id",
     )
 
 

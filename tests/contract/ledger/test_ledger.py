@@ -239,13 +239,13 @@ def test_a_reason_is_needed(ledger: Ledger, reason: Any) -> None:
             "same_values force",
         ),
         ({"encoding": "unary"}, ValuesChangedError, {"recorded": "categorical", "given": "unary"}, "force"),
-        ({"id_type": "integer"}, IdTypeError, {"recorded": "text", "given": "integer"}, "force"),
-        ({"table_fingerprint": "bb"}, TableChangedError, {"what": "the table (its ids or their truths)"}, "force"),
+        ({"id_type": "integer"}, IdTypeError, {"recorded": "text", "given": "integer"}, "id force"),
+        ({"table_fingerprint": "bb"}, TableChangedError, {"what": "the table (its ids or their truths)"}, "id force"),
         (
             {"table_fingerprint": "bb", "growing": True},
             TableChangedError,
             {"what": "the table (its ids or their truths)"},
-            "force",
+            "id force",
         ),
     ],
 )

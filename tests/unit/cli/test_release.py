@@ -357,6 +357,10 @@ def unknown_value_out_of_order(place: Path) -> None:
     pa_parquet.write_table(table(np.arange(ROWS)[::-1], diagnosis=np.array(truth)), place / "in.parquet")
 
 
+def other_ids(place: Path) -> None:
+    pa_parquet.write_table(table(other=np.arange(ROWS) + 7), place / "in.parquet")
+
+
 def repeated_id(place: Path) -> None:
     ids = np.arange(ROWS)
     ids[100] = 7
@@ -411,6 +415,10 @@ def test_what_arrow_quotes_does_not_come_along(place: Path) -> None:
         (unknown_value, {}, "row 1,204: the value is not one of the 3 declared values. Declared: 'flu'"),
         (unknown_value_out_of_order, {}, "row 1,204 in the order of the ids: the value is not one of the 3 declared"),
         (repeated_id, {}, "an id occurs in two rows"),
+        # A wrong column of ids is answered with the option that names the right one, before anything else.
+        (nothing, {"id": "age"}, "are equal. If it is not the column of the ids, --id names that one. Nothing"),
+        (nothing, {"id": "name"}, "and this is text. If it is not the column of the ids, --id names that one. --force"),
+        (other_ids, {"id": "other"}, "was released with. If it is not the column of the ids, --id names that one."),
         (missing_id, {}, "row 5: the id is missing"),
         (other_key, {"epsilon": "1"}, "key"),
         (text_ids, {"epsilon": "1"}, "text"),

@@ -148,6 +148,9 @@ def test_the_ledger_beside_the_key_is_the_default() -> None:
     write(range(ROWS), "next-year.parquet")
     with refused(PathChangedError, column="answer", other="in", remedy="which_release"):
         rx.release("next-year.parquet", said, to="two.parquet", **(WHERE | {"epsilon": 1}))
+    rx.release("next-year.parquet", said, to="two.parquet", **(WHERE | {"release": "bom"}))
+    with refused(PathChangedError, column="answer", listed="'bom', 'in'", remedy="which_releases"):
+        rx.release("next-year.parquet", said, to="three.parquet", **WHERE)
     changed = pa_parquet.read_table("in.parquet").slice(1)
     with refused(TableChangedError):
         rx.release(changed, said, release="in", **WHERE)

@@ -560,8 +560,13 @@ def test_what_is_no_data_frame() -> None:
     for odd in ({"person": [1]}, [1, 2], None, np.zeros(3), pd.Series([1]), pl.Series([1])):
         with refused(ColumnError, type=type(odd).__name__, says="is not a data frame that is known here"):
             release(odd)
-    with refused(ColumnError, says="two columns have one name"):
-        release(pd.DataFrame([[1, 2]], columns=["person", "person"]))
+    for twice in (pd.DataFrame([[1, 2]], columns=["person", "person"]), pa.table([[1], [2]], names=["other", "other"])):
+        with refused(ColumnError, says="two columns of the frame have one name"):
+            release(twice)
+    with duckdb.connect() as connection:
+        relation = connection.sql("SELECT 1 AS person, 'flu' AS diagnosis")
+    with refused(ColumnError, says="Is the connection closed"):
+        release(relation)
     with refused(UnknownColumnError, column="person", says="is the index, not a column: release frame.reset_index"):
         release(made("pandas").set_index("person"))
     numbered = made("pandas").rename(columns={"name": 7, "age": ("a", "b")})
