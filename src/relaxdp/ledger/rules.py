@@ -132,9 +132,11 @@ def _first_budget(account: Account, budget: Decimal | None, reason: str, time: d
     if budget is not None and budget != account.budget:
         raise BudgetError(
             "{subject} has a budget of {budget} already, and {asked} was asked for. A release does not change it.",
+            remedy="raise_budget" if budget > account.budget else "",
             subject=str(account.subject),
             budget=epsilon_text(account.budget),
             asked=epsilon_text(budget),
+            enough=epsilon_text(budget),
         )
     return []
 

@@ -219,6 +219,8 @@ def test_a_budget_that_is_exceeded_names_the_command_that_raises_it(place: Path)
     words = [{"1": "2.5", "out.parquet": "more.parquet"}.get(word, word) for word in RELEASE[:-2]]
     refused = run(*words, "--key", "key").exception
     assert isinstance(refused, RelaxdpError)
+    larger = run(*words, "--key", "key", "--budget", "4").exception
+    assert "`relaxdp budget raise 4 --reason WHY`" in str(larger)
     command = re.search(r"`relaxdp (budget raise .*) WHY`", refused.message)
     assert command is not None
     assert run(*command[1].split(), "they agreed", "--key", "key").exit_code == 0
