@@ -17,6 +17,7 @@ from typing import Annotated
 
 import typer
 
+from relaxdp.cli.talk import hint
 from relaxdp.errors import OptionError
 
 PIPE = "-"
@@ -31,6 +32,9 @@ class FormatChoice(StrEnum):
     PARQUET = "parquet"
     ARROW = "arrow"
 
+
+_SAY_IT_THEMSELVES = (FormatChoice.PARQUET, FormatChoice.ARROW)
+"""What carries its description, and is nothing that a person reads."""
 
 Format = Annotated[
     FormatChoice | None,
@@ -62,7 +66,7 @@ def given(target: Path, kind: FormatChoice | None) -> Iterator[Path]:
     from relaxdp.publication.staging import temporary_folder  # noqa: PLC0415
 
     said = _said(kind)
-    if sys.stdout.isatty() and said in (FormatChoice.PARQUET, FormatChoice.ARROW):
+    if sys.stdout.isatty() and said in _SAY_IT_THEMSELVES:
         raise OptionError("a terminal shows no {format}: lead it into a file or a pipe.", format=said.value)
     with temporary_folder() as folder:
         place = folder / f"stdout.{said.value}"
@@ -71,6 +75,8 @@ def given(target: Path, kind: FormatChoice | None) -> Iterator[Path]:
             with place.open("rb") as file:
                 shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()
+            if said not in _SAY_IT_THEMSELVES:
+                hint("No description goes along. To estimate, release to a file as well: that costs nothing.")
 
 
 def _said(kind: FormatChoice | None) -> FormatChoice:

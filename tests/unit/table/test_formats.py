@@ -272,11 +272,13 @@ def test_a_pipe_from_end_to_end(place: Path) -> None:
     first = piped("release", "-", "-", *WORDS, *words, "--budget", "2", given=given)
     assert [json.loads(line) for line in first.stdout.splitlines()] == expected()
     assert b"spent 1 of the budget 2" in first.stderr
+    assert b"No description goes along." in first.stderr
     again = piped("release", "-", "-", *WORDS, *words, given=given)
     assert again.stdout == first.stdout
     assert b"cost 0;" in again.stderr
-    parquet = piped("release", "in.jsonl", "-", *WORDS, "--format", "parquet", "--release", "r").stdout
-    counted = piped("estimate", "-", "--format", "parquet", "--json", given=parquet).stdout
+    parquet = piped("release", "in.jsonl", "-", *WORDS, "--format", "parquet", "--release", "r", "--quiet")
+    assert parquet.stderr == b""
+    counted = piped("estimate", "-", "--format", "parquet", "--json", given=parquet.stdout).stdout
     assert json.loads(counted)["objects"] == len(ROWS)
 
 
