@@ -246,7 +246,8 @@ class Output:
         else:
             # Packed reports alone: an id must be read back as the id that it is.
             self._packed = {name for name in description.columns if _is_packed(self.schema, name)}
-            self._text: Any = pa.PythonFile(_LeftOpen(self._file), mode="w")
+            self._sink = _LeftOpen(self._file)
+            self._text: Any = pa.PythonFile(self._sink, mode="w")
             if kind.compression is not None:
                 self._text = pa.CompressedOutputStream(self._text, kind.compression)
             if self._kind is Format.JSONL:
@@ -306,6 +307,9 @@ class Output:
         """Close the file, finished or not; an unfinished one is about to be removed."""
         with contextlib.suppress(Exception):  # Arrow's writers would complain later that their file is gone
             if not self._is_closed:  # one of Arrow files would write its foot again
+                if self._kind.is_described_beside:
+                    self._sink.let_go()
+                    self._text.close()
                 self._writer.close()
         with contextlib.suppress(OSError):  # a full disk refuses the last bytes here too
             self._file.close()
@@ -343,10 +347,15 @@ class _LeftOpen:
     closed = False
 
     def __init__(self, file: IO[bytes]) -> None:
-        self.write, self.flush = file.write, file.flush
+        self.write: Callable[[Any], int] = file.write
+        self.flush = file.flush
 
     def close(self) -> None:
         """Leave it open."""
+
+    def let_go(self) -> None:
+        """Take what streams still hold back, and write no more of it: they would complain to nobody in particular."""
+        self.write = len
 
 
 class _sentences:  # noqa: N801 (used as a statement)

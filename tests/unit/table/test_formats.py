@@ -180,6 +180,31 @@ def test_a_row_of_compressed_tabs_with_other_fields_is_named(place: Path) -> Non
         release("in.tsv.gz", "out.parquet", keep=())
 
 
+@pytest.mark.parametrize("name", ["out.csv.gz", "out.csv.zst"])
+def test_a_full_disk_is_one_sentence_for_compressed_text_too(place: Path, name: str) -> None:
+    """Arrow's streams would complain beside it when they are forgotten, which is before the process ends."""
+    rows = {"id": range(200_000), "illness": ["flu", "none"] * 100_000}
+    pa_parquet.write_table(pa.table(rows), "in.parquet")
+    script = (
+        "import resource, sys\n"
+        "import relaxdp as rx\n"
+        "import relaxdp.table.formats as formats\n"
+        "start = formats.Output.__init__\n"
+        "def limited(*arguments):\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, resource.RLIM_INFINITY))\n"
+        "    start(*arguments)\n"
+        "formats.Output.__init__ = limited\n"
+        "try:\n"
+        "    said = {'id': 'id', 'epsilon': 1, 'key': 'key', 'ledger': None}\n"
+        f"    rx.release('in.parquet', {{'illness': {VALUES!r}}}, to={name!r}, **said)\n"
+        "except rx.errors.TableFileError as problem:\n"
+        "    print(problem)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert (done.stdout, done.stderr) == (f"{name!r} cannot be written: File too large. Nothing was released.\n", "")
+    assert sorted(each.name for each in place.iterdir()) == ["in.parquet", "key"]
+
+
 @pytest.mark.parametrize("mark", ["", "ab", '"', "\n", "x", "ü"])
 def test_what_cannot_separate_is_refused(place: Path, mark: str) -> None:
     write("t.csv")
