@@ -74,10 +74,10 @@ def _stores(ctx: Any, incomplete: str) -> list[str]:
 def _columns(ctx: Any, incomplete: str) -> list[str]:
     """Return the columns of the table that was named before; a CSV file may have a person in its first line."""
     from relaxdp.table.formats import Input  # noqa: PLC0415
-    from relaxdp.table.kinds import Format  # noqa: PLC0415
+    from relaxdp.table.kinds import Format, format_of  # noqa: PLC0415
 
-    table = Input(Path(ctx.args[0]))  # typer stops at the option that lacks its value, and leaves what came before
-    return list(table.schema.names) if table.format in (Format.PARQUET, Format.IPC) else []
+    source = Path(ctx.args[0])  # typer stops at the option that lacks its value, and leaves what came before
+    return list(Input(source).schema.names) if format_of(source) in (Format.PARQUET, Format.IPC) else []
 
 
 _FINDERS: dict[str, Callable[[Any, str], list[str]]] = {
