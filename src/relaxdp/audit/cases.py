@@ -16,7 +16,7 @@ from relaxdp.audit.planted import ChangedTruthSource, IndependentSource, RaisedT
 from relaxdp.audit.sources import AlgorithmSource, Function, PathSource, Source
 from relaxdp.encodings.declared import CategoricalEncoding
 from relaxdp.encodings.local_hash import LocalHashEncoding, best_buckets
-from relaxdp.encodings.numeric import NumericEncoding
+from relaxdp.encodings.numeric import MissingNumericEncoding, NumericEncoding
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
 from relaxdp.estimation.baselines import noisy_sampling_epsilon
@@ -92,6 +92,7 @@ def encodings_with_truths() -> Iterator[tuple[Encoding, Sequence[Any], Law | Non
     """Return one of each encoding, with truths that it has to hide from each other."""
     yield CategoricalEncoding(range(5)), range(5), Relaxed.at(LEVELS, values=5)
     yield NumericEncoding(0, 1), (0.0, 1.0), Relaxed.at(LEVELS, values=2)
+    yield MissingNumericEncoding(0, 1), (None, 0.0, 1.0), Relaxed.at(LEVELS, values=3)
     yield SymmetricUnaryEncoding(range(4)), range(4), None
     yield OptimisedUnaryEncoding(range(4)), range(4), None
     yield LocalHashEncoding(range(4), best_buckets(2)), range(4), None

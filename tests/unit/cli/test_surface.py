@@ -42,7 +42,7 @@ def run(*words: str, **options: Any) -> Any:
 
 
 RELEASE = ("release", "in.parquet", "out.parquet", "--id", "person", "--column", "city", "--values", "a,b",
-           "--epsilon", "1", "--budget", "2")  # fmt: skip
+           "--epsilon", "1", "--yes", "--budget", "2")  # fmt: skip
 
 
 # Completion.

@@ -279,7 +279,7 @@ def test_excel_files_that_are_no_table(place: Path) -> None:
 
 # Standard input and output.
 
-WORDS = ["--id", "id", "--column", "illness", "--values", ",".join(VALUES), "--epsilon", "1", "--key", "key"]
+WORDS = ["--id", "id", "--column", "illness", "--values", ",".join(VALUES), "--epsilon", "1", "--key", "key", "--yes"]
 
 
 def piped(*words: str, given: bytes = b"", check: int = 0) -> subprocess.CompletedProcess[bytes]:

@@ -109,7 +109,7 @@ def test_a_missing_number(kind: str) -> None:
         release(frame, rx.Numeric(0, 10))
     assert str(caught.value) == (
         "row 2: the number is missing. "
-        "Classes of numbers are declared values, and can have one for what is missing. Nothing was released."
+        "missing=True makes it a report of its own, and bins can have a value for it. Nothing was released."
     )
 
 
