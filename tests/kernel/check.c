@@ -14,8 +14,8 @@ uint64_t relaxdp_draw(int set, const uint8_t *key, const struct level *level, co
 uint64_t relaxdp_tags(int set, const uint8_t *key, const struct messages *messages, const uint64_t *index,
                       const uint64_t *symbol, uint64_t *first_words, uint64_t *sums);
 
-uint64_t relaxdp_step(int set, const uint8_t *seed, uint64_t position, const struct step *law, const uint8_t *lower,
-                      const uint8_t *upper, uint8_t *result, uint64_t count, uint8_t *room, uint32_t *ties);
+uint64_t relaxdp_step(int set, const uint8_t *seed, const struct step *law, const struct columns *columns, uint64_t most,
+                      uint8_t *room, uint32_t *places, struct reached *reached);
 void relaxdp_histogram(int set, const uint8_t *codes, uint64_t count, uint64_t values, uint64_t *counts);
 
 static uint64_t state = 88172645463325252;
@@ -100,10 +100,11 @@ static struct chance some_chance(void) {
     return chance;
 }
 
-/* Steps and histograms of bytes. Every byte is a tie where all random bytes could be: `ties` has room for that. */
+/* Steps and histograms of bytes. Every byte could be a tie: `places` has room for that. */
 static void check_bytes(int best) {
     void *taken[8] = {0};
     uint64_t count = 1 + below(below(3) ? 100 : 20000), values = 2 + below(255), expected[256] = {0};
+    uint64_t most = below(2) ? count : 1 + below(count);
     uint8_t *lower = exactly(&taken[0], count, below(32)), *upper = exactly(&taken[1], count, below(32));
     for (uint64_t i = 0; i < count; i++) {
         lower[i] = (uint8_t)(lower[i] % values);
@@ -112,16 +113,25 @@ static void check_bytes(int best) {
     }
     uint8_t *seed = exactly(&taken[2], 48, below(16)), *first = exactly(&taken[3], count, 0);
     struct step law = {values, some_chance(), some_chance()};
-    uint64_t position = below(1000), reached = 0;
+    struct reached begin = {below(1000), 0}, first_reached = begin;
+    uint64_t largest = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        largest = lower[i] > largest ? lower[i] : largest;
+        largest = upper[i] > largest ? upper[i] : largest;
+    }
     for (int set = AESNI; set <= best; set++) {
-        uint8_t *result = exactly(&taken[4], count, below(32)), *room = exactly(&taken[5], 3 * count, below(32));
-        uint32_t *ties = exactly(&taken[6], 4 * (count + 2), 4);
-        uint64_t next_position = relaxdp_step(set, seed, position, &law, lower, upper, result, count, room, ties);
-        expect(next_position > position, "a step did not move on");
-        if (set == AESNI) memcpy(first, result, count);
-        expect(set == AESNI || reached == next_position, "two sets of instructions read different bytes");
+        uint8_t *result = exactly(&taken[4], count, below(32)), *room = exactly(&taken[5], most, below(32));
+        uint32_t *places = exactly(&taken[6], 4 * (most + 2), 4);
+        struct columns columns = {lower, upper, result, count};
+        struct reached reached = begin;
+        expect(relaxdp_step(set, seed, &law, &columns, most, room, places, &reached) == count, "a step was not taken");
+        expect(reached.largest == largest, "the largest code is another one");
+        if (set == AESNI) {
+            memcpy(first, result, count);
+            first_reached = reached;
+        }
+        expect(first_reached.position == reached.position, "two sets of instructions read different bytes");
         expect(memcmp(first, result, count) == 0, "two sets of instructions draw different steps");
-        reached = next_position;
         uint64_t counts[256] = {0};
         relaxdp_histogram(set, lower, count, values, counts);
         expect(memcmp(counts, expected, 8 * values) == 0, "a histogram is wrong");

@@ -37,7 +37,7 @@ def fresh_bridges(
     """Return a report at `middle` for every object, drawn exactly and once; it must be kept.
 
     `lower_reports` is None where the lower level is noise: then the upper reports are blurred. With the truth as
-    the upper report (retention 1) this is the step of Algorithm 1.
+    the upper report (retention 1) this is the step of Algorithm 1. A code outside of the alphabet is refused.
 
     Claim: each object has exactly the law of `bridge_law`; tests/exact/draw/test_bridge_arrays.py feeds every byte.
     """
@@ -50,9 +50,7 @@ def fresh_bridges(
     differ = bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
     draw = _FreshBridge(values, agree, differ or agree, entropy.keystream())
     result = np.empty_like(upper_reports)
-    for start in range(0, len(result), FRESH_CHUNK):
-        part = slice(start, start + FRESH_CHUNK)
-        draw.into(result[part], lower_reports[part], upper_reports[part])
+    draw.into(result, lower_reports, upper_reports)
     return result
 
 
@@ -93,10 +91,21 @@ class _FreshBridge:
         return CompiledStep(found, source, self._values, first.kinds(), self._redraw.kinds(), FRESH_CHUNK)
 
     def into(self, result: Codes, lower: Codes, upper: Codes) -> None:
-        """Write the draws of one chunk, of at most FRESH_CHUNK objects, into `result`."""
-        # One in 2^64 ties needs more digits than the compiled step has: then it has read nothing, and NumPy draws.
-        if self._compiled is not None and self._compiled.into(result, lower, upper):
-            return
+        """Write the draws of all objects into `result`, chunk after chunk."""
+        compiled, done = self._compiled, 0
+        while True:
+            # One in 2^64 ties needs more digits than the compiled step has: then NumPy draws that chunk.
+            done += 0 if compiled is None else compiled.into(result[done:], lower[done:], upper[done:])
+            if done >= len(result):
+                return
+            part = slice(done, done + FRESH_CHUNK)
+            self._chunk_into(result[part], lower[part], upper[part])
+            done += FRESH_CHUNK
+
+    def _chunk_into(self, result: Codes, lower: Codes, upper: Codes) -> None:
+        """Write the draws of at most FRESH_CHUNK objects."""
+        if max(int(lower.max()), int(upper.max())) >= self._values:
+            raise ValueError("a code is outside of the alphabet")
         differ = self._differ[: len(result)]
         np.not_equal(lower, upper, out=differ.view(np.bool_))
         if self._values == 2:

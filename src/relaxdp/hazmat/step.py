@@ -50,8 +50,8 @@ def bridge_once(
     for codes in (upper,) if lower is None else (lower, upper):
         if codes.shape != upper.shape or codes.dtype != upper.dtype or codes.dtype.kind != "u" or codes.ndim != 1:
             raise ValueError("codes must be arrays of one unsigned type and one length")
-        if np.iinfo(codes.dtype).max < values - 1 or (len(codes) and int(codes.max()) >= values):
-            raise ValueError("a code is outside of the alphabet, or the alphabet does not fit into its type")
+        if np.iinfo(codes.dtype).max < values - 1:
+            raise ValueError("the alphabet does not fit into the type of the codes")
     return fresh_bridges(
         values,
         lower_level,

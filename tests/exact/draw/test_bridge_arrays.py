@@ -150,7 +150,7 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
         relax_once(10, F(1, 3), F(1, 2), truth=codes, last=None)
     with pytest.raises(ValueError, match="one unsigned type and one length"):
         relax_once(10, F(1, 3), F(1, 2), truth=codes, last=codes[:1])
-    with pytest.raises(ValueError, match="outside of the alphabet"):
+    with pytest.raises(ValueError, match="does not fit into the type"):
         relax_once(1000, NOISE, F(1, 2), truth=codes, last=None)
     with pytest.raises(ValueError, match="outside of the alphabet"):
         relax_once(2, NOISE, F(1, 2), truth=codes + np.uint8(2), last=None)

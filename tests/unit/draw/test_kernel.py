@@ -276,10 +276,49 @@ def test_a_step_whose_digits_do_not_suffice_is_left_to_numpy(compiled: Kernel, v
         bridge = _FreshBridge(values, always, always, source)
         lower, upper, result = (np.array([code], np.uint8) for code in (0, 1, 9))
         assert bridge._compiled is not None
-        assert not bridge._compiled.into(result, lower, upper)
-        assert (source.position, result[0]) == (0, 9)
+        assert bridge._compiled.into(result, lower, upper) == 0
+        assert source.position == 0
         bridge.into(result, lower, upper)
         assert result[0] == (flagged ^ (values == 2))
+
+
+def test_a_step_goes_on_after_a_chunk_that_was_left_to_numpy(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of three chunks meets a tie with 72 binary digits; NumPy draws that one alone, from the same bytes."""
+    top, count, stream = 77, 2 * FRESH_CHUNK + 1000, Keystream(bytes(range(48)))
+    random = np.empty(FRESH_CHUNK, np.uint8)
+    for _ in range(2):
+        stream.fill(random)
+        words = np.empty(np.count_nonzero(random == top), np.uint64)
+        stream.fill(words.view(np.uint8))
+    chance = (top + (int(words[3]) + Fraction(1, 3)) / ONE) / 256
+    always = Mixture(1 - chance, chance, Fraction(0))
+    upper = np.random.default_rng(1).integers(0, 2, count).astype(np.uint8)
+    lower = upper ^ np.uint8(1)
+    drawn, sources = np.empty((2, count), np.uint8), [Keystream(stream.seed) for _ in range(2)]
+    for result, source, setting in zip(drawn, sources, (compiled.name, "off"), strict=True):
+        monkeypatch.setenv(SETTING, setting)
+        bridge = _FreshBridge(2, always, always, source)
+        if bridge._compiled is not None:
+            assert bridge._compiled.into(result, lower, upper) == FRESH_CHUNK
+            source.position = 0
+        bridge.into(result, lower, upper)
+    assert np.array_equal(*drawn)
+    assert sources[0].position == sources[1].position
+
+
+@pytest.mark.parametrize("setting", ["off", "compiled"])
+def test_a_step_from_a_code_outside_of_the_alphabet_is_refused(
+    compiled: Kernel, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SETTING, compiled.name if setting == "compiled" else setting)
+    for values, place, end in product((2, 3, 255), (0, 31, 40, 1024, FRESH_CHUNK + 4), (0, 1)):
+        ends = np.full((2, FRESH_CHUNK + 5), values - 1, np.uint8)
+        levels = Fraction(1, 3), Fraction(1, 2), TRUTH
+        entropy = SeededEntropy(1)
+        fresh_bridges(values, *levels, lower_reports=ends[0], upper_reports=ends[1], entropy=entropy)
+        ends[end, place] = values
+        with pytest.raises(ValueError, match="outside of the alphabet"):
+            fresh_bridges(values, *levels, lower_reports=ends[0], upper_reports=ends[1], entropy=entropy)
 
 
 def test_a_keystream_goes_on_where_somebody_else_read() -> None:

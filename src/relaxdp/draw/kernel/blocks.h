@@ -13,3 +13,10 @@ static void wipe(void *secret, size_t size) {
 TARGET static inline __m128i load(const block *from) { return _mm_load_si128((const __m128i *)from); }
 
 TARGET static inline void store(block *to, __m128i value) { _mm_store_si128((__m128i *)to, value); }
+
+/* Bytes that are handled together, and pairs of them. Compilers make of it what the function that it is in may use: one
+   register of 32 bytes, or two of 16. */
+enum { WIDTH = 32 };
+
+typedef uint8_t lanes __attribute__((vector_size(WIDTH)));
+typedef uint16_t pairs __attribute__((vector_size(WIDTH)));

@@ -35,7 +35,7 @@ DOOR uint64_t relaxdp_tags(int set, const uint8_t *key, const struct messages *m
     return instructions_of(set)->tags(key, messages, index, symbol, first_words, sums);
 }
 
-DOOR uint64_t relaxdp_step(int set, const uint8_t *seed, uint64_t position, const struct step *law, const uint8_t *lower,
-                           const uint8_t *upper, uint8_t *result, uint64_t count, uint8_t *room, uint32_t *ties) {
-    return instructions_of(set)->step(seed, position, law, lower, upper, result, count, room, ties);
+DOOR uint64_t relaxdp_step(int set, const uint8_t *seed, const struct step *law, const struct columns *columns,
+                           uint64_t most, uint8_t *room, uint32_t *places, struct reached *reached) {
+    return instructions_of(set)->step(seed, law, columns, most, room, places, reached);
 }

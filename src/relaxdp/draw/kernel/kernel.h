@@ -12,7 +12,7 @@
 #define DOOR __attribute__((visibility("default")))
 
 /* Python asks for this number and leaves a library alone that was built from other sources. */
-#define KERNEL_VERSION 2
+#define KERNEL_VERSION 3
 
 /* One block of AES as two little-endian words: of a message, or (position word, value word) of the stream. */
 typedef struct {
@@ -60,14 +60,26 @@ struct step {
     struct chance first, redraw;
 };
 
+/* The codes of both ends, one byte each, and where the draws go. */
+struct columns {
+    const uint8_t *lower, *upper;
+    uint8_t *result;
+    uint64_t count;
+};
+
+/* Where the keystream goes on, and the largest code so far: none may be outside of the alphabet. */
+struct reached {
+    uint64_t position, largest;
+};
+
 /* One implementation for each set of instructions. Those that read ids return 0, or 1 + a row that is impossible. */
 struct instructions {
     uint64_t (*draw)(const uint8_t *key, const struct level *level, const struct messages *messages,
                      const uint64_t *index, uint64_t symbols, struct codes target);
     uint64_t (*tags)(const uint8_t *key, const struct messages *messages, const uint64_t *index, const uint64_t *symbol,
                      uint64_t *first_words, uint64_t *sums);
-    uint64_t (*step)(const uint8_t *seed, uint64_t position, const struct step *law, const uint8_t *lower,
-                     const uint8_t *upper, uint8_t *result, uint64_t count, uint8_t *room, uint32_t *ties);
+    uint64_t (*step)(const uint8_t *seed, const struct step *law, const struct columns *columns, uint64_t most,
+                     uint8_t *room, uint32_t *places, struct reached *reached);
 };
 
 extern const struct instructions aesni_instructions, vaes_instructions;

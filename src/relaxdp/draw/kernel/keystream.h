@@ -24,10 +24,11 @@ TARGET static const uint8_t *next_bytes(struct stream *stream, uint64_t size) {
     uint64_t first = stream->low + stream->position / 16, skip = stream->position % 16;
     uint64_t high = stream->high + (first < stream->low), blocks = (skip + size + 15) / 16;
     for (uint64_t i = 0; i < blocks; i++) {
-        uint64_t low = first + i;
-        stream->made[i].word[0] = __builtin_bswap64(high + (low < first));
-        stream->made[i].word[1] = __builtin_bswap64(low);
+        stream->made[i].word[0] = __builtin_bswap64(high);
+        stream->made[i].word[1] = __builtin_bswap64(first + i);
     }
+    if (first + blocks < first) /* the lower half overflows: a loop of its own, so that the other one is simple */
+        for (uint64_t i = 0 - first; i < blocks; i++) stream->made[i].word[0] = __builtin_bswap64(high + 1);
     encrypt_rows(&stream->key, stream->made, stream->made, blocks);
     stream->position += size;
     return (const uint8_t *)stream->made + skip;

@@ -21,7 +21,7 @@ from relaxdp.errors import KernelError, ObjectIdError
 
 SETTING = "RELAXDP_KERNEL"
 LIBRARY = Path(__file__).with_name("relaxdp_kernel.so")  # where build.py puts it
-_VERSION = 2  # KERNEL_VERSION in kernel.h
+_VERSION = 3  # KERNEL_VERSION in kernel.h
 _SETS = {"aesni": 1, "vaes": 2}
 
 _Int, _Word, _Pointer = ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p
@@ -47,6 +47,14 @@ class _Messages(ctypes.Structure):
     )
 
 
+class _Columns(ctypes.Structure):
+    _fields_ = (("lower", _Pointer), ("upper", _Pointer), ("result", _Pointer), ("count", _Word))
+
+
+class _Reached(ctypes.Structure):
+    _fields_ = (("position", _Word), ("largest", _Word))
+
+
 class Kernel:
     """The library with one set of instructions. Its functions keep nothing, and give the interpreter's lock back."""
 
@@ -57,7 +65,7 @@ class Kernel:
         self._draw.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Pointer, _Word, _Pointer, _Word]
         self._tags.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Pointer, _Pointer, _Pointer]
         self._step, self._histogram = library.relaxdp_step, library.relaxdp_histogram
-        self._step.argtypes = [_Int, ctypes.c_char_p, _Word, *[_Pointer] * 4, _Word, _Pointer, _Pointer]
+        self._step.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Word, *[_Pointer] * 3]
         self._histogram.argtypes = [_Int, _Pointer, _Word, _Word, _Pointer]
         for function in (self._draw, self._tags, self._step):
             function.restype = _Word
@@ -106,14 +114,19 @@ class Kernel:
 
     def step(
         self, seed: bytes, position: int, law: Any, codes: Sequence[NDArray[Any]], room: Sequence[NDArray[Any]]
-    ) -> int:
-        """Draw one step from the lower and upper codes into the result; return where the keystream goes on, or 0."""
+    ) -> tuple[int, int, int]:
+        """Draw from the lower and upper codes into the result, in chunks of as many objects as there is room for.
+
+        Return how many objects are drawn, where the keystream goes on after them, and the largest code of both ends.
+        """
         lower, upper, result = codes
-        if {len(lower), len(upper)} != {len(result)} or len(result) > min(len(room[0]) // 3, len(room[1]) - 2):
-            raise ValueError("codes of one length, and room for as many, are drawn together")
-        places = [each.ctypes.data for each in (*codes, *room)]
-        reached: int = self._step(self._set, seed, position, law, *places[:3], len(result), *places[3:])
-        return reached
+        flags, places = room
+        if {len(lower), len(upper)} != {len(result)} or len(places) < len(flags) + 2:
+            raise ValueError("codes of one length, and room for places, are drawn together")
+        columns = _Columns(lower.ctypes.data, upper.ctypes.data, result.ctypes.data, len(result))
+        reached, where = _Reached(position), (flags.ctypes.data, places.ctypes.data)
+        drawn: int = self._step(self._set, seed, law, ctypes.byref(columns), len(flags), *where, ctypes.byref(reached))
+        return drawn, reached.position, reached.largest
 
     def histogram(self, codes: NDArray[np.uint8], size: int) -> NDArray[np.int64] | None:
         """Return how often each of 0 .. size - 1 occurs; None where a code is outside."""

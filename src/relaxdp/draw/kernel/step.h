@@ -1,149 +1,215 @@
-/* One step of Algorithm 1, or a bridge, for codes of one byte: what `_FreshBridge` in bridge_arrays.py draws, from the same
-   bytes of the same keystream in the same order.
+/* One step of Algorithm 1, or a bridge, for codes of one byte: what `_FreshBridge` in bridge_arrays.py draws, from the
+   same bytes of the same keystream in the same order.
 
-   Included by aesni.c and vaes.c, after keystream.h. */
+   Included by aesni.c and vaes.c, after keystream.h and after each has said how it makes bits of bytes (`bits_of`). */
 
-enum { AT_ONCE = 8192 }; /* bytes of the keystream; fewer than PIECE blocks wherever they begin */
+/* Bytes of the keystream. So few that the codes of the next ones arrive from memory while these are made. */
+enum { AT_ONCE = 1024 };
 
-enum { MARGIN = 32 };
+/* What a flag does: it flips the upper code (two values), it chooses the upper code and not the lower one, or is kept. */
+enum use { FLIP, CHOOSE, KEEP };
 
-/* 16 bytes that are 0 or 1, as bits. */
-static inline uint32_t bits_of(const uint8_t *ones) {
-    return (uint32_t)_mm_movemask_epi8(_mm_slli_epi16(_mm_loadu_si128((const __m128i *)ones), 7));
+/* The objects of one chunk: all their flags are drawn before the first tie is resolved. */
+struct chunk {
+    const uint8_t *lower, *upper;
+    uint8_t *result, *redraw; /* redraw: 255 for those who get any value, 0 for others */
+    size_t count;
+    uint32_t *places; /* of ties, or of what must be drawn again; room for two more */
+};
+
+/* Append the places of all bits that are set, counted from `first` on; returns how many there are then. */
+TARGET static inline size_t append_places(uint32_t *places, size_t found, uint32_t first, uint64_t set) {
+    /* Two are written whether they are there or not: a branch on so few bits would often be foreseen wrongly. */
+    size_t all = found + (size_t)__builtin_popcountll(set);
+    uint64_t without = set & (set - 1), last = UINT64_C(1) << 63;
+    places[found] = first + (uint32_t)__builtin_ctzll(set | last);
+    places[found + 1] = first + (uint32_t)__builtin_ctzll(without | last);
+    for (size_t more = found + 2; more < all; more++) {
+        without &= without - 1;
+        places[more] = first + (uint32_t)__builtin_ctzll(without);
+    }
+    return all;
 }
 
-/* Write the places of the bytes that are 1, counted from `offset` on; returns how many. MARGIN bytes behind the last one are written to, and two
-   places. */
-TARGET static uint64_t places_of(uint8_t *ones, size_t count, uint32_t offset, uint32_t *places) {
-    uint64_t found = 0;
-    memset(ones + count, 0, MARGIN);
-    for (size_t i = 0; i < count; i += MARGIN) {
-        uint32_t set = bits_of(ones + i) | bits_of(ones + i + 16) << 16;
-        /* Two are written whether they are there or not: a branch on so few bits would often be foreseen wrongly. */
-        uint32_t first = offset + (uint32_t)i, count_set = (uint32_t)__builtin_popcount(set), without = set & (set - 1);
-        places[found] = first + (uint32_t)__builtin_ctz(set | UINT32_C(1) << 31);
-        places[found + 1] = first + (uint32_t)__builtin_ctz(without | UINT32_C(1) << 31);
-        for (uint32_t more = 2; more < count_set; more++) {
-            without &= without - 1;
-            places[found + more] = first + (uint32_t)__builtin_ctz(without);
-        }
-        found += count_set;
-    }
+TARGET static size_t places_of(const uint32_t *bits, size_t count, uint32_t first, uint32_t *places, size_t found) {
+    for (size_t i = 0; i < (count + WIDTH - 1) / WIDTH; i += 2)
+        found = append_places(places, found, first + (uint32_t)(i * WIDTH), bits[i] | (uint64_t)bits[i + 1] << 32);
     return found;
 }
 
-/* Passes over bytes. Their arrays do not overlap (`restrict`), so compilers take many at a time. */
-
-/* flags[i] = whether the byte lies below the chance of its kind, ties[i] = whether they are equal. */
-TARGET static void compare_bytes(const uint8_t *restrict random, const uint8_t *restrict lower,
-                                 const uint8_t *restrict upper, size_t count, const struct chance *chance,
-                                 uint8_t *restrict flags, uint8_t *restrict ties) {
-    uint8_t agree = chance->tops[0], differ = chance->tops[1];
-    for (size_t i = 0; i < count; i++) {
-        uint8_t top = lower[i] == upper[i] ? agree : differ;
-        flags[i] = random[i] < top;
-        ties[i] = random[i] == top;
+/* Flags of WIDTH objects, and what they do. Returns who ties: bits. */
+__attribute__((always_inline)) TARGET static inline uint32_t take_flags(
+    const enum use use, const uint8_t tops[2], const uint8_t *random, const uint8_t *lower, const uint8_t *upper,
+    uint8_t *to, lanes *largest) {
+    lanes drawn, low, high, agree = (lanes){0} + tops[0], differ = (lanes){0} + tops[1];
+    memcpy(&drawn, random, WIDTH);
+    memcpy(&low, lower, WIDTH);
+    memcpy(&high, upper, WIDTH);
+    lanes top = differ ^ ((agree ^ differ) & (lanes)(low == high));
+    lanes not_set = (lanes)(drawn >= top), ties = (lanes)(drawn == top);
+    lanes made = use == FLIP ? high ^ (~not_set & 1) : use == CHOOSE ? high ^ ((low ^ high) & not_set) : ~not_set;
+    memcpy(to, &made, WIDTH);
+    if (use != KEEP) {
+        raise_to(largest, &low);
+        raise_to(largest, &high);
     }
+    return bits_of(&ties);
 }
 
-TARGET static void flip(const uint8_t *restrict flags, const uint8_t *restrict upper, uint8_t *restrict result,
-                        size_t count) {
-    for (size_t i = 0; i < count; i++) result[i] = upper[i] ^ flags[i];
-}
-
-/* The drawn value where `redraw` is set, else the upper code where `flags` is set, else the lower one. */
-TARGET static void select_codes(const uint8_t *restrict flags, const uint8_t *restrict redraw,
-                                const uint8_t *restrict values, const uint8_t *restrict lower,
-                                const uint8_t *restrict upper, uint8_t *restrict result, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        uint8_t to_upper = (uint8_t)(0 - flags[i]), any = (uint8_t)(0 - redraw[i]);
-        uint8_t end = (uint8_t)((upper[i] & to_upper) | (lower[i] & ~to_upper));
-        result[i] = (uint8_t)((values[i] & any) | (end & ~any));
+/* Draw a flag with the chance of its kind for every object of a chunk. Returns 0 where a word ties as well: then more
+   digits are needed than there are here. `use` is a constant where this is called: each use gets a loop of its own. */
+__attribute__((always_inline)) TARGET static inline int draw_flags(struct stream *stream, const struct chunk *of,
+                                                                   const struct chance *chance, const enum use use,
+                                                                   lanes *largest_code) {
+    uint8_t *target = use == KEEP ? of->redraw : of->result, tops[2] = {chance->tops[0], chance->tops[1]};
+    lanes largest = *largest_code;
+    size_t found = 0;
+    for (size_t done = 0; done < of->count; done += AT_ONCE) {
+        size_t part = of->count - done < AT_ONCE ? of->count - done : AT_ONCE;
+        size_t whole = part / WIDTH, left = part % WIDTH;
+        const uint8_t *random = next_bytes(stream, part), *lower = of->lower + done, *upper = of->upper + done;
+        uint8_t *to = target + done;
+        uint32_t ties[AT_ONCE / WIDTH + 1];
+#pragma GCC unroll 2
+        for (size_t i = 0; i < whole; i++)
+            ties[i] = take_flags(use, tops, random + WIDTH * i, lower + WIDTH * i, upper + WIDTH * i, to + WIDTH * i,
+                                 &largest);
+        ties[whole] = 0;
+        if (left) {
+            uint8_t last_lower[WIDTH] = {0}, last_upper[WIDTH] = {0}, made[WIDTH];
+            size_t at = WIDTH * whole;
+            memcpy(last_lower, lower + at, left);
+            memcpy(last_upper, upper + at, left);
+            ties[whole] = take_flags(use, tops, random + at, last_lower, last_upper, made, &largest);
+            ties[whole] &= (UINT32_C(1) << left) - 1;
+            ties[whole + 1] = 0;
+            memcpy(to + at, made, left);
+        }
+        found = places_of(ties, part, (uint32_t)done, of->places, found);
     }
-}
-
-/* byte mod values. byte * reciprocal / 2^16 is the quotient: what the reciprocal, rounded up, is too large by does not
-   reach the next whole number, because 255 * 255 < 2^16. */
-TARGET static void take_remainders(uint8_t *bytes, uint16_t values, size_t count) {
-    uint16_t reciprocal = (uint16_t)((65536 + values - 1) / values);
-    for (size_t i = 0; i < count; i++) {
-        uint16_t quotient = (uint16_t)((uint32_t)bytes[i] * reciprocal >> 16);
-        bytes[i] = (uint8_t)(bytes[i] - quotient * values);
-    }
-}
-
-/* Draw flags with the chance of each object's kind. Returns 0 where a word ties as well: then more digits are needed than
-   there are here. */
-TARGET static int draw_flags(struct stream *stream, const struct chance *chance, const uint8_t *lower,
-                             const uint8_t *upper, size_t count, uint8_t *flags, uint32_t *ties) {
-    uint64_t found = 0;
-    for (size_t done = 0; done < count; done += AT_ONCE) {
-        size_t part = count - done < AT_ONCE ? count - done : AT_ONCE;
-        uint8_t equal[AT_ONCE + MARGIN];
-        compare_bytes(next_bytes(stream, part), lower + done, upper + done, part, chance, flags + done, equal);
-        found += places_of(equal, part, (uint32_t)done, ties + found);
-    }
-    for (uint64_t done = 0; done < found;) {
-        uint64_t part = found - done < AT_ONCE / 8 ? found - done : AT_ONCE / 8;
+    *largest_code = largest;
+    for (size_t done = 0; done < found;) {
+        size_t part = found - done < AT_ONCE / 8 ? found - done : AT_ONCE / 8;
         const uint8_t *words = chance->is_decided ? NULL : next_bytes(stream, 8 * part);
-        for (uint64_t i = 0; i < part; i++) {
-            uint32_t place = ties[done + i];
-            int kind = lower[place] != upper[place];
-            uint64_t word = 0;
-            if (words) memcpy(&word, words + 8 * i, 8);
-            if (words && word == chance->digits[kind]) return 0;
-            flags[place] = words ? word < chance->digits[kind] : chance->decided[kind];
+        for (size_t i = 0; i < part; i++) {
+            uint32_t place = of->places[done + i];
+            uint8_t low = of->lower[place], high = of->upper[place];
+            int kind = low != high, flag = chance->decided[kind];
+            if (words) {
+                uint64_t word;
+                memcpy(&word, words + 8 * i, 8);
+                if (word == chance->digits[kind]) return 0;
+                flag = word < chance->digits[kind];
+            }
+            target[place] = use == FLIP ? high ^ flag : use == CHOOSE ? (flag ? high : low) : 0 - flag;
         }
         done += part;
     }
     return 1;
 }
 
-/* Uniform bytes below `values`: those of the last, incomplete run are drawn again, all of them together, until none is. */
-TARGET static void draw_values(struct stream *stream, uint32_t values, size_t count, uint8_t *drawn, uint32_t *again) {
-    uint32_t limit = 256 - 256 % values;
+/* What divides bytes by `values`: byte * reciprocal / 2^shift. The reciprocal has eight bits, the highest of them set, and
+   is rounded down: the quotient is at most one too small, because 255 < 2^shift. */
+struct divisor {
+    uint16_t values, reciprocal;
+    int shift;
+};
+
+static struct divisor divisor_of(uint32_t values) {
+    int shift = 7;
+    while (UINT32_C(1) << (shift - 7) < values) shift++;
+    return (struct divisor){(uint16_t)values, (uint16_t)((UINT32_C(1) << shift) / values), shift};
+}
+
+/* byte mod values, for WIDTH bytes: two in each lane of 16 bits, one after the other. */
+__attribute__((always_inline)) TARGET static inline void take_remainders(lanes *bytes, const struct divisor *by) {
+    pairs both = (pairs)*bytes, even = both & 255, odd = both >> 8;
+    even -= (even * by->reciprocal >> by->shift) * by->values;
+    odd -= (odd * by->reciprocal >> by->shift) * by->values;
+    lanes rest = (lanes)(even | odd << 8), last = (lanes){0} + (uint8_t)(by->values - 1);
+    *bytes = rest - ((lanes)(rest > last) & (uint8_t)by->values);
+}
+
+/* Uniform bytes below `values` for WIDTH objects, taken by those who get any value. Returns whose bytes lie in the
+   last, incomplete run: bits. They are drawn again. */
+__attribute__((always_inline)) TARGET static inline uint32_t take_values(const struct divisor *by,
+                                                                         const uint8_t *random, const uint8_t *redraw,
+                                                                         uint8_t *result) {
+    lanes drawn, taken, given, last = (lanes){0} + (uint8_t)(255 - 256 % by->values);
+    memcpy(&drawn, random, WIDTH);
+    memcpy(&taken, redraw, WIDTH);
+    memcpy(&given, result, WIDTH);
+    lanes over = (lanes)(drawn > last);
+    take_remainders(&drawn, by);
+    given ^= (given ^ drawn) & taken;
+    memcpy(result, &given, WIDTH);
+    return bits_of(&over);
+}
+
+/* Draw a value for every object of a chunk, whoever takes it; what is rejected is drawn again, all of it together,
+   until nothing is. */
+TARGET static void draw_values(struct stream *stream, const struct chunk *of, uint32_t values) {
+    const struct divisor by = divisor_of(values);
     size_t rejected = 0;
-    for (size_t done = 0; done < count; done += AT_ONCE) {
-        size_t part = count - done < AT_ONCE ? count - done : AT_ONCE;
-        uint8_t over[AT_ONCE + MARGIN];
-        memcpy(drawn + done, next_bytes(stream, part), part);
-        for (size_t i = 0; i < part; i++) over[i] = drawn[done + i] > limit - 1;
-        rejected += places_of(over, part, (uint32_t)done, again + rejected);
+    for (size_t done = 0; done < of->count; done += AT_ONCE) {
+        size_t part = of->count - done < AT_ONCE ? of->count - done : AT_ONCE;
+        size_t whole = part / WIDTH, left = part % WIDTH;
+        const uint8_t *random = next_bytes(stream, part), *redraw = of->redraw + done;
+        uint8_t *result = of->result + done;
+        uint32_t over[AT_ONCE / WIDTH + 1];
+        for (size_t i = 0; i < whole; i++)
+            over[i] = take_values(&by, random + WIDTH * i, redraw + WIDTH * i, result + WIDTH * i);
+        over[whole] = 0;
+        if (left) {
+            uint8_t last_redraw[WIDTH] = {0}, last_result[WIDTH] = {0};
+            size_t at = WIDTH * whole;
+            memcpy(last_redraw, redraw + at, left);
+            memcpy(last_result, result + at, left);
+            over[whole] = take_values(&by, random + at, last_redraw, last_result) & ((UINT32_C(1) << left) - 1);
+            over[whole + 1] = 0;
+            memcpy(result + at, last_result, left);
+        }
+        rejected = places_of(over, part, (uint32_t)done, of->places, rejected);
     }
+    uint32_t limit = 256 - 256 % values;
     while (rejected) {
         size_t still = 0;
         for (size_t done = 0; done < rejected; done += AT_ONCE) {
             size_t part = rejected - done < AT_ONCE ? rejected - done : AT_ONCE;
             const uint8_t *random = next_bytes(stream, part);
             for (size_t i = 0; i < part; i++) {
-                uint32_t place = again[done + i];
-                drawn[place] = random[i];
-                again[still] = place;
+                uint32_t place = of->places[done + i], taken = of->redraw[place], before = of->result[place];
+                of->result[place] = (uint8_t)(before ^ ((before ^ random[i] % values) & taken)); /* no branch here */
+                of->places[still] = place;
                 still += random[i] >= limit;
             }
         }
         rejected = still;
     }
-    take_remainders(drawn, (uint16_t)values, count);
 }
 
-/* `room` is for 3 * count bytes and `ties` for count + 2 numbers. Returns where the keystream goes on, or 0 where nothing was
-   decided: then NumPy draws these objects, from the same place on. */
-TARGET static uint64_t step(const uint8_t *seed, uint64_t position, const struct step *law, const uint8_t *lower,
-                            const uint8_t *upper, uint8_t *result, uint64_t count, uint8_t *room, uint32_t *ties) {
+/* Draw one chunk after the other, of `most` objects. `room` is for as many bytes, `places` for two numbers more.
+   Returns how many objects are drawn: all, or those of the chunks before one that needs more digits than there are. */
+TARGET static uint64_t step(const uint8_t *seed, const struct step *law, const struct columns *columns, uint64_t most,
+                            uint8_t *room, uint32_t *places, struct reached *reached) {
     struct stream stream;
-    uint8_t *first = room, *second = room + count, *values = second + count;
-    begin_stream(&stream, seed, position);
-    int decided = draw_flags(&stream, &law->first, lower, upper, count, first, ties);
-    if (law->values == 2) {
-        if (decided) flip(first, upper, result, count);
-    } else if (decided && draw_flags(&stream, &law->redraw, lower, upper, count, second, ties)) {
-        draw_values(&stream, (uint32_t)law->values, count, values, ties);
-        select_codes(first, second, values, lower, upper, result, count);
-    } else {
-        decided = 0;
+    lanes largest = {0};
+    uint64_t done = 0, count = columns->count;
+    begin_stream(&stream, seed, reached->position);
+    for (int decided = 1; done < count; done += most) {
+        size_t part = count - done < most ? count - done : most;
+        struct chunk chunk = {columns->lower + done, columns->upper + done, columns->result + done, room, part, places};
+        if (law->values == 2)
+            decided = draw_flags(&stream, &chunk, &law->first, FLIP, &largest);
+        else
+            decided = draw_flags(&stream, &chunk, &law->first, CHOOSE, &largest) &&
+                      draw_flags(&stream, &chunk, &law->redraw, KEEP, &largest);
+        if (!decided) break;
+        if (law->values > 2) draw_values(&stream, &chunk, (uint32_t)law->values);
+        reached->position = stream.position;
     }
-    position = stream.position;
+    for (int i = 0; i < WIDTH; i++) reached->largest = largest[i] > reached->largest ? largest[i] : reached->largest;
     wipe(&stream, sizeof stream);
-    return decided ? position : 0;
+    if (law->values > 2) wipe(room, count < most ? count : most);
+    return done < count ? done : count;
 }

@@ -30,8 +30,9 @@ class _Step(ctypes.Structure):
 
 
 class CompiledStep:
-    """One step for codes of one byte. `first` and `redraw` are chances of objects whose ends agree, and of others.
+    """Steps for codes of one byte, in chunks of `most` objects.
 
+    `first` and `redraw` are chances of objects whose ends agree, and of others.
     A chance is its first byte, its next 64 binary digits, and all that is left after the byte.
     """
 
@@ -46,24 +47,26 @@ class CompiledStep:
     ) -> None:
         self._kernel, self._source = found, source
         self._law = _Step(values, _chance(first), _chance(redraw))
-        self._room, self._ties = np.empty(3 * most, np.uint8), np.empty(most + 2, np.uint32)
+        self._room, self._places = np.empty(most, np.uint8), np.empty(most + 2, np.uint32)
 
-    def into(self, result: Codes, lower: Codes, upper: Codes) -> bool:
-        """Draw into `result`; False where codes are no bytes, or a chance ties with all of its digits here.
+    def into(self, result: Codes, lower: Codes, upper: Codes) -> int:
+        """Draw into `result`, chunk after chunk; return how many objects are drawn. A code outside is refused.
 
-        Then nothing has been read.
+        That is none where codes are no bytes, and not all where a chance ties with all of its digits in the next chunk:
+        of that one nothing counts as read.
         """
         if not all(each.dtype == np.uint8 and each.flags.c_contiguous for each in (result, lower, upper)):
-            return False
-        reached = self._kernel.step(
+            return 0
+        drawn, self._source.position, largest = self._kernel.step(
             self._source.seed,
             self._source.position,
             ctypes.byref(self._law),
             (lower, upper, result),
-            (self._room, self._ties),
+            (self._room, self._places),
         )
-        self._source.position = reached or self._source.position
-        return bool(reached)
+        if largest >= self._law.values:
+            raise ValueError("a code is outside of the alphabet")
+        return drawn
 
 
 def _chance(kinds: Kinds) -> _Chance:

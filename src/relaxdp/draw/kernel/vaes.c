@@ -60,6 +60,17 @@ TARGET static size_t integer_rows(const struct key *key, const struct messages *
 #include "path.h"
 #include "tags.h"
 #include "keystream.h"
+
+/* WIDTH bytes that are 0 or 255, as bits. */
+TARGET static inline uint32_t bits_of(const lanes *bytes) {
+    return (uint32_t)_mm256_movemask_epi8((__m256i)*bytes);
+}
+
+/* The larger of each two of WIDTH bytes. */
+TARGET static inline void raise_to(lanes *largest, const lanes *bytes) {
+    *largest = (lanes)_mm256_max_epu8((__m256i)*largest, (__m256i)*bytes);
+}
+
 #include "step.h"
 
 const struct instructions vaes_instructions = {draw, tags, step};
