@@ -14,8 +14,10 @@ uint64_t relaxdp_draw(int set, const uint8_t *key, const struct level *level, co
 uint64_t relaxdp_tags(int set, const uint8_t *key, const struct messages *messages, const uint64_t *index,
                       const uint64_t *symbol, uint64_t *first_words, uint64_t *sums);
 
-uint64_t relaxdp_step(int set, const uint8_t *seed, const struct step *law, const struct columns *columns, uint64_t most,
-                      uint8_t *room, uint32_t *places, struct reached *reached);
+uint64_t relaxdp_step(int set, const uint8_t *seed, const struct step *law, const struct columns *columns,
+                      uint64_t most, uint8_t *room, uint32_t *places, struct reached *reached);
+int relaxdp_letters(const uint32_t *points, uint64_t count, uint64_t width, int64_t *offsets, uint8_t *letters);
+int relaxdp_ascending(const uint32_t *points, uint64_t count, uint64_t width);
 void relaxdp_histogram(int set, const uint8_t *codes, uint64_t count, uint64_t values, uint64_t *counts);
 
 static uint64_t state = 88172645463325252;
@@ -140,6 +142,35 @@ static void check_bytes(int best) {
     for (int i = 0; i < 4; i++) free(taken[i]);
 }
 
+/* Text of NumPy: rows of letters, now and then something else, in arrays that end where the last row ends. */
+static void check_text(void) {
+    void *taken[3];
+    uint64_t count = 1 + below(50), width = 1 + below(40), size = 0;
+    uint32_t *points = exactly(&taken[0], 4 * count * width, 4 * below(4));
+    int64_t *offsets = exactly(&taken[1], 8 * (count + 1), 8);
+    uint8_t *letters = exactly(&taken[2], count * width + 16, below(16));
+    for (uint64_t row = 0; row < count; row++) {
+        uint64_t length = below(width + 1);
+        for (uint64_t i = 0; i < width; i++) points[row * width + i] = i < length ? 1 + (uint32_t)below(127) : 0;
+        size += length;
+    }
+    uint32_t *last = points + count * width - 1, before = *last;
+    expect(relaxdp_letters(points, count, width, offsets, letters), "letters were refused");
+    expect(offsets[0] == 0 && offsets[count] == (int64_t)size, "letters are missing");
+    for (uint64_t row = 0; row < count; row++)
+        for (int64_t i = offsets[row]; i < offsets[row + 1]; i++)
+            expect(letters[i] == points[row * width + (uint64_t)(i - offsets[row])], "a letter is another one");
+    *last = 200;
+    expect(!relaxdp_letters(points, count, width, offsets, letters), "what is no letter was taken");
+    *last = before;
+    expect(relaxdp_ascending(points, 1, width), "one row is not in order");
+    if (count > 1) {
+        memcpy(points + (count - 1) * width, points + (count - 2) * width, 4 * width);
+        expect(!relaxdp_ascending(points, count, width), "equal rows are in order");
+    }
+    for (int i = 0; i < 3; i++) free(taken[i]);
+}
+
 int main(int count, char **words) {
     int best = relaxdp_best(), cases = count > 1 ? atoi(words[1]) : 1500;
     if (best == NONE) {
@@ -149,6 +180,7 @@ int main(int count, char **words) {
     for (int i = 0; i < cases; i++) {
         check_case(best);
         check_bytes(best);
+        check_text();
     }
     printf("kernel-check: %d cases with %s: nothing was read or written that should not be\n", cases,
            best == VAES ? "aesni and vaes" : "aesni");

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import BYTES, TEXT, UUID, is_missing, kind_of, warn_not_composed
+from relaxdp.draw.kernel.loaded import kernel
 from relaxdp.draw.messages import NO_BYTES, NO_OFFSETS, Groups, Ids
 from relaxdp.errors import ColumnError, ObjectIdError
 
@@ -59,13 +60,14 @@ def as_objects(part: Any) -> Any:
     if hasattr(part, "iloc") and part.dtype == object:
         return part.to_numpy()
     if isinstance(part, np.ndarray) and part.dtype.kind in "US" and len(part):
-        nul = _letters(part) == 0
+        nul = code_points(part) == 0
         if (nul[:, :-1] & ~nul[:, 1:]).any():
             return part.tolist()  # Arrow would cut the text at its first NUL
     return part
 
 
-def _letters(part: NDArray[Any]) -> NDArray[Any]:
+def code_points(part: NDArray[Any]) -> NDArray[Any]:
+    """Return the letters of NumPy's text, or the bytes of its bytes, one row for each; NULs end a row."""
     unit: type[np.unsignedinteger] = np.uint32 if part.dtype.kind == "U" else np.uint8
     return np.ascontiguousarray(part).view(unit).reshape(len(part), -1)
 
@@ -106,7 +108,9 @@ def _ascii_bytes(part: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | Non
     """
     if not isinstance(part, np.ndarray) or part.dtype.kind != "U" or not part.nbytes:
         return None
-    letters = _letters(part)
+    letters = code_points(part)
+    if (found := kernel()) is not None:
+        return found.letters(letters)
     if letters.max() > 127:
         return None
     narrow = letters.astype(np.uint8)

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.draw.columns import as_arrow, as_objects, is_objects
+from relaxdp.draw.columns import as_arrow, as_objects, code_points, is_objects
+from relaxdp.draw.kernel.loaded import kernel
 from relaxdp.errors import ObjectIdError
 
 _STRIDE = 1 << 16
@@ -28,7 +29,7 @@ def refuse_repeats(column: Any) -> None:
 def _first_repeat(column: Any) -> int | None:
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
         return None if _ascending(column) else _first_repeat_in(column)
-    if isinstance(column, np.ndarray) and column.dtype.kind == "U" and _ascending(column):
+    if isinstance(column, np.ndarray) and column.dtype.kind == "U" and _ascending_text(column):
         return None  # Arrow's comparison is as fast, but the way to Arrow takes longer than all else
     column = as_objects(column)
     if is_objects(column):
@@ -48,6 +49,13 @@ def _first_repeat(column: Any) -> int | None:
 def _ascending(column: NDArray[Any]) -> bool:
     starts = range(0, len(column) - 1, _STRIDE)
     return all((column[a + 1 : a + 1 + _STRIDE] > column[a : a + _STRIDE][: len(column) - 1 - a]).all() for a in starts)
+
+
+def _ascending_text(column: NDArray[Any]) -> bool:
+    found = kernel()
+    if found is None or not (column.nbytes and column.flags.c_contiguous and column.dtype.isnative):
+        return _ascending(column)
+    return found.ascending(code_points(column))
 
 
 def _first_repeat_in(column: NDArray[Any]) -> int | None:

@@ -19,7 +19,7 @@ from tests.refusals import refused
 
 from relaxdp.draw.bridge_arrays import FRESH_CHUNK, _FreshBridge, fresh_bridges
 from relaxdp.draw.canonical import canonical
-from relaxdp.draw.columns import read_ids
+from relaxdp.draw.columns import _ascii_bytes, read_ids
 from relaxdp.draw.entropy import Keystream
 from relaxdp.draw.kernel import build, loaded
 from relaxdp.draw.kernel.loaded import SETTING, Kernel, kernel
@@ -27,6 +27,7 @@ from relaxdp.draw.keyed import ArrayTags, keyed_path, keyed_tags
 from relaxdp.draw.messages import Ids, Messages
 from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.path_arrays import ArrayPath
+from relaxdp.draw.repeats import _ascending_text
 from relaxdp.draw.stream import CHUNK, block, tail
 from relaxdp.encodings.bits import histogram
 from relaxdp.errors import KernelError, ObjectIdError
@@ -364,6 +365,55 @@ def test_histograms_of_bytes(compiled: Kernel) -> None:
     many = np.full(1_000_001, 3, np.uint8)  # more than a lane can count
     assert histogram(many, 4).tolist() == [0, 0, 0, len(many)]
     assert histogram(many, 200)[3] == len(many)
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 15, 16, 17, 24, 33])
+def test_text_of_numpy(compiled: Kernel, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Letters of all lengths up to the whole width, at odd places; what is not ASCII, and a NUL that is no end."""
+    random = np.random.default_rng(width)
+    texts = random.integers(1, 128, (300, width), np.uint32)
+    texts[np.arange(width) >= random.integers(0, width + 1, 300)[:, None]] = 0
+    cases = [texts, texts[:1], texts[299:], texts[:0]]
+    for place, letter in product(range(width), (0x80, 0x100, 0x161, 0x10061, 0x1F600, 0x110061)):
+        wrong = texts[:20].copy()
+        wrong[19, : place + 1] = 97
+        wrong[19, place] = letter
+        cases.append(wrong)
+    for place in range(width - 1):
+        gap = texts[:20].copy()
+        gap[7] = 97
+        gap[7, place] = 0
+        cases.append(gap)
+    taken = 0
+    for case in cases:
+        part = np.frombuffer(b"\0" + case.tobytes(), np.uint8)[1:].view(f"<U{width}")
+        made = []
+        for setting in (compiled.name, "off"):
+            monkeypatch.setenv(SETTING, setting)
+            letters = _ascii_bytes(part)
+            made.append(None if letters is None else (letters[0].tolist(), bytes(letters[1])))
+        assert made[0] == made[1]
+        taken += made[0] is not None
+    assert taken == 3  # there is nothing to convert in the last one
+
+
+def test_text_of_numpy_in_order(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that differ at every place of every width, up and down, and two that are equal; in either byte order."""
+    random = np.random.default_rng(1)
+    for width in (1, 2, 3, 4, 5, 8, 9, 23):
+        row = random.integers(1, 0x110000, width).astype(np.uint32)
+        cases = [np.sort(random.integers(0, 3, (50, width)).astype(np.uint32).view(f"<U{width}")[:, 0])]
+        cases += [np.unique(cases[0])]
+        for place, step in product(range(width), (-1, 0, 1)):
+            pair = np.stack([row, row])
+            pair[1, place] = int(pair[1, place]) + step
+            cases += [pair.view(f"<U{width}")[:, 0], pair.view(f"<U{width}")[:, 0].astype(f">U{width}")]
+        for case in cases:
+            monkeypatch.setenv(SETTING, compiled.name)
+            made = _ascending_text(case)
+            monkeypatch.setenv(SETTING, "off")
+            assert made == _ascending_text(case)
+            assert made == bool((case[1:] > case[:-1]).all())
 
 
 # What no random word meets, by words that are fed.

@@ -67,6 +67,9 @@ class Kernel:
         self._step, self._histogram = library.relaxdp_step, library.relaxdp_histogram
         self._step.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Word, *[_Pointer] * 3]
         self._histogram.argtypes = [_Int, _Pointer, _Word, _Word, _Pointer]
+        self._letters, self._ascending = library.relaxdp_letters, library.relaxdp_ascending
+        self._letters.argtypes = [_Pointer, _Word, _Word, _Pointer, _Pointer]
+        self._ascending.argtypes = [_Pointer, _Word, _Word]
         for function in (self._draw, self._tags, self._step):
             function.restype = _Word
         self._histogram.restype = None
@@ -133,6 +136,23 @@ class Kernel:
         counts = np.zeros(256, np.int64)
         self._histogram(self._set, codes.ctypes.data, len(codes), size, counts.ctypes.data)
         return counts[:size] if int(counts[:size].sum()) == len(codes) else None
+
+    def letters(self, points: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
+        """Return where each row of code points begins and ends, and the letters of all; None unless all are ASCII.
+
+        NULs end a row. One that has a letter behind it is no end: then it is None, too.
+        """
+        count, width = points.shape
+        points, offsets = _array(points, np.uint32), np.empty(count + 1, np.int64)
+        letters = np.empty(points.size + 16, np.uint8)  # 16 are written at a time
+        if not self._letters(points.ctypes.data, count, width, offsets.ctypes.data, letters.ctypes.data):
+            return None
+        return offsets, letters[: offsets[-1]]
+
+    def ascending(self, points: NDArray[np.uint32]) -> bool:
+        """Return whether every row of code points comes after the one before it."""
+        points = _array(points, np.uint32)
+        return bool(self._ascending(points.ctypes.data, *points.shape))
 
 
 class _Given:

@@ -36,26 +36,26 @@ static inline int64_t id_blocks(const struct messages *of, uint64_t object) {
     return (of->offsets[object + 1] - of->offsets[object] + 23) / 16;
 }
 
-/* Ids of different lengths: in each round all that have another block are encrypted together, and those that have no
-   more fall out. */
+/* Ids of different lengths: after the first block, all that have another one are encrypted together in each round, and
+   those that have no more fall out. */
 TARGET static void absorb_bytes(const struct key *key, const struct messages *of, uint64_t first, size_t count,
                                 block *state, block *room) {
     uint16_t who[PIECE];
-    size_t active = count;
+    size_t active = 0;
     for (size_t i = 0; i < count; i++) {
-        who[i] = (uint16_t)i;
-        store(room + i, first_id_block(of, first + i));
+        store(state + i, first_id_block(of, first + i));
+        who[active] = (uint16_t)i;
+        active += id_blocks(of, first + i) > 1;
     }
-    for (int64_t round = 0; active; round++) {
-        for (size_t i = 0; round && i < active; i++)
-            store(room + i, _mm_xor_si128(load(room + i), next_id_block(of, first + who[i], round)));
+    encrypt_rows(key, state, state, count);
+    for (int64_t round = 1; active; round++) {
+        for (size_t i = 0; i < active; i++)
+            store(room + i, _mm_xor_si128(load(state + who[i]), next_id_block(of, first + who[i], round)));
         encrypt_rows(key, room, room, active);
         size_t stay = 0;
         for (size_t i = 0; i < active; i++) {
-            __m128i made = load(room + i);
             uint16_t object = who[i];
-            store(state + object, made);
-            store(room + stay, made);
+            store(state + object, load(room + i));
             who[stay] = object;
             stay += id_blocks(of, first + object) > round + 1;
         }
