@@ -42,8 +42,9 @@ TARGET static void encrypt_group(const struct key *key, __m256i x[GROUP / 2]) {
 
 static int by_four;
 
-TARGET static int first_try(const struct key *key, struct walk *walk, size_t count) {
-    return by_four ? first_try_four(key, walk, count) : first_try_one(key, walk, count);
+TARGET static int first_try(const struct key *key, struct walk *walk, size_t count, const void *truths, int width) {
+    (void)width; /* all codes are words here */
+    return by_four ? first_try_four(key, walk, count, truths, 8) : first_try_one(key, walk, count, truths, 8);
 }
 
 TARGET static void walk_on(const struct key *key, struct walk *walk) {
@@ -73,10 +74,16 @@ __attribute__((visibility("default"))) void fed_draw(int four, const block *prep
     draw((const uint8_t *)&key, &level, &none, numbers, 1, codes);
 }
 
-/* word mod bound, by both ways that are not a division. */
+/* word mod bound, by the ways that are not a division. `digits`: 2 or 3 if no quotient has more, else 0. */
 __attribute__((visibility("default"))) TARGET void fed_remainders(const uint64_t *words, const uint64_t *bounds,
-                                                                  uint64_t *one, uint64_t *four, uint64_t count) {
+                                                                  uint64_t *one, uint64_t *four, uint64_t count,
+                                                                  int digits) {
     for (uint64_t i = 0; i < count; i++) one[i] = remainder_of(words[i], bounds[i]);
-    for (uint64_t i = 0; i + 4 <= count; i += 4)
-        _mm256_storeu_si256((__m256i *)(four + i), remainders(load_four(words + i), load_four(bounds + i)));
+    for (uint64_t i = 0; i + 4 <= count; i += 4) {
+        __m256i word = load_four(words + i), bound = load_four(bounds + i);
+        __m256i rest = digits == 2   ? remainders_of_few(word, bound, 2)
+                       : digits == 3 ? remainders_of_few(word, bound, 3)
+                                     : remainders(word, bound);
+        _mm256_storeu_si256((__m256i *)(four + i), rest);
+    }
 }

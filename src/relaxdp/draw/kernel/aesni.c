@@ -22,8 +22,9 @@ TARGET static void encrypt_rows(const struct key *key, const block *from, block 
 #include "messages.h"
 #include "walk.h"
 
-TARGET static int first_try(const struct key *key, struct walk *walk, size_t count) {
-    return first_try_one(key, walk, count);
+__attribute__((always_inline)) TARGET static inline int first_try(const struct key *key, struct walk *walk,
+                                                                  size_t count, const void *truths, const int width) {
+    return first_try_one(key, walk, count, truths, width);
 }
 
 TARGET static void walk_on(const struct key *key, struct walk *walk) { walk_on_one(key, walk); }

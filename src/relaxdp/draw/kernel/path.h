@@ -3,15 +3,6 @@
    Included by aesni.c and vaes.c, after each has said how it begins walks (`first_try`) and ends them (`walk_on`), and
    of how many objects it makes the last blocks in a way of its own (`integer_rows`). */
 
-static inline uint64_t code(const void *codes, int width, size_t i) {
-    switch (width) {
-    case 1: return ((const uint8_t *)codes)[i];
-    case 2: return ((const uint16_t *)codes)[i];
-    case 4: return ((const uint32_t *)codes)[i];
-    default: return ((const uint64_t *)codes)[i];
-    }
-}
-
 static inline void set_code(void *codes, int width, size_t i, uint64_t value) {
     switch (width) {
     case 1: ((uint8_t *)codes)[i] = (uint8_t)value; break;
@@ -28,34 +19,34 @@ static inline uint64_t value_of(const struct walk *walk, uint64_t word) {
     return word >= values ? word - values : word;
 }
 
-/* Whose first position was below the threshold keeps the truth; the others report the value of their last draw.
-   `width` is a constant where this is called, so that each width gets a loop of its own. */
+/* Truths and value words become reports. */
 __attribute__((always_inline)) TARGET static inline void write_reports(const struct walk *walk, size_t count,
                                                                        void *target, const int width) {
-    uint64_t threshold = walk->level.threshold, mask = walk->level.values - 1;
+    uint64_t mask = walk->level.values - 1;
     if ((walk->level.values & mask) == 0)
-        for (size_t i = 0; i < count; i++) {
-            uint64_t report = walk->last_drawn[i] & mask;
-            set_code(target, width, i, walk->first_position[i] < threshold ? code(target, width, i) : report);
-        }
+        for (size_t i = 0; i < count; i++) set_code(target, width, i, walk->report[i] & mask);
     else
-        for (size_t i = 0; i < count; i++) {
-            uint64_t report = value_of(walk, walk->last_drawn[i]);
-            set_code(target, width, i, walk->first_position[i] < threshold ? code(target, width, i) : report);
-        }
+        for (size_t i = 0; i < count; i++) set_code(target, width, i, value_of(walk, walk->report[i]));
 }
 
-/* Draw the reports of `count` rows in `walk->rows`, at most PIECE, over the truths that `target` holds. */
-TARGET static void draw_rows(const struct key *key, struct walk *walk, size_t count, void *target, uint64_t width) {
-    int rejected = first_try(key, walk, count);
+/* Draw the reports of `count` rows in `walk->rows`, at most PIECE, over the truths that `target` holds. `width` is a
+   constant where this is called, so that each width gets loops of its own. */
+__attribute__((always_inline)) TARGET static inline void draw_codes(const struct key *key, struct walk *walk,
+                                                                    size_t count, void *target, const int width) {
+    int rejected = first_try(key, walk, count, target, width);
     walk_on(key, walk);
     for (size_t i = 0; rejected && i < count; i++)
-        if (words_of(key, walk->rows + i, 0).word[1] > walk->last_value) walk_alone(key, walk, i);
+        if (words_of(key, walk->rows + i, 0).word[1] > walk->last_value)
+            walk_alone(key, walk, i, code(target, width, i));
+    write_reports(walk, count, target, width);
+}
+
+TARGET static void draw_rows(const struct key *key, struct walk *walk, size_t count, void *target, uint64_t width) {
     switch (width) {
-    case 1: write_reports(walk, count, target, 1); break;
-    case 2: write_reports(walk, count, target, 2); break;
-    case 4: write_reports(walk, count, target, 4); break;
-    default: write_reports(walk, count, target, 8);
+    case 1: draw_codes(key, walk, count, target, 1); break;
+    case 2: draw_codes(key, walk, count, target, 2); break;
+    case 4: draw_codes(key, walk, count, target, 4); break;
+    default: draw_codes(key, walk, count, target, 8);
     }
 }
 

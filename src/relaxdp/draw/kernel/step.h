@@ -6,7 +6,7 @@
 /* Bytes of the keystream. So few that the codes of the next ones arrive from memory while these are made. */
 enum { AT_ONCE = 1024 };
 
-/* What a flag does: it flips the upper code (two values), it chooses the upper code and not the lower one, or is kept. */
+/* What a flag does: flip the upper code (two values), choose the upper code and not the lower one, or nothing yet. */
 enum use { FLIP, CHOOSE, KEEP };
 
 /* The objects of one chunk: all their flags are drawn before the first tie is resolved. */
@@ -108,8 +108,8 @@ __attribute__((always_inline)) TARGET static inline int draw_flags(struct stream
     return 1;
 }
 
-/* What divides bytes by `values`: byte * reciprocal / 2^shift. The reciprocal has eight bits, the highest of them set, and
-   is rounded down: the quotient is at most one too small, because 255 < 2^shift. */
+/* What divides bytes by `values`: byte * reciprocal / 2^shift. The reciprocal has eight bits, the highest of them set,
+   and is rounded down: the quotient is at most one too small, because 255 < 2^shift. */
 struct divisor {
     uint16_t values, reciprocal;
     int shift;

@@ -11,10 +11,10 @@ struct walk {
     _Alignas(32) uint16_t who[PIECE + GROUP];
     _Alignas(32) uint64_t bound[PIECE + GROUP];
     _Alignas(32) uint64_t value[PIECE + GROUP];
-    /* Of row i: what is encrypted for try 0, the position that it gave, and the value word of the last draw so far. */
+    /* Of row i: what is encrypted for try 0; and the value word of the last draw so far, or the truth if there is none.
+       Both are the report modulo the number of values. */
     _Alignas(32) block rows[PIECE + GROUP];
-    _Alignas(32) uint64_t first_position[PIECE + GROUP];
-    _Alignas(32) uint64_t last_drawn[PIECE + GROUP];
+    _Alignas(32) uint64_t report[PIECE + GROUP];
     _Alignas(32) block room[PIECE + GROUP];
 };
 
@@ -47,33 +47,45 @@ TARGET static inline block words_of(const struct key *key, const block *row, uin
 }
 
 /* The rule of docs/stream.md, word by word, for a row whose first value word was rejected: one in 2^64 / values. */
-TARGET static void walk_alone(const struct key *key, struct walk *walk, size_t row) {
+TARGET static void walk_alone(const struct key *key, struct walk *walk, size_t row, uint64_t truth) {
     uint64_t bound = 0; /* stands for 2^64 */
-    walk->first_position[row] = 0; /* as if below the threshold: the truth, until there is a draw */
+    walk->report[row] = truth;
     for (uint64_t number = 0; number >> 32 == 0; number++) {
         block words = words_of(key, walk->rows + row, number);
         uint64_t position = bound ? words.word[0] % bound : words.word[0];
         if (words.word[1] > walk->last_value || (bound && words.word[0] - position > 0 - bound)) continue;
         if (position < walk->level.threshold) return;
-        walk->first_position[row] = ~UINT64_C(0);
-        walk->last_drawn[row] = words.word[1];
+        walk->report[row] = words.word[1];
         bound = position;
     }
 }
 
-/* Draw try 0 of `count` rows: who walks on? Returns whether a value word was rejected. */
-TARGET static inline int first_try_one(const struct key *key, struct walk *walk, size_t count) {
+/* Code i of an array of codes. */
+static inline uint64_t code(const void *codes, int width, size_t i) {
+    switch (width) {
+    case 1: return ((const uint8_t *)codes)[i];
+    case 2: return ((const uint16_t *)codes)[i];
+    case 4: return ((const uint32_t *)codes)[i];
+    default: return ((const uint64_t *)codes)[i];
+    }
+}
+
+/* Draw try 0 of `count` rows: who walks on, and who keeps the truth? Returns whether a value word was rejected. `width`
+   is a constant where this is called. */
+__attribute__((always_inline)) TARGET static inline int first_try_one(const struct key *key, struct walk *walk,
+                                                                      size_t count, const void *truths,
+                                                                      const int width) {
     uint64_t rejected = 0;
     size_t walkers = 0;
     encrypt_rows(key, walk->rows, walk->room, count);
     for (size_t i = 0; i < count; i++) {
         uint64_t position = walk->room[i].word[0], value = walk->room[i].word[1];
-        walk->first_position[i] = position;
-        walk->last_drawn[i] = value;
+        uint64_t above = position >= walk->level.threshold, truth = code(truths, width, i);
+        walk->report[i] = truth ^ ((truth ^ value) & (0 - above));
         walk->who[walkers] = (uint16_t)i;
         walk->bound[walkers] = position;
         walk->value[walkers] = value;
-        walkers += position >= walk->level.threshold;
+        walkers += above;
         rejected |= value > walk->last_value;
     }
     walk->walkers = walkers;
@@ -100,7 +112,7 @@ TARGET static inline void walk_on_one(const struct key *key, struct walk *walk) 
             uint64_t moved = 0 - (uint64_t)(accepted & above);
             uint16_t who = walk->who[i];
             uint64_t kept = (value & moved) | (walk->value[i] & ~moved);
-            walk->last_drawn[who] = kept;
+            walk->report[who] = kept;
             walk->who[stay] = who;
             walk->bound[stay] = (position & moved) | (bound & ~moved);
             walk->value[stay] = kept;

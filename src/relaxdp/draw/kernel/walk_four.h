@@ -53,18 +53,39 @@ TARGET static inline size_t append(struct walk *walk, size_t at, int lanes, __m1
     return at + (size_t)__builtin_popcount((unsigned)lanes);
 }
 
-/* Which of four lanes from `at` on are below `count`. */
-static inline int lanes_below(size_t count, size_t at) {
-    return at + 4 <= count ? 15 : at >= count ? 0 : (1 << (count - at)) - 1;
+/* The walkers without those of rows from `rows` on: idle lanes of the last group, behind all others. */
+static inline size_t without_idle(const struct walk *walk, size_t walkers, size_t rows) {
+    while (walkers && walk->who[walkers - 1] >= rows) walkers--;
+    return walkers;
+}
+
+/* Four codes as words. */
+__attribute__((always_inline)) TARGET static inline four load_codes(const void *codes, const int width, size_t at) {
+    const uint8_t *from = (const uint8_t *)codes + at * (size_t)width;
+    int32_t bytes;
+    switch (width) {
+    case 1: memcpy(&bytes, from, 4); return _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(bytes));
+    case 2: return _mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *)from));
+    case 4: return _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)from));
+    default: return load_four((const uint64_t *)from);
+    }
 }
 
 /* `first_try_one`, without a detour through memory between encryption and what is made of it. */
-TARGET static int first_try_four(const struct key *key, struct walk *walk, size_t count) {
+__attribute__((always_inline)) TARGET static inline int first_try_four(const struct key *key, struct walk *walk,
+                                                                       size_t count, const void *truths,
+                                                                       const int width) {
     four threshold = _mm256_set1_epi64x((int64_t)walk->level.threshold);
     four last_value = _mm256_set1_epi64x((int64_t)walk->last_value), rejected = _mm256_setzero_si256();
     __m128i who = _mm_set_epi16(0, 0, 0, 0, 3, 2, 1, 0);
     size_t walkers = 0;
     for (size_t group = 0; group < count; group += GROUP) {
+        const void *its_truths = (const uint8_t *)truths + group * (size_t)width;
+        uint64_t last_truths[GROUP];
+        if (__builtin_expect(count - group < GROUP, 0)) { /* behind the last truths is what is not ours */
+            memset(last_truths, 0, sizeof last_truths);
+            its_truths = memcpy(last_truths, its_truths, (count - group) * (size_t)width);
+        }
         four x[GROUP / 2];
 #pragma GCC unroll 4
         for (int i = 0; i < GROUP / 4; i++) {
@@ -77,38 +98,55 @@ TARGET static int first_try_four(const struct key *key, struct walk *walk, size_
         for (int i = 0; i < GROUP / 4; i++) {
             size_t at = group + 4 * i;
             four position = _mm256_unpacklo_epi64(x[2 * i], x[2 * i + 1]);
-            four value = _mm256_unpackhi_epi64(x[2 * i], x[2 * i + 1]);
-            _mm256_store_si256((four *)(walk->first_position + at), position);
-            _mm256_store_si256((four *)(walk->last_drawn + at), value);
-            int lanes = ~lanes_of(greater(threshold, position)) & lanes_below(count, at);
-            walkers = append(walk, walkers, lanes, who, position, value);
+            four value = _mm256_unpackhi_epi64(x[2 * i], x[2 * i + 1]), below = greater(threshold, position);
+            four report = _mm256_blendv_epi8(value, load_codes(its_truths, width, 4 * i), below);
+            _mm256_store_si256((four *)(walk->report + at), report);
+            walkers = append(walk, walkers, lanes_of(below) ^ 15, who, position, value);
             who = _mm_add_epi16(who, _mm_set1_epi16(4));
             rejected = _mm256_or_si256(rejected, greater(value, last_value)); /* behind the last row, too: no harm */
         }
     }
-    walk->walkers = walkers;
+    walk->walkers = without_idle(walk, walkers, count);
     return !_mm256_testz_si256(rejected, rejected);
 }
 
+/* What is known of a walk before it begins, as constants: each kind gets a loop of its own. */
+struct kind {
+    int digits;     /* so many binary digits a quotient of a word and a bound has, or 0 for more than three */
+    int may_reject; /* the number of values is no power of two: some value words are rejected */
+};
+
+/* `remainders` where a quotient has few binary digits: from the highest on, each is 1 if so much of the bound fits. */
+__attribute__((always_inline)) TARGET static inline four remainders_of_few(four word, four bound, const int digits) {
+    for (int digit = digits - 1; digit >= 0; digit--) {
+        four too_large = greater(bound, _mm256_srli_epi64(word, digit));
+        word = _mm256_sub_epi64(word, _mm256_andnot_si256(too_large, _mm256_slli_epi64(bound, digit)));
+    }
+    return word;
+}
+
 /* What four words do to four walkers from `i` on, as in `walk_on_one`; returns which of them stay. */
-TARGET static inline int move_four(struct walk *walk, size_t i, four word, four value, four *bound, four *kept) {
+__attribute__((always_inline)) TARGET static inline int move_four(struct walk *walk, const struct kind kind, size_t i,
+                                                                  four word, four value, four *bound, four *kept) {
     four threshold = _mm256_set1_epi64x((int64_t)walk->level.threshold);
     four last_value = _mm256_set1_epi64x((int64_t)walk->last_value);
     four old_bound = load_four(walk->bound + i), old_value = load_four(walk->value + i);
-    four position = remainders(word, old_bound);
+    four position = kind.digits ? remainders_of_few(word, old_bound, kind.digits) : remainders(word, old_bound);
     four run = _mm256_sub_epi64(word, position), last_run = _mm256_sub_epi64(_mm256_setzero_si256(), old_bound);
-    four rejected = _mm256_or_si256(greater(run, last_run), greater(value, last_value));
+    four rejected = greater(run, last_run);
+    if (kind.may_reject) rejected = _mm256_or_si256(rejected, greater(value, last_value));
     four below = greater(threshold, position), not_moved = _mm256_or_si256(rejected, below);
     *bound = _mm256_blendv_epi8(position, old_bound, not_moved);
     *kept = _mm256_blendv_epi8(value, old_value, not_moved);
-    return ~lanes_of(_mm256_andnot_si256(rejected, below)) & lanes_below(walk->walkers, i);
+    return lanes_of(_mm256_andnot_si256(rejected, below)) ^ 15;
 }
 
-TARGET static void walk_on_four(const struct key *key, struct walk *walk) {
+__attribute__((always_inline)) TARGET static inline void walk_on_kind(const struct key *key, struct walk *walk,
+                                                                      const struct kind kind) {
     for (uint64_t number = 1; walk->walkers; number++) {
         four try = _mm256_set_epi64x((int64_t)(number << 32), 0, (int64_t)(number << 32), 0);
         size_t stay = 0;
-        /* Idle lanes of the last group are a row that does not exist, behind all others. */
+        /* Idle lanes of the last group are a row that does not exist. */
         for (size_t i = walk->walkers; i < walk->walkers + GROUP; i++) {
             walk->who[i] = PIECE;
             walk->bound[i] = walk->level.threshold;
@@ -125,19 +163,31 @@ TARGET static void walk_on_four(const struct key *key, struct walk *walk) {
 #pragma GCC unroll 4
             for (int i = 0; i < GROUP / 4; i++) {
                 size_t at = group + 4 * i;
-                if (at >= walk->walkers) break;
                 four word = _mm256_unpacklo_epi64(x[2 * i], x[2 * i + 1]);
                 four value = _mm256_unpackhi_epi64(x[2 * i], x[2 * i + 1]), bound, kept;
-                int lanes = move_four(walk, at, word, value, &bound, &kept);
+                int lanes = move_four(walk, kind, at, word, value, &bound, &kept);
                 __m128i who = _mm_loadl_epi64((const __m128i *)(walk->who + at));
                 __m128i low = _mm256_castsi256_si128(kept), high = _mm256_extracti128_si256(kept, 1);
-                walk->last_drawn[walk->who[at]] = (uint64_t)_mm_cvtsi128_si64(low);
-                walk->last_drawn[walk->who[at + 1]] = (uint64_t)_mm_extract_epi64(low, 1);
-                walk->last_drawn[walk->who[at + 2]] = (uint64_t)_mm_cvtsi128_si64(high);
-                walk->last_drawn[walk->who[at + 3]] = (uint64_t)_mm_extract_epi64(high, 1);
+                walk->report[walk->who[at]] = (uint64_t)_mm_cvtsi128_si64(low);
+                walk->report[walk->who[at + 1]] = (uint64_t)_mm_extract_epi64(low, 1);
+                walk->report[walk->who[at + 2]] = (uint64_t)_mm_cvtsi128_si64(high);
+                walk->report[walk->who[at + 3]] = (uint64_t)_mm_extract_epi64(high, 1);
                 stay = append(walk, stay, lanes, who, bound, kept);
             }
         }
-        walk->walkers = stay;
+        walk->walkers = without_idle(walk, stay, PIECE);
     }
+}
+
+TARGET static void walk_on_four(const struct key *key, struct walk *walk) {
+    uint64_t largest_quotient = UINT64_MAX / walk->level.threshold;
+    int may_reject = walk->last_value != UINT64_MAX;
+    if (largest_quotient < 4 && may_reject)
+        walk_on_kind(key, walk, (struct kind){2, 1});
+    else if (largest_quotient < 4)
+        walk_on_kind(key, walk, (struct kind){2, 0});
+    else if (largest_quotient < 8)
+        walk_on_kind(key, walk, (struct kind){3, 1});
+    else
+        walk_on_kind(key, walk, (struct kind){0, 1});
 }
