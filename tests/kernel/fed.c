@@ -3,6 +3,7 @@
 #define TARGET __attribute__((target("avx2")))
 #include <immintrin.h>
 
+enum { WIDTH = 32 };
 #include "blocks.h"
 
 enum { GROUP = 16 };

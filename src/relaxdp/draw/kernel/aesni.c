@@ -1,5 +1,6 @@
 /* The path with AES-NI: one block in a register, eight at a time, because each round waits for the one before. */
 #define TARGET __attribute__((target("aes,popcnt")))
+enum { WIDTH = 16, FEW = 24 };
 #include "aes.h"
 
 enum { GROUP = 8 };
@@ -40,18 +41,14 @@ static size_t integer_rows(const struct key *key, const struct messages *of, uin
 #include "keystream.h"
 
 /* WIDTH bytes that are 0 or 255, as bits. */
-TARGET static inline uint32_t bits_of(const lanes *bytes) {
-    const __m128i *halves = (const __m128i *)bytes;
-    return (uint32_t)_mm_movemask_epi8(halves[0]) | (uint32_t)_mm_movemask_epi8(halves[1]) << 16;
-}
+TARGET static inline uint32_t bits_of(const lanes *bytes) { return (uint32_t)_mm_movemask_epi8((__m128i)*bytes); }
 
 /* The larger of each two of WIDTH bytes. */
 TARGET static inline void raise_to(lanes *largest, const lanes *bytes) {
-    __m128i *to = (__m128i *)largest;
-    const __m128i *halves = (const __m128i *)bytes;
-    for (int i = 0; i < 2; i++) to[i] = _mm_max_epu8(to[i], halves[i]);
+    *largest = (lanes)_mm_max_epu8((__m128i)*largest, (__m128i)*bytes);
 }
 
 #include "step.h"
+#include "histogram.h"
 
-const struct instructions aesni_instructions = {draw, tags, step};
+const struct instructions aesni_instructions = {draw, tags, step, histogram};

@@ -1,4 +1,4 @@
-/* What is done with blocks whatever encrypts them. TARGET is said by whoever includes this. */
+/* What is done with blocks and bytes whatever encrypts them. TARGET is said by whoever includes this. */
 #include <emmintrin.h>
 #include <string.h>
 
@@ -14,9 +14,7 @@ TARGET static inline __m128i load(const block *from) { return _mm_load_si128((co
 
 TARGET static inline void store(block *to, __m128i value) { _mm_store_si128((__m128i *)to, value); }
 
-/* Bytes that are handled together, and pairs of them. Compilers make of it what the function that it is in may use: one
-   register of 32 bytes, or two of 16. */
-enum { WIDTH = 32 };
-
+/* Bytes that are handled together, and pairs of them. WIDTH is said by whoever includes this. It is what a register
+   holds: of something wider compilers may make loops over single bytes. */
 typedef uint8_t lanes __attribute__((vector_size(WIDTH)));
 typedef uint16_t pairs __attribute__((vector_size(WIDTH)));

@@ -39,3 +39,7 @@ DOOR uint64_t relaxdp_step(int set, const uint8_t *seed, const struct step *law,
                            uint64_t most, uint8_t *room, uint32_t *places, struct reached *reached) {
     return instructions_of(set)->step(seed, law, columns, most, room, places, reached);
 }
+
+DOOR void relaxdp_histogram(int set, const uint8_t *codes, uint64_t count, uint64_t values, uint64_t *counts) {
+    instructions_of(set)->histogram(codes, count, values, counts);
+}

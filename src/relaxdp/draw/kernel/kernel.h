@@ -80,6 +80,7 @@ struct instructions {
                      uint64_t *first_words, uint64_t *sums);
     uint64_t (*step)(const uint8_t *seed, const struct step *law, const struct columns *columns, uint64_t most,
                      uint8_t *room, uint32_t *places, struct reached *reached);
+    void (*histogram)(const uint8_t *codes, uint64_t count, uint64_t values, uint64_t *counts);
 };
 
 extern const struct instructions aesni_instructions, vaes_instructions;

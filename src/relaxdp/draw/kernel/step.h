@@ -33,7 +33,7 @@ TARGET static inline size_t append_places(uint32_t *places, size_t found, uint32
 
 TARGET static size_t places_of(const uint32_t *bits, size_t count, uint32_t first, uint32_t *places, size_t found) {
     for (size_t i = 0; i < (count + WIDTH - 1) / WIDTH; i += 2)
-        found = append_places(places, found, first + (uint32_t)(i * WIDTH), bits[i] | (uint64_t)bits[i + 1] << 32);
+        found = append_places(places, found, first + (uint32_t)(i * WIDTH), bits[i] | (uint64_t)bits[i + 1] << WIDTH);
     return found;
 }
 

@@ -1,5 +1,6 @@
 /* The path with VAES and AVX2: two blocks in a register, sixteen at a time, and walks four words at a time. */
 #define TARGET __attribute__((target("aes,vaes,avx2,popcnt")))
+enum { WIDTH = 32, FEW = 48 };
 #include "aes.h"
 
 #include <immintrin.h>
@@ -73,5 +74,6 @@ TARGET static inline void raise_to(lanes *largest, const lanes *bytes) {
 }
 
 #include "step.h"
+#include "histogram.h"
 
-const struct instructions vaes_instructions = {draw, tags, step};
+const struct instructions vaes_instructions = {draw, tags, step, histogram};
