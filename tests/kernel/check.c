@@ -122,9 +122,9 @@ static void check_bytes(int best) {
         largest = upper[i] > largest ? upper[i] : largest;
     }
     for (int set = AESNI; set <= best; set++) {
-        uint8_t *result = exactly(&taken[4], count, below(32)), *room = exactly(&taken[5], most, below(32));
+        uint8_t *result = exactly(&taken[4], count, below(32)), *room = exactly(&taken[5], 4 * most, below(32));
         uint32_t *places = exactly(&taken[6], 4 * (most + 2), 4);
-        struct columns columns = {lower, upper, result, count};
+        struct columns columns = {lower, upper, result, count, 1};
         struct reached reached = begin;
         expect(relaxdp_step(set, seed, &law, &columns, most, room, places, &reached) == count, "a step was not taken");
         expect(reached.largest == largest, "the largest code is another one");
@@ -137,6 +137,32 @@ static void check_bytes(int best) {
         uint64_t counts[256] = {0};
         relaxdp_histogram(set, lower, count, values, counts);
         expect(memcmp(counts, expected, 8 * values) == 0, "a histogram is wrong");
+        for (int i = 4; i < 7; i++) free(taken[i]);
+    }
+    for (int i = 0; i < 4; i++) free(taken[i]);
+}
+
+/* Steps of wider codes, between columns that begin where a code may. */
+static void check_wide(int best) {
+    void *taken[8] = {0};
+    uint64_t count = 1 + below(below(3) ? 100 : 5000), most = 1 + below(count), width = UINT64_C(2) << below(3);
+    uint8_t *lower = exactly(&taken[0], count * width, width), *upper = exactly(&taken[1], count * width, width);
+    uint8_t *seed = exactly(&taken[2], 48, below(16)), *first = exactly(&taken[3], count * width, 0);
+    struct step law = {257 + (below(2) ? next() : below(60000)), some_chance(), some_chance()};
+    struct reached first_reached = {0, 0};
+    for (uint64_t i = 0; i < count; i += 1 + below(3)) memcpy(upper + i * width, lower + i * width, width);
+    for (int set = AESNI; set <= best; set++) {
+        uint8_t *result = exactly(&taken[4], count * width, width), *room = exactly(&taken[5], 4 * most, below(32));
+        uint32_t *places = exactly(&taken[6], 4 * (most + 2), 4);
+        struct columns columns = {lower, upper, result, count, width};
+        struct reached reached = {7, 0};
+        expect(relaxdp_step(set, seed, &law, &columns, most, room, places, &reached) == count, "a step was not taken");
+        if (set == AESNI) {
+            memcpy(first, result, count * width);
+            first_reached = reached;
+        }
+        expect(memcmp(&first_reached, &reached, sizeof reached) == 0, "two sets of instructions read different bytes");
+        expect(memcmp(first, result, count * width) == 0, "two sets of instructions draw different steps");
         for (int i = 4; i < 7; i++) free(taken[i]);
     }
     for (int i = 0; i < 4; i++) free(taken[i]);
@@ -180,6 +206,7 @@ int main(int count, char **words) {
     for (int i = 0; i < cases; i++) {
         check_case(best);
         check_bytes(best);
+        check_wide(best);
         check_text();
     }
     printf("kernel-check: %d cases with %s: nothing was read or written that should not be\n", cases,

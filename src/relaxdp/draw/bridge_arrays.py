@@ -79,7 +79,7 @@ class _FreshBridge:
         self._redraw = _Chance(agree.redraw, differ.redraw)
         ends = differ.to_upper + differ.to_lower
         self._to_upper = _Chance(Fraction(0), differ.to_upper / ends if ends else Fraction(0))
-        self._compiled = self._compile(source) if isinstance(source, Keystream) and values <= 256 else None
+        self._compiled = self._compile(source) if isinstance(source, Keystream) else None
         # Buffers that are used again for every chunk: fresh ones would be mapped and cleared each time.
         self._random, self._top, self._differ = np.empty((3, FRESH_CHUNK), dtype=np.uint8)
 

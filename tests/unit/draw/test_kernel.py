@@ -236,18 +236,23 @@ def test_arrays_that_do_not_fit_together_are_refused(compiled: Kernel) -> None:
         compiled.tags(bytes(32), messages, two[:1], None)
 
 
-@pytest.mark.parametrize("values", [2, 3, 10, 200, 255, 256])
+@pytest.mark.parametrize("values", [2, 3, 10, 200, 255, 256, 257, 65537, 2**63 + 1])
 def test_a_step_reads_the_same_bytes_and_draws_the_same(
     compiled: Kernel, values: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chunks of several lengths, all from one keystream: what follows shows where the last one ended."""
+    """Chunks of several lengths, all from one keystream: what follows shows where the last one ended.
+
+    At 2^63 + 1 values half of the words are rejected, and again.
+    """
     random = np.random.default_rng(values)
     level = Fraction(7, 19)
     laws = [(NOISE, level, TRUTH), (level, Fraction(1, 2), TRUTH), (level, Fraction(3, 7), Fraction(4, 7)),
             (level, level, TRUTH), (level, TRUTH, TRUTH), (NOISE, Fraction(1, 2), Fraction(3, 4))]  # fmt: skip
     cases = []
     for count, law in product([0, 1, 31, 32, 8191, 8200, FRESH_CHUNK + 77], laws):
-        lower, upper = random.integers(0, values, (2, count + 3)).astype(np.uint8)[:, 3:]
+        codes = random.integers(0, values, (2, count + 3), np.uint64)
+        codes[0, ::3] = codes[1, ::3]
+        lower, upper = codes.astype(np.min_scalar_type(values - 1))[:, 3:]
         cases.append((law, lower, upper))
     drawn = []
     for setting in (compiled.name, "off"):
@@ -261,7 +266,22 @@ def test_a_step_reads_the_same_bytes_and_draws_the_same(
         assert np.array_equal(one, other), (case[0], len(one))
 
 
-@pytest.mark.parametrize("values", [2, 3])
+def test_a_step_takes_codes_of_any_width(compiled: Kernel) -> None:
+    """What is compiled is what draws: only codes with gaps, or wider than their alphabet, are left to NumPy."""
+    always = Mixture(Fraction(0), Fraction(0), Fraction(1))
+    for values, dtype, drawn in [
+        (2, np.uint8, 50), (256, np.uint8, 50), (256, np.uint16, 0),
+        (257, np.uint16, 50), (257, np.uint32, 50), (257, np.uint64, 50),
+    ]:  # fmt: skip
+        bridge = _FreshBridge(values, always, always, Keystream(bytes(48)))
+        lower, upper, result = np.zeros((3, 50), dtype)
+        lower.flags.writeable = False
+        assert bridge._compiled is not None
+        assert bridge._compiled.into(result, lower, upper) == drawn
+        assert bridge._compiled.into(result[::2], lower[::2], upper[::2]) == 0
+
+
+@pytest.mark.parametrize("values", [2, 3, 300])
 def test_a_step_whose_digits_do_not_suffice_is_left_to_numpy(compiled: Kernel, values: int) -> None:
     """A chance whose first 72 binary digits are those that the keystream gives: the next ones decide, exactly."""
     seed = bytes(range(48))
@@ -275,7 +295,7 @@ def test_a_step_whose_digits_do_not_suffice_is_left_to_numpy(compiled: Kernel, v
         always = Mixture(1 - chance, chance, Fraction(0)) if values == 2 else Mixture(chance, 1 - chance, Fraction(0))
         source = Keystream(seed)
         bridge = _FreshBridge(values, always, always, source)
-        lower, upper, result = (np.array([code], np.uint8) for code in (0, 1, 9))
+        lower, upper, result = (np.array([code], np.min_scalar_type(values - 1)) for code in (0, 1, 9))
         assert bridge._compiled is not None
         assert bridge._compiled.into(result, lower, upper) == 0
         assert source.position == 0
@@ -312,8 +332,8 @@ def test_a_step_from_a_code_outside_of_the_alphabet_is_refused(
     compiled: Kernel, setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(SETTING, compiled.name if setting == "compiled" else setting)
-    for values, place, end in product((2, 3, 255), (0, 31, 40, 1024, FRESH_CHUNK + 4), (0, 1)):
-        ends = np.full((2, FRESH_CHUNK + 5), values - 1, np.uint8)
+    for values, place, end in product((2, 3, 255, 300), (0, 31, 40, 1024, FRESH_CHUNK + 4), (0, 1)):
+        ends = np.full((2, FRESH_CHUNK + 5), values - 1, np.min_scalar_type(values))
         levels = Fraction(1, 3), Fraction(1, 2), TRUTH
         entropy = SeededEntropy(1)
         fresh_bridges(values, *levels, lower_reports=ends[0], upper_reports=ends[1], entropy=entropy)

@@ -49,6 +49,7 @@ TARGET static inline void raise_to(lanes *largest, const lanes *bytes) {
 }
 
 #include "step.h"
+#include "step_wide.h"
 #include "histogram.h"
 
 const struct instructions aesni_instructions = {draw, tags, step, histogram};

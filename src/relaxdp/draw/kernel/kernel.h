@@ -56,15 +56,15 @@ struct chance {
 /* A step between two columns of reports: `first` is the chance to flip the upper report (two values) or to go to it, and
    `redraw` that of any value (more than two). */
 struct step {
-    uint64_t values; /* from 2 to 256 */
+    uint64_t values; /* at least 2; at most 256 for codes of one byte, more for others */
     struct chance first, redraw;
 };
 
-/* The codes of both ends, one byte each, and where the draws go. */
+/* The codes of both ends, of 1, 2, 4 or 8 bytes each, and where the draws go. */
 struct columns {
-    const uint8_t *lower, *upper;
-    uint8_t *result;
-    uint64_t count;
+    const void *lower, *upper;
+    void *result;
+    uint64_t count, width;
 };
 
 /* Where the keystream goes on, and the largest code so far: none may be outside of the alphabet. */

@@ -48,7 +48,7 @@ class _Messages(ctypes.Structure):
 
 
 class _Columns(ctypes.Structure):
-    _fields_ = (("lower", _Pointer), ("upper", _Pointer), ("result", _Pointer), ("count", _Word))
+    _fields_ = (("lower", _Pointer), ("upper", _Pointer), ("result", _Pointer), ("count", _Word), ("width", _Word))
 
 
 class _Reached(ctypes.Structure):
@@ -124,11 +124,13 @@ class Kernel:
         """
         lower, upper, result = codes
         flags, places = room
-        if {len(lower), len(upper)} != {len(result)} or len(places) < len(flags) + 2:
-            raise ValueError("codes of one length, and room for places, are drawn together")
-        columns = _Columns(lower.ctypes.data, upper.ctypes.data, result.ctypes.data, len(result))
-        reached, where = _Reached(position), (flags.ctypes.data, places.ctypes.data)
-        drawn: int = self._step(self._set, seed, law, ctypes.byref(columns), len(flags), *where, ctypes.byref(reached))
+        if {(len(each), each.itemsize) for each in codes} != {(len(result), result.itemsize)}:
+            raise ValueError("codes of one length and one width are drawn together")
+        columns = _Columns(*(each.ctypes.data for each in (lower, upper, result)), len(result), result.itemsize)
+        reached, most, where = _Reached(position), len(places) - 2, (flags.ctypes.data, places.ctypes.data)
+        if len(flags) < 4 * most:
+            raise ValueError("there is no room for the flags of so many objects")
+        drawn: int = self._step(self._set, seed, law, ctypes.byref(columns), most, *where, ctypes.byref(reached))
         return drawn, reached.position, reached.largest
 
     def histogram(self, codes: NDArray[np.uint8], size: int) -> NDArray[np.int64] | None:

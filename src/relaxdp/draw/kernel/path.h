@@ -12,21 +12,21 @@ static inline void set_code(void *codes, int width, size_t i, uint64_t value) {
     }
 }
 
-/* value mod values. The reciprocal is rounded down, so the quotient may be one too small, and never too large. */
-static inline uint64_t value_of(const struct walk *walk, uint64_t word) {
-    uint64_t values = walk->level.values;
-    word -= (uint64_t)((unsigned __int128)word * walk->reciprocal >> 64) * values;
+/* word mod values. The reciprocal is rounded down, so the quotient may be one too small, and never too large. */
+static inline uint64_t value_of(uint64_t word, uint64_t values, uint64_t reciprocal) {
+    word -= (uint64_t)((unsigned __int128)word * reciprocal >> 64) * values;
     return word >= values ? word - values : word;
 }
 
 /* Truths and value words become reports. */
 __attribute__((always_inline)) TARGET static inline void write_reports(const struct walk *walk, size_t count,
                                                                        void *target, const int width) {
-    uint64_t mask = walk->level.values - 1;
-    if ((walk->level.values & mask) == 0)
+    uint64_t values = walk->level.values, mask = values - 1;
+    if ((values & mask) == 0)
         for (size_t i = 0; i < count; i++) set_code(target, width, i, walk->report[i] & mask);
     else
-        for (size_t i = 0; i < count; i++) set_code(target, width, i, value_of(walk, walk->report[i]));
+        for (size_t i = 0; i < count; i++)
+            set_code(target, width, i, value_of(walk->report[i], values, walk->reciprocal));
 }
 
 /* Draw the reports of `count` rows in `walk->rows`, at most PIECE, over the truths that `target` holds. `width` is a

@@ -188,28 +188,15 @@ TARGET static void draw_values(struct stream *stream, const struct chunk *of, ui
     }
 }
 
-/* Draw one chunk after the other, of `most` objects. `room` is for as many bytes, `places` for two numbers more.
-   Returns how many objects are drawn: all, or those of the chunks before one that needs more digits than there are. */
-TARGET static uint64_t step(const uint8_t *seed, const struct step *law, const struct columns *columns, uint64_t most,
-                            uint8_t *room, uint32_t *places, struct reached *reached) {
-    struct stream stream;
-    lanes largest = {0};
-    uint64_t done = 0, count = columns->count;
-    begin_stream(&stream, seed, reached->position);
-    for (int decided = 1; done < count; done += most) {
-        size_t part = count - done < most ? count - done : most;
-        struct chunk chunk = {columns->lower + done, columns->upper + done, columns->result + done, room, part, places};
-        if (law->values == 2)
-            decided = draw_flags(&stream, &chunk, &law->first, FLIP, &largest);
-        else
-            decided = draw_flags(&stream, &chunk, &law->first, CHOOSE, &largest) &&
-                      draw_flags(&stream, &chunk, &law->redraw, KEEP, &largest);
-        if (!decided) break;
-        if (law->values > 2) draw_values(&stream, &chunk, (uint32_t)law->values);
-        reached->position = stream.position;
-    }
-    for (int i = 0; i < WIDTH; i++) reached->largest = largest[i] > reached->largest ? largest[i] : reached->largest;
-    wipe(&stream, sizeof stream);
-    if (law->values > 2) wipe(room, count < most ? count : most);
-    return done < count ? done : count;
+/* One chunk. `room` is for as many bytes. Returns 0 where more digits are needed than there are here. */
+TARGET static int step_bytes(struct stream *stream, const struct step *law, const struct columns *of, uint8_t *room,
+                             uint32_t *places, uint64_t *largest) {
+    struct chunk chunk = {of->lower, of->upper, of->result, room, of->count, places};
+    lanes its_largest = {0};
+    int decided = law->values == 2 ? draw_flags(stream, &chunk, &law->first, FLIP, &its_largest)
+                                   : draw_flags(stream, &chunk, &law->first, CHOOSE, &its_largest) &&
+                                         draw_flags(stream, &chunk, &law->redraw, KEEP, &its_largest);
+    if (decided && law->values > 2) draw_values(stream, &chunk, (uint32_t)law->values);
+    for (int i = 0; i < WIDTH; i++) *largest = its_largest[i] > *largest ? its_largest[i] : *largest;
+    return decided;
 }

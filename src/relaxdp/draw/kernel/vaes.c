@@ -74,6 +74,7 @@ TARGET static inline void raise_to(lanes *largest, const lanes *bytes) {
 }
 
 #include "step.h"
+#include "step_wide.h"
 #include "histogram.h"
 
 const struct instructions vaes_instructions = {draw, tags, step, histogram};
