@@ -84,8 +84,8 @@ class DeclaredEncoding(Encoding):
 
     def _indices(self, column: Any, first_row: int) -> Words:
         if self._is_range and isinstance(column, np.ndarray) and column.dtype.kind in "iu":
-            outside = (column < 0) | (column >= len(self.values))
-            if outside.any():
+            if len(column) and (int(column.min()) < 0 or int(column.max()) >= len(self.values)):
+                outside = (column < 0) | (column >= len(self.values))
                 raise self._undeclared(first_row + int(np.argmax(outside)))
             return column.astype(np.uint64)
         column = as_objects(column)

@@ -29,9 +29,11 @@ DOOR int relaxdp_letters(const uint32_t *points, uint64_t count, uint64_t width,
         uint64_t length = 0;
         for (uint64_t at = 0; at < width; at += TOGETHER) {
             const uint32_t *from = points + at;
-            uint32_t last[TOGETHER] = {0}, left = width - at < TOGETHER ? (uint32_t)(width - at) : TOGETHER;
-            if (__builtin_expect(end - from < TOGETHER, 0)) /* the last ones of all: behind them is what is not ours */
+            uint32_t last[TOGETHER], left = width - at < TOGETHER ? (uint32_t)(width - at) : TOGETHER;
+            if (__builtin_expect(end - from < TOGETHER, 0)) { /* behind the last ones of all is what is not ours */
+                memset(last, 0, sizeof last);
                 from = memcpy(last, from, left * sizeof *last);
+            }
             __m128i bytes = narrow(from, &seen);
             uint32_t empty = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128()));
             uint32_t used = ~empty & ((UINT32_C(1) << left) - 1);
