@@ -56,7 +56,10 @@ static inline int comes_after(const uint32_t *row, const uint32_t *before, uint6
     for (; at + 4 <= width; at += 4) {
         __m128i one = _mm_loadu_si128((const __m128i *)(row + at));
         __m128i other = _mm_loadu_si128((const __m128i *)(before + at));
-        if (_mm_movemask_epi8(_mm_cmpeq_epi32(one, other)) != 0xffff) break;
+        uint32_t differ = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi32(one, other)) ^ 0xffff;
+        if (!differ) continue;
+        at += (uint32_t)__builtin_ctz(differ) / 4;
+        return row[at] > before[at];
     }
     while (at < width && row[at] == before[at]) at++;
     return at < width && row[at] > before[at];
