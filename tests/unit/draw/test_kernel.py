@@ -277,7 +277,10 @@ def test_a_step_takes_codes_of_any_width(compiled: Kernel) -> None:
         lower, upper, result = np.zeros((3, 50), dtype)
         lower.flags.writeable = False
         assert bridge._compiled is not None
+        bridge._compiled._room[:200], bridge._compiled._places[:52] = 1, 1
         assert bridge._compiled.into(result, lower, upper) == drawn
+        # Who was drawn anew is not left behind.
+        assert bool(bridge._compiled._room[:200].any() or bridge._compiled._places[:52].any()) == (drawn == 0)
         assert bridge._compiled.into(result[::2], lower[::2], upper[::2]) == 0
 
 

@@ -96,7 +96,9 @@ TARGET static uint64_t step(const uint8_t *seed, const struct step *law, const s
         if (!decided) break;
         reached->position = stream.position;
     }
+    uint64_t used = count < most ? count : most;
     wipe(&stream, sizeof stream);
-    wipe(room, 4 * (count < most ? count : most));
+    wipe(room, 4 * used);
+    wipe(places, (used + 2) * sizeof *places); /* of who was drawn anew */
     return done < count ? done : count;
 }
