@@ -53,11 +53,18 @@ def plan(
     ] = None,
     encoding: Annotated[
         str | None,
-        typer.Option(help="How answers become reports, like local-hash:buckets=16  [default: categorical, or numeric]"),
+        typer.Option(help="How answers become reports, like local-hash:buckets=16  [default: auto, or numeric]"),
     ] = None,
     half_width: Annotated[float | None, typer.Option(help="The wanted half-width of an interval, like 0.01.")] = None,
     objects: Annotated[int | None, typer.Option(help="How many objects report.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="The epsilon that is allowed.")] = None,
+    cross: Annotated[
+        int | None, typer.Option(help="How many values a second column has: plan a two-way table.")
+    ] = None,
+    stops: Annotated[
+        list[str] | None,
+        typer.Option("--stop", metavar="EPSILON=SHARE", help="Part of the objects that stops early, like 0.5=30%."),
+    ] = None,
     share: Annotated[
         float | None, typer.Option(help="The share that is expected; without it, the plan holds for every share.")
     ] = None,
@@ -94,13 +101,16 @@ def plan(
 ) -> None:
     """Plan a release: half-width, objects or epsilon from the other two.
 
-    With --schedule: how precise each of its levels will be, and at which one to stop. Plans never look at an answer.
+    From --objects alone: a table of the usual levels. With --schedule: how precise each of its levels will be, and at
+    which one to stop. Plans never look at an answer.
     """
     asked: Asked = {
         "share": share,
         "confidence_level": confidence,
         "about": about.value,
         "simultaneous": simultaneous,
+        "stops": _stops(stops or []),
+        "cross": cross,
     }
     options = {"first": first, "last": last, "steps": steps, "levels": levels, "alpha": alpha, "beta": beta}
     given = {name: option for name, option in options.items() if option is not None}
@@ -108,15 +118,18 @@ def plan(
         raise PlanError("--{given} belongs to a schedule: name one with --schedule.", given=next(iter(given)))
     chosen = None if schedule is None else _schedule(schedule, given)
     of = _planned(values, number_range, encoding, epsilon)
+    if isinstance(of, int):
+        asked["encoding"] = encoding or "auto"
     wanted: Any = {"values": of, "half_width": half_width, "objects": objects, "epsilon": epsilon}
     made = plan_release(**wanted, schedule=chosen, **asked)
     if as_json:
         what: dict[str, Any] = {"values": values} if number_range is None else {"range": number_range}
-        what = what if encoding is None else {**what, "encoding": encoding}
-        show_json({**_answer(made), "wanted_half_width": half_width, "objects": made.objects, **what, **asked})
+        chosen_name = made.encoding if encoding is None else encoding
+        what = what if chosen_name is None else {**what, "encoding": chosen_name}
+        show_json({**_answer(made), "wanted_half_width": half_width, "objects": made.objects, **asked, **what})
         return
     console = Console()
-    console.print(_heading(made.objects, values, number_range, encoding, asked))
+    console.print(_heading(made.objects, values, number_range, encoding or made.encoding, asked))
     console.print(_third(made) if made.epsilon is not None else _step_table(list(made.steps), half_width))
     if schedule is not None and half_width is not None:
         console.print(_advice(made.stop, half_width, made.objects, of, asked))
@@ -128,7 +141,7 @@ def _planned(
     """Return what is planned: the plain number of values, or a mechanism of so many of them or of the range."""
     if (values is None) == (number_range is None):
         raise PlanError("say what can be answered: --values, how many there are, or --range.")
-    if values is not None and encoding is None:
+    if values is not None and ":" not in (encoding or ""):
         return values
     name, options = encoding_and_options(encoding or "numeric")
     declared = {"range": number_range} if values is None else {"values": range(values)}
@@ -139,7 +152,11 @@ def _planned(
 def _answer(made: Plan) -> dict[str, Any]:
     if made.epsilon is not None:
         return {"found": made.found, "epsilon": epsilon_text(made.epsilon), "half_width": made.half_width}
-    rows = [{"epsilon": epsilon_text(s.epsilon), "half_width": s.half_width, "met": s.met} for s in made.steps]
+    rows = [
+        {"epsilon": epsilon_text(step.epsilon), "half_width": step.half_width, "met": step.met}
+        | ({} if step.encoding is None else {"encoding": step.encoding})
+        for step in made.steps
+    ]
     return {"steps": rows, "stop_at": None if made.stop is None else epsilon_text(made.stop.epsilon)}
 
 
@@ -179,10 +196,25 @@ def _step_table(planned: list[Step], target: float | None) -> Table:
         table.add_column(column, justify="right")
     if target is not None:
         table.add_column(f"at most {target:g}")
+    if any(step.encoding for step in planned):
+        table.add_column("encoding")
     for place, step in enumerate(planned, 1):
-        met = [] if step.met is None else ["yes" if step.met else "no"]
-        table.add_row(str(place), epsilon_text(step.epsilon), f"{step.half_width:.4g}", *met)
+        words = [] if step.met is None else ["yes" if step.met else "no"]
+        words += [] if step.encoding is None else [step.encoding]
+        table.add_row(str(place), epsilon_text(step.epsilon), f"{step.half_width:.4g}", *words)
     return table
+
+
+def _stops(written: list[str]) -> dict[Any, float]:
+    """Return which part stops at which epsilon, from texts like 0.5=30%."""
+    found = {}
+    for text in written:
+        level, _, part = text.partition("=")
+        try:
+            found[level.strip()] = float(part.rstrip("% ")) / (100 if part.rstrip().endswith("%") else 1)
+        except ValueError:
+            raise PlanError("--stop is written like 0.5=30%.") from None
+    return found
 
 
 def _advice(stop: Step | None, target: float, objects: int, values: Planned, asked: Asked) -> str:
@@ -204,7 +236,12 @@ def _heading(
     together = "all values at once" if asked["simultaneous"] else "each value"
     if ends is not None:
         answers, share, together = f"numbers from {ends[0]:g} to {ends[1]:g}", "whatever they are", "the mean"
+    if asked["cross"] is not None:
+        answers += f" by {asked['cross']}"
+        together = "all pairs at once" if asked["simultaneous"] else "each pair"
     answers += "" if encoding is None else f" as {encoding}"
+    for level, part in (asked["stops"] or {}).items():
+        answers += f", {100 * part:g} % stop at epsilon {level}"
     return (
         f"{objects:,} objects, {answers}, {share}; "
         f"{100 * asked['confidence_level']:g} % intervals of {together}, about {subject}."

@@ -6,19 +6,22 @@ was: the level at which one stops is known beforehand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
+from functools import cache
 from math import ceil, exp, isfinite, log, sqrt
-from typing import Any, Literal, Protocol, TypedDict, Unpack
+from typing import Any, Literal, Protocol, Self, TypedDict, Unpack
 
 import numpy as np
 
 from relaxdp.encodings.protocol import Encoding, Measure
+from relaxdp.encodings.registry import advised, made
 from relaxdp.errors import PlanError, refusing
 from relaxdp.estimation import special
 from relaxdp.estimation.frequency import report_variance
 from relaxdp.estimation.mean import present_variance
+from relaxdp.estimation.products import ProductLaw
 from relaxdp.estimation.result import About, check_about, questions_of, tail_of
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.level import retention
@@ -44,6 +47,10 @@ Planned = int | _Encoded
 """How many values a categorical answer can have, or the mechanism that will release it."""
 
 
+USUAL = tuple(map(Decimal, ("0.1", "0.2", "0.5", "1", "2", "3", "4", "6")))
+"""The levels of the table that is shown where nobody says an epsilon."""
+
+
 class Asked(TypedDict, total=False):
     """Which interval is planned: the options of `Frequency.interval`, and what is known of the share."""
 
@@ -52,6 +59,12 @@ class Asked(TypedDict, total=False):
     confidence_level: float
     about: About
     simultaneous: bool
+    encoding: str | None
+    """How a number of values is encoded: by a name, "auto" for the best one at the last epsilon, None as they are."""
+    stops: Mapping[Epsilon, float] | None
+    """Which part of the objects stops at which lower epsilon, like {0.5: 0.3}; the others go on to the last one."""
+    cross: Planned | None
+    """A second column of the same objects, at the same epsilon: then a pair of values of a two-way table is planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +75,8 @@ class Step:
     half_width: float
     met: bool | None
     """Whether that is at most the wanted half-width; None where none was named."""
+    encoding: str | None = None
+    """The encoding that it is planned with, where it was left open."""
 
 
 def half_width(*, objects: int, values: Planned, epsilon: Epsilon, **asked: Unpack[Asked]) -> float:
@@ -155,13 +170,16 @@ def steps(
     [False, False, True, True]
     """
     _check_objects(objects)
-    plan, found = _Plan(values, **asked), []
+    levels = list(map(as_epsilon, schedule))
+    plan = _Plan(values, **asked).planned_for(max(levels, default=None))
     if half_width is not None:
         plan.check_target(half_width)
-    for level in map(as_epsilon, schedule):
-        width = min(plan.widest, plan.half_width(objects, level))
-        found.append(Step(level, width, None if half_width is None else width <= half_width))
-    return found
+    return [_step(plan, objects, level, half_width) for level in levels]
+
+
+def _step(plan: _Plan, objects: int, level: Decimal, target: float | None) -> Step:
+    width = min(plan.widest, plan.half_width(objects, level))
+    return Step(level, width, None if target is None else width <= target, plan.encoding_at(level))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +193,8 @@ class Plan:
     half_width: float | None
     """What is to be expected; None where it is that of a schedule."""
     steps: tuple[Step, ...] = ()
+    encoding: str | None = None
+    """The encoding that it is planned with, where it was left open."""
 
     @property
     def stop(self) -> Step | None:
@@ -194,12 +214,21 @@ def plan(
 ) -> Plan:
     """Return the third of half-width, objects and epsilon from the other two; of a schedule, every step.
 
-    `values` is how many values a categorical answer can have, or the mechanism of any other one. Plans never look at an
-    answer. Without a `share` they hold for every share.
+    `values` is how many values an answer can have, or the mechanism of any other one. From the number of objects alone
+    comes a table of the usual levels. Plans never look at an answer. Without a `share` they hold for every share.
+    `encoding` is the best one unless it is said; `stops` says which part of the objects stops at a lower epsilon, and
+    `cross` is the second column of a two-way table.
 
     >>> plan(values=2, half_width=0.01, objects=100_000).epsilon
     Decimal('0.6113')
+    >>> [(str(step.epsilon), step.encoding) for step in plan(values=30, objects=10_000).steps[3:6]]
+    [('1', 'unary-optimised'), ('2', 'unary-optimised'), ('3', 'categorical')]
     """
+    asked.setdefault("encoding", "auto")
+    if schedule is None and objects is not None and epsilon is None and half_width is None:
+        _check_objects(objects)
+        every = _Plan(values, **asked)
+        return Plan("steps", objects, None, None, tuple(_step(every, objects, level, None) for level in USUAL))
     if schedule is not None:
         if objects is None or epsilon is not None:
             raise PlanError(
@@ -218,7 +247,8 @@ def plan(
     else:
         raise PlanError("two of half-width, objects and epsilon give the third.", remedy="two_of_three")
     _check_objects(objects)
-    return Plan(which, objects, level, _half_width(values, objects, level, asked))
+    encoding = _Plan(values, **asked).encoding_at(level)
+    return Plan(which, objects, level, _half_width(values, objects, level, asked), encoding=encoding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,8 +310,49 @@ def share_variance(support: Support, share: float, about: About = "objects") -> 
     return float(report_variance(share, float(support.hit), float(support.noise), about)) / float(support.gain) ** 2
 
 
+class _Side:
+    """One column that is planned: so many values, however they are encoded, or what a mechanism answers."""
+
+    def __init__(self, of: Planned, encoding: str | None) -> None:
+        self.encoding: Encoding | None = None if isinstance(of, int) else of.encoding
+        self.values = of if isinstance(of, int) else len(of.encoding.labels)
+        if not 2 <= self.values <= MOST_VALUES:
+            raise PlanError("there must be from 2 to 2**32 values, not {values}.", values=self.values)
+        if self.encoding is not None and encoding not in (None, "auto"):
+            raise PlanError("a mechanism has its encoding: name one for a number of values only.")
+        self.name = encoding or "categorical"
+
+    def named_at(self, epsilon: Decimal) -> str | None:
+        """Return the encoding that is chosen for a last epsilon; None where it was not left open."""
+        if self.encoding is not None or self.name != "auto":
+            return None
+        from relaxdp.estimation.advice import best_encoding  # noqa: PLC0415 (it asks for our variances)
+
+        return best_encoding(self.values, epsilon).best
+
+    def support(self, level: Decimal, last: Decimal) -> Support:
+        """Return the chances of a report at a level, where the encoding is that of the last epsilon."""
+        if self.encoding is not None:
+            return self.encoding.support(self.encoding.level(level).retention)
+        name = self.named_at(last) or self.name
+        if name == "categorical":
+            return categorical_support(level, self.values)
+        encoding = _made(name, self.values, last)
+        return encoding.support(encoding.level(level).retention)
+
+
+@cache
+def _made(name: str, values: int, last: Decimal) -> Encoding:
+    # Bits and hashes support a value with the same chances however many others there are.
+    few = min(values, _FEW) if name in {each.name for each in advised()} else values
+    return made(name, values=range(few), epsilon=last)
+
+
+_FEW = 64
+
+
 class _Plan:
-    """An interval that is planned: of one of so many values, or of what a mechanism answers."""
+    """An interval that is planned: of one of so many values, of what a mechanism answers, or of a pair of values."""
 
     def __init__(
         self,
@@ -291,20 +362,37 @@ class _Plan:
         confidence_level: float = 0.95,
         about: About = "objects",
         simultaneous: bool = False,
+        encoding: str | None = None,
+        stops: Mapping[Epsilon, float] | None = None,
+        cross: Planned | None = None,
     ) -> None:
-        self._encoding: Encoding | None = None if isinstance(of, int) else of.encoding
-        self._values = of if isinstance(of, int) else len(of.encoding.labels)
-        if not 2 <= self._values <= MOST_VALUES:
-            raise PlanError("there must be from 2 to 2**32 values, not {values}.", values=self._values)
-        self._measure = None if self._encoding is None else self._encoding.measure
+        self._side = _Side(of, encoding)
+        self._last: Decimal | None = None
+        self._other = None if cross is None else _Side(cross, encoding)
+        self._measure = None if self._side.encoding is None else self._side.encoding.measure
+        if self._other is not None and (self._measure or (self._other.encoding and self._other.encoding.measure)):
+            raise PlanError("a two-way table is of columns with declared values.")
         has_share = self._measure is None or self._measure.absent is not None  # of those that are missing
         if share is not None and (not has_share or not 0 <= share <= 1):
             raise PlanError("a share lies in 0 .. 1, not {share}, and a mean has none.", share=share)
         check_about(about)
-        exclusive = self._encoding is None or self._encoding.joint == "exclusive"
-        questions = questions_of(self._values, exclusive=exclusive) if simultaneous and self._measure is None else 1
+        exclusive = self._side.encoding is None or self._side.encoding.joint == "exclusive"
+        values = self._side.values * (1 if self._other is None else self._other.values)
+        questions = questions_of(values, exclusive=exclusive) if simultaneous and self._measure is None else 1
         self._quantile = -float(special.ndtri(tail_of(confidence_level, questions)))
         self._share, self._about = share, about
+        self._stops = {as_epsilon(level): part for level, part in (stops or {}).items()}
+        if any(not 0 < part < 1 for part in self._stops.values()) or sum(self._stops.values()) >= 1:
+            raise PlanError("the parts of the objects that stop are shares like 0.3, together less than 1.")
+
+    def planned_for(self, last: Decimal | None) -> Self:
+        """Return the plan with the encoding of this last epsilon at every level."""
+        self._last = last
+        return self
+
+    def encoding_at(self, epsilon: Decimal) -> str | None:
+        """Return the encoding that is chosen, where it was left open."""
+        return self._side.named_at(self._last or epsilon)
 
     @property
     def widest(self) -> float:
@@ -326,20 +414,44 @@ class _Plan:
         return spread / sqrt(objects) + step / objects
 
     def spread_and_step(self, epsilon: Decimal) -> tuple[float, float]:
-        """Return what is divided by the root of the number of objects, and what by the number itself."""
-        if self._encoding is None:
-            support = categorical_support(epsilon, self._values)
-        else:
-            support = self._encoding.support(self._encoding.level(epsilon).retention)
-        found = spread_of(support, self._about, self._share, self._measure)
-        return self._quantile * sqrt(found.variance), found.step
+        """Return what is divided by the root of the number of objects, and what by the number itself.
+
+        Objects that stop early count as all others do: their squares are added by how many they are.
+        """
+        last = self._last or epsilon
+        parts = [(part, level) for level, part in self._stops.items() if level < epsilon]
+        parts.append((1 - sum(part for part, _ in parts), epsilon))
+        found = [(part, self._spread(level, last)) for part, level in parts]
+        variance = sum(part * each.variance for part, each in found)
+        return self._quantile * sqrt(variance), sqrt(sum((part * each.step) ** 2 / part for part, each in found))
+
+    def _spread(self, level: Decimal, last: Decimal) -> Spread:
+        support = self._side.support(level, last)
+        if self._other is None:
+            return spread_of(support, self._about, self._share, self._measure)
+        return _pair_spread(support, self._other.support(level, last), self._about, self._share)
 
     @property
     def possible_epsilons(self) -> tuple[float, int]:
         """Two epsilons between which all others lie that differ in their threshold and are not pure noise."""
-        if self._encoding is None:
-            return self._values * 1e-19, 46 + self._values.bit_length()
-        return self._encoding.alphabet * 1e-17, 2 * (46 + self._encoding.alphabet.bit_length())
+        if self._side.encoding is None:
+            least, most = self._side.values * 1e-19, 46 + self._side.values.bit_length()
+            return (least, most) if self._side.name == "categorical" else (1e-6, most)  # bits share an epsilon out
+        alphabet = self._side.encoding.alphabet
+        return alphabet * 1e-17, 2 * (46 + alphabet.bit_length())
+
+
+def _pair_spread(rows: Support, columns: Support, about: About, share: float | None) -> Spread:
+    """Return what one object adds to the share of a pair, at worst over how frequent the two values are."""
+    grid = np.linspace(0, 1, 5)
+    ends = grid if share is None else np.array([share])
+    row, column, pair = (each.reshape(-1) for each in np.meshgrid(grid, grid, ends))
+    row, column = np.maximum(row, pair), np.maximum(column, pair)
+    pair = np.maximum(pair, row + column - 1)
+    deviation, _ = ProductLaw(row, column, rows, columns, 1, about).moments(pair)
+    noise = [float(each.noise * (1 - each.noise) / each.gain**2) for each in (rows, columns)]
+    gain = float(rows.gain * columns.gain)
+    return Spread(float(deviation.max()) ** 2, 0.5 / gain, 1 / max(noise[0] * noise[1], 1e-300))
 
 
 def _half_width(values: Planned, objects: int, epsilon: Decimal, asked: Asked) -> float:

@@ -49,7 +49,10 @@ def test_what_the_interval_is_about() -> None:
 
 def test_table() -> None:
     shown = run("--half-width", "0.01", "--objects", "100000", "--values", "5", "--share", "0.1")
-    assert "100,000 objects, 5 values, a share of 0.1; 95 % intervals of each value, about these objects." in shown
+    assert (
+        "100,000 objects, 5 values as categorical, a share of 0.1; 95 % intervals of each value, about these objects."
+        in shown
+    )
     assert "epsilon (found)" in shown
     assert "0.9235" in shown
 

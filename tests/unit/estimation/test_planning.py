@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Context, Decimal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 from tests.refusals import refused
 
+import relaxdp as rx
 from relaxdp.errors import CountsError, EpsilonError, PlanError
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.planning import (
@@ -176,3 +178,80 @@ def test_mistakes() -> None:
         half_width(objects=10, values=2, epsilon=1, about="everything")  # type: ignore[arg-type]
     with pytest.raises(EpsilonError):
         half_width(objects=10, values=2, epsilon=0)
+
+
+# Every encoding, pairs, and objects that stop early.
+
+
+def simulated(mechanism: Any, parts: Any, share: float, rng: Any) -> float:
+    """The half-width of the interval of one value, from counts as the law makes them; parts are objects and levels."""
+    counts = rx.Counts(mechanism)
+    for objects, epsilon in parts:
+        encoding = mechanism.encoding
+        support = encoding.support(encoding.level(epsilon).retention)
+        truths = np.array([share, *np.full(len(encoding.labels) - 1, (1 - share) / (len(encoding.labels) - 1))])
+        if encoding.joint == "exclusive":
+            found = rng.multinomial(objects, float(support.noise) + float(support.gain) * truths)
+        else:
+            found = rng.binomial(objects, float(support.noise) + float(support.gain) * truths)
+        counts.add_counts(found, epsilon=epsilon, objects=objects)
+    low, high = counts.estimate().interval()
+    return float((np.atleast_1d(high) - np.atleast_1d(low))[0] / 2)
+
+
+@pytest.mark.parametrize("epsilon", [1, 3])
+@pytest.mark.parametrize("encoding", ["categorical", "unary-optimised", "unary-symmetric", "local-hash", "numeric"])
+def test_plans_of_every_encoding_are_as_wide_as_the_intervals(encoding: str, epsilon: int) -> None:
+    rng, objects = np.random.default_rng(3), 50_000
+    declared: Any = {"range": (0, 1)} if encoding == "numeric" else {"values": range(8)}
+    mechanism = rx.mechanism(**declared, encoding=encoding, epsilon=epsilon)
+    share = 0.5 if encoding == "numeric" else 0.3
+    known: Any = {} if encoding == "numeric" else {"share": share}
+    planned = rx.plan(values=mechanism, objects=objects, epsilon=epsilon, **known).half_width
+    widths = [simulated(mechanism, [(objects, epsilon)], share, rng) for _ in range(20)]
+    assert planned == pytest.approx(np.mean(widths), rel=0.05)
+    if encoding != "numeric":  # a number of values and a name plan the same
+        assert rx.plan(values=8, encoding=encoding, objects=objects, epsilon=epsilon, **known).half_width == planned
+
+
+def test_objects_that_stop_early() -> None:
+    rng, mechanism = np.random.default_rng(3), rx.Categorical(range(8))
+    planned = rx.plan(values=8, objects=50_000, epsilon=2, share=0.3, stops={0.5: 0.3}).half_width
+    widths = [simulated(mechanism, [(15_000, "0.5"), (35_000, 2)], 0.3, rng) for _ in range(20)]
+    assert planned == pytest.approx(np.mean(widths), rel=0.05)
+    assert planned > 1.5 * rx.plan(values=8, objects=50_000, epsilon=2, share=0.3).half_width  # type: ignore[operator]
+    with refused(PlanError, says="together less than 1"):
+        rx.plan(values=8, objects=100, epsilon=2, stops={0.5: 0.6, 1: 0.4})
+
+
+@pytest.mark.parametrize("encoding", ["categorical", "unary-optimised"])
+def test_a_pair_of_values(encoding: str) -> None:
+    """At worst: no cell of a table is wider by more than 5 percent, and the widest one is not much narrower."""
+    planned = rx.plan(values=4, cross=3, encoding=encoding, objects=20_000, epsilon=2).half_width
+    assert planned is not None
+    key, ids = rx.Key.from_bytes(bytes(range(32))), np.arange(20_000)
+    mechanisms = [rx.mechanism(range(size), encoding=encoding) for size in (4, 3)]
+    widest = []
+    for truths in (np.zeros(20_000, int), ids % 3, ids % 2):
+        reports = [
+            each.release(truths, ids, key=key, epsilon=2, release="r", attribute=f"{place}")
+            for place, each in enumerate(mechanisms)
+        ]
+        pairs = rx.cross(mechanisms[0], reports[0], mechanisms[1], reports[1], row_epsilon=2, column_epsilon=2)
+        low, high = pairs.ends(0.025, "objects")
+        widest.append(float(np.max(high - low)) / 2)
+    assert 0.9 * planned <= max(widest) <= 1.05 * planned
+
+
+def test_the_encoding_is_the_best_one_unless_it_is_said() -> None:
+    made = rx.plan(values=700, objects=100_000, epsilon=1)
+    assert made.encoding == rx.best_encoding(700, 1).best == "local-hash"
+    found = rx.plan(values=700, objects=100_000, half_width=0.02)
+    assert found.encoding == "local-hash"
+    assert found.half_width is not None
+    assert found.half_width <= 0.02
+    table = rx.plan(values=30, objects=10_000)
+    assert [step.encoding for step in table.steps if step.epsilon in (1, 4)] == ["unary-optimised", "categorical"]
+    # A schedule is one path: its encoding is that of its last level.
+    schedule = rx.plan(values=30, objects=10_000, schedule=[1, 4])
+    assert {step.encoding for step in schedule.steps} == {"categorical"}
