@@ -124,6 +124,7 @@ def offered_encodings() -> OfferedEncodings:
                 is_built_in(each.name),
             )
             for each in offered()
+            if each.is_asked
         ]
     )
 

@@ -213,6 +213,7 @@ class MissingNumericEncoding(RangeEncoding):
 
     name = "numeric-missing"
     meaning = "missing, or the smallest or the largest number, for the mean of those that are there"
+    is_asked = False
     alphabet = 3
     symbols = 1
     joint: Joint = "exclusive"

@@ -134,6 +134,8 @@ class Encoding(ABC):
 
     domain: Domain = "values"
     """What is declared of the truths: a list of values, a range of numbers, or nothing, because any word may come."""
+    is_asked: bool = True
+    """Whether devices can be asked for it; what is missing is missing in a table, and a device has an answer."""
     takes: tuple[Option, ...] = ()
     """The options of the constructor."""
     parameters = Parameters("the list of values (or their order)", "same_values")

@@ -71,8 +71,8 @@ def offered() -> list[type[Encoding]]:
 
 
 def is_built_in(name: str) -> bool:
-    """Tell whether an encoding is one that every device can draw, also in a browser."""
-    return name in _BUILT_IN and name != "numeric-missing"  # whose objects are rows of tables
+    """Tell whether an encoding ships with this package, so that every device can draw it, also in a browser."""
+    return name in _BUILT_IN
 
 
 def advised() -> list[type[Encoding]]:

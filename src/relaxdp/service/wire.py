@@ -72,6 +72,8 @@ def resolved(asked: EncodingRequest, last: str) -> EncodingRequest:
     if name == "auto":
         name = "numeric" if asked.values is None else best_encoding(len(asked.values), last).best
     encoding = made(name, values=asked.values, range=asked.range, options=asked.options, epsilon=last)
+    if not encoding.is_asked:
+        raise CampaignError("the encoding {encoding!r} is for tables, and no device is asked for it.", encoding=name)
     if encoding.domain == "words":
         _check_words(BloomShape(**encoding.options), asked.candidates)
     elif asked.candidates is not None:

@@ -33,6 +33,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "unary-optimised": rx.Unary(LETTERS),
     "local-hash": rx.LocalHash(LETTERS, buckets=5),
     "numeric": rx.Numeric(-1, 10),
+    "numeric-missing": rx.Numeric(-1, 10, missing=True),
 }
 ELSEWHERE = {"bloom", "test-bits", "hadamard"}
 """Encodings that have a suite of their own."""

@@ -392,7 +392,7 @@ def test_a_column_that_may_not_be_released_is_named_before_the_budget(ledger: Le
 @pytest.mark.parametrize(
     ("encoding", "what", "remedy"),
     [
-        ("numeric", "the range of the numbers", "same_range force"),
+        ("numeric", "the range of the numbers (or whether they are clipped)", "same_range force"),
         ("bloom", "the shape of the reports", "same_shape force"),
         ("local-hash", "the list of values, their order or the number of buckets", "same_values force"),
         ("unary-optimised", "the list of values (or their order)", "same_values force"),

@@ -21,12 +21,12 @@ from tests.servers.collectors import STORES
 from relaxdp import errors
 from relaxdp.collector.duties import give_back, take_lease
 from relaxdp.collector.wire import Report
-from relaxdp.errors import MalformedRequestError, RelaxdpError, ServiceError, StorageVersionError
+from relaxdp.errors import CampaignError, MalformedRequestError, RelaxdpError, ServiceError, StorageVersionError
 from relaxdp.service.database import Database, address_of
 from relaxdp.service.limits import MOST_CLIENTS, Buckets, behind_proxies, client_of, decode, decoder_of, networks_of
 from relaxdp.service.observe import Metrics, RequestLog, code_of, problem_response, status_of
 from relaxdp.service.tokens import bears, create_token, digest_for
-from relaxdp.service.wire import ID_PATTERN
+from relaxdp.service.wire import ID_PATTERN, EncodingRequest, resolved
 from relaxdp.storage.address import PostgresAddress, SqliteAddress
 
 
@@ -316,3 +316,8 @@ def test_the_request_log_can_be_silent_and_keeps_no_line_back() -> None:
             await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(serve(), PATIENCE))
+
+
+def test_no_device_is_asked_for_what_tables_have() -> None:
+    with pytest.raises(CampaignError, match="is for tables"):
+        resolved(EncodingRequest("numeric-missing", range=(0, 1)), "1")
