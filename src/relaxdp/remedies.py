@@ -34,6 +34,7 @@ IN_PYTHON = {
     "missing_value": "fillna (fill_null in polars) makes it a value, which must be declared.",
     "more_rows": "More rows, or fewer values, would tell more.",
     "new_ledger": "If there must be a new one, say why: new_ledger='...'.",
+    "old_values": "rx.Column with the values of the first release goes on, if the table has no others.",
     "planned_epsilon": "planned_epsilon= says it.",
     "numbers": "rx.Numeric is for numbers, and rx.Column makes bins of them.",
     "release": "release= says it.",

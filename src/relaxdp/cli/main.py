@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from relaxdp import __version__
+from relaxdp.cli.asking import AskingCommand
 from relaxdp.cli.commands import Commands, meant
 from relaxdp.cli.completion import VARIABLE, answer_shells
 from relaxdp.cli.remedies import ON_COMMAND_LINE
@@ -104,7 +105,8 @@ class _Commands(Mapping[str, Any]):
         if isinstance(found, typer.Typer):
             alone.add_typer(found, name=name)
         else:
-            alone.command(name)(found)
+            asks = {"cls": AskingCommand} if name == "release" else {}
+            alone.command(name, **asks)(found)
         return typer.main.get_group(alone).commands[name]
 
     def __iter__(self) -> Iterator[str]:

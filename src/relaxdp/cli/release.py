@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from relaxdp.cli.asking import agreed_budget, is_interactive
 from relaxdp.cli.options import LEDGER_VARIABLE, KeyFile, encoding_and_options
 from relaxdp.cli.pipes import PIPE, Format, given, taken
 from relaxdp.cli.remedies import ON_COMMAND_LINE
@@ -109,6 +110,7 @@ class EngineChoice(StrEnum):
 
 
 def release(
+    context: typer.Context,
     source: PipedSource,
     target: PipedTarget,
     column: Annotated[list[str], typer.Option(help="Column to release; may be given several times.")],
@@ -201,7 +203,7 @@ def release(
     """Release columns of a table at a level, or relax an earlier release to a larger one.
 
     Only ids and released columns are written, in the order of the ids. The same level again gives the identical reports
-    and costs nothing; a larger one costs the difference.
+    and costs nothing; a larger one costs the difference. At a terminal it asks for what was not said.
     """
     chosen, options = (None, {}) if encoding is None else encoding_and_options(encoding)
     said: Any = {
@@ -214,38 +216,34 @@ def release(
     declared = _declared(column, values, values_file, public_values, **said)
 
     with taken(source, kind) as place, given(target, kind) as out:
-        done = _agreed(
-            yes,
-            "releasing",
-            unit,
-            lambda **agreed: release_table(
-                place,
-                declared,
-                to=out,
-                id=id_column,
-                epsilon=epsilon,
-                planned_epsilon=planned_epsilon,
-                key=key,
-                release=name,
-                keep=keep or (),
-                again=again,
-                force=force,
-                growing=growing,
-                ledger=None if no_ledger else ledger or BESIDE_KEY,
-                population=population,
-                budget=budget,
-                new_ledger=new_ledger,
-                reason=f"release to {target.name}",
-                dry_run=dry_run,
-                threads=threads,
-                engine=engine.value,
-                master=master,
-                worker_key=worker_key,
-                partitions=partitions,
-                separator=separator,
-                **agreed,
-            ),
+        call = partial(
+            release_table,
+            place,
+            declared,
+            to=out,
+            id=id_column,
+            epsilon=epsilon,
+            planned_epsilon=planned_epsilon,
+            key=key,
+            release=name,
+            keep=keep or (),
+            again=again,
+            force=force,
+            growing=growing,
+            ledger=None if no_ledger else ledger or BESIDE_KEY,
+            population=population,
+            new_ledger=new_ledger,
+            reason=f"release to {target.name}",
+            threads=threads,
+            engine=engine.value,
+            master=master,
+            worker_key=worker_key,
+            partitions=partitions,
+            separator=separator,
         )
+        if not no_ledger:
+            budget = agreed_budget(context, lambda said: call(budget=said, dry_run=True), budget)
+        done = _agreed(yes, "releasing", unit, partial(call, budget=budget, dry_run=dry_run))
     show_released(replace(done, to=target), as_json)
 
 
@@ -255,7 +253,7 @@ def _agreed(yes: bool, doing: str, unit: str, call: Callable[..., Released]) -> 
         with progress_bar(doing, unit) as progress:
             return call(accept=yes, progress=progress)
     except TellsNothingError as problem:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not is_interactive():
             raise
         refusing("", ON_COMMAND_LINE).add_to(problem)
         typer.echo(problem.message, err=True)

@@ -38,6 +38,7 @@ ON_COMMAND_LINE = {
     "more_rows": "More rows, or fewer values, would tell more.",
     "new_ledger": "If there must be a new one, say why: --new-ledger REASON.",
     "numbers": "--range and --bins are for numbers, and --map FILE says what each value becomes.",
+    "old_values": "--values-file FILE with the values of the first release goes on, if the table has no others.",
     "planned_epsilon": "--planned-epsilon says it.",
     "plan_boolean": "`relaxdp plan --values 2` plans it.",
     "raise_budget": (

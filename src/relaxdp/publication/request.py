@@ -18,7 +18,14 @@ from relaxdp.encodings.declared import REMEDIES, DeclaredEncoding, kind_in_words
 from relaxdp.encodings.numeric import MissingNumericEncoding
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.registry import encoding_named
-from relaxdp.errors import DeriveError, EncodingError, ObjectIdError, UnknownColumnError, ValuesError
+from relaxdp.errors import (
+    DeriveError,
+    EncodingError,
+    ObjectIdError,
+    UnknownColumnError,
+    ValuesChangedError,
+    ValuesError,
+)
 from relaxdp.law.level import Level
 from relaxdp.ledger.entries import PathFacts, Sampler
 from relaxdp.mechanisms import Mechanism, mechanism
@@ -239,6 +246,8 @@ class Opening:
     """What its path was opened with, where it goes on."""
     alone: str | None = None
     """The only encoding that can be meant here, if there is one."""
+    force: bool = False
+    """Whether a new path may be opened in spite of an old one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +333,10 @@ class Column:
             values = self._with_nulls(found)
         if self.nulls is not None:
             derivations.append(Nulls(self.nulls))
-        return self._encoded(name, opening, derivations, values=values)
+        request = self._encoded(name, opening, derivations, values=values)
+        if self.public and not opening.force:
+            _check_public(request, opening.opened)
+        return request
 
     def _encoded(
         self, name: str, opening: Opening, derivations: Sequence[Derivation], **declared: Any
@@ -364,6 +376,17 @@ class Column:
 
 
 Said = Mechanism | Column | Sequence[Any]
+
+
+def _check_public(request: ColumnRequest, opened: PathFacts | None) -> None:
+    """Refuse a public list that is another one than before: whoever reads it from the table gave no list to repeat."""
+    encoding = request.mechanism.encoding
+    if opened is not None and opened.encoding == encoding.name and opened.params != encoding.params.hex():
+        raise ValuesChangedError(
+            "the values that now stand in {column!r} are not those that its path was opened with.",
+            remedy="old_values force_changed",
+            column=request.column,
+        )
 
 
 def _best(planned: Decimal, declared: Mapping[str, Any]) -> str:

@@ -302,7 +302,8 @@ class _Asked:
         columns, planned = [], self._planned(paid)
         for name, said in self.columns.items():
             state = paid.opened.get(name)
-            opening = Opening(planned, self.planned is not None, None if state is None else state.facts, alone)
+            opened, force = None if state is None else state.facts, paid.payer is not None and paid.payer.force
+            opening = Opening(planned, self.planned is not None, opened, alone, force)
             columns.append(requested(name, said, table, opening))
         request = ReleaseRequest(
             id_column=self.id_column,
