@@ -23,6 +23,7 @@ from relaxdp.estimation.groups import Groups
 from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.mechanisms import Mechanism
 from relaxdp.remedies import IN_PYTHON
+from relaxdp.table.frame_kinds import as_text, by_text
 
 if TYPE_CHECKING:
     from relaxdp.ledger.account import Account, PathState
@@ -69,9 +70,9 @@ class Released:
 @refusing("Nothing was released.", IN_PYTHON)
 def release(
     source: Any,
-    columns: Mapping[str, Mechanism | Column | Sequence[Any]],
+    columns: Mapping[Any, Mechanism | Column | Sequence[Any]],
     *,
-    id: str,
+    id: str | int,
     epsilon: Epsilon,
     key: Key | FileName,
     to: FileName | None = None,
@@ -79,7 +80,7 @@ def release(
     ledger: FileName | Ledger | _Place | None = BESIDE_KEY,
     population: str = "everyone",
     budget: Epsilon | None = None,
-    keep: Sequence[str] = (),
+    keep: Sequence[str | int] = (),
     again: bool = False,
     force: bool = False,
     growing: bool = False,
@@ -125,7 +126,12 @@ def release(
     >>> released.column("person").to_pylist(), released.column("diagnosis").to_pylist()
     ([17, 18], ['covid', 'flu'])
     """
-    asked = _Asked.of(source, columns, id, epsilon, planned_epsilon, key, release, keep)
+    source, numbers = _by_text(source)
+    named: Any = (columns, id, keep)
+    if numbers:
+        kept = [keep] if isinstance(keep, str | int) else keep
+        named = ({as_text(name): each for name, each in columns.items()}, as_text(id), [as_text(each) for each in kept])
+    asked = _Asked.of(source, named[0], named[1], epsilon, planned_epsilon, key, release, named[2])
     spark: dict[str, Any] = {"master": master, "worker_key": worker_key, "partitions": partitions}
     said = {name: each for name, each in spark.items() if each is not None}
     where = _Where.of(source, to, engine, said, separator)
@@ -136,7 +142,8 @@ def release(
         where.opened(asked, threads or os.cpu_count() or 1, progress) as (table, make),
         asked.paying(ledger, population, budget, reason, growing=growing, **agreed) as paid,
     ):
-        return asked.carried_out(table, make, paid, where.target, dry_run=dry_run)
+        done = asked.carried_out(table, make, paid, where.target, dry_run=dry_run)
+        return done.set_axis([numbers.get(name, name) for name in done.columns], axis=1) if numbers else done
 
 
 @refusing("Nothing was released.", IN_PYTHON)
@@ -419,10 +426,10 @@ class _Where:
 @refusing("", IN_PYTHON)
 def estimate(
     source: Any,
-    column: str | None = None,
+    column: str | int | None = None,
     *,
-    by: str | None = None,
-    cross: str | None = None,
+    by: str | int | None = None,
+    cross: str | int | None = None,
     method: Method = "average",
     description: Any = None,
     mechanism: Mechanism | None = None,
@@ -437,28 +444,31 @@ def estimate(
     """
     from relaxdp.publication.derive import check_name  # noqa: PLC0415
 
-    for name in (column, by, cross):
+    tables = list(source) if isinstance(source, list | tuple) else [source]
+    tables, numbers = [_by_text(table)[0] for table in tables], any(_by_text(table)[1] for table in tables)
+    wanted: list[Any] = [as_text(name) if numbers else name for name in (column, by, cross)]
+    for name in wanted:
         if name is not None:
             check_name(name)
-    tables = list(source) if isinstance(source, list | tuple) else [source]
+    which, group, second = wanted
     if tables and all(map(_is_file, tables)):
         if mechanism is not None or epsilon is not None:
             raise CountsError("a file that does not say what it holds is described by one that does.")
-        counted: Any = count(tables, column, by=by, cross=cross, description=description)
-        if cross is not None:
+        counted: Any = count(tables, which, by=group, cross=second, description=description)
+        if second is not None:
             return counted.estimate(method)
-        found = {group: counts.estimate(method) for group, counts in counted.groups}
-        return Groups(by, found) if by is not None else found[None]
+        found = {name: counts.estimate(method) for name, counts in counted.groups}
+        return Groups(group, found) if group is not None else found[None]
     from relaxdp.table.frame_estimate import estimate_frames, told  # noqa: PLC0415
 
-    said = told(len(tables), column, description, mechanism, epsilon)
+    said = told(len(tables), which, description, mechanism, epsilon)
     if tables and all(map(_is_spark, tables)):
         from relaxdp.table.spark.estimate import estimate_spark  # noqa: PLC0415
 
-        if cross is not None:
+        if second is not None:
             raise CountsError("a two-way table is not offered on Spark: write the frame, and read it as a file.")
-        return estimate_spark(tables, said, column=column, by=by, method=method)
-    return estimate_frames(tables, said, column=column, by=by, cross=cross, method=method)
+        return estimate_spark(tables, said, column=which, by=group, method=method)
+    return estimate_frames(tables, said, column=which, by=group, cross=second, method=method)
 
 
 @refusing("", IN_PYTHON)
@@ -504,6 +514,10 @@ def description(source: Any) -> FileDescription:
     from relaxdp.table.frame_description import description_of  # noqa: PLC0415
 
     return description_of(source)
+
+
+def _by_text(source: Any) -> tuple[Any, dict[str, int]]:
+    return (source, {}) if _is_file(source) or _is_spark(source) else by_text(source)
 
 
 def _is_file(source: Any) -> bool:

@@ -6,6 +6,7 @@ which its Arrow form writes as text; and that no index, attribute, dictionary or
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -26,6 +27,25 @@ _VALUES = {
     bool, int, float, complex, str, bytes, type(None), Decimal, UUID, date, datetime, time, timedelta,
 }  # fmt: skip
 KINDS = "pandas, polars (also lazy), pyarrow tables and DuckDB relations"
+
+
+def by_text(frame: Any) -> tuple[Any, dict[str, int]]:
+    """Return a pandas frame whose columns are called by text, and what those were that were called by numbers.
+
+    A path is named by text: column 3 is "3" there, unless the frame has both.
+    """
+    if not (type(frame).__module__.startswith("pandas") and hasattr(frame, "columns")):
+        return frame, {}
+    numbers = {str(name): name for name in frame.columns if type(name) is int}
+    if not numbers or any(text in frame.columns for text in numbers):
+        return frame, {}
+    index = sys.modules["pandas"].Index  # as objects below: pandas' own text has no half letters
+    return frame.set_axis(index([as_text(name) for name in frame.columns], dtype=object), axis=1), numbers
+
+
+def as_text(name: Any) -> Any:
+    """Return a column's name as text, where it is a whole number."""
+    return str(name) if type(name) is int else name
 
 
 class Frame:

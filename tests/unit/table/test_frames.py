@@ -839,3 +839,19 @@ def test_a_frame_takes_the_place_of_a_file() -> None:
     found = frame_estimate.FrameInput("the frame", ColumnNames.of_frame(["person", "region"]), table)
     assert found.schema.names == ["person", "region"]
     assert sum(batch.num_rows for batch in found.batches(["person"])) == ROWS
+
+
+def test_columns_that_are_called_by_numbers() -> None:
+    import pandas as pd  # noqa: PLC0415
+
+    frame = pd.DataFrame({0: range(2_000), 1: ["a", "b"] * 1_000, 2: ["x"] * 2_000})
+    where: Any = {"epsilon": 1, "key": KEY, "release": "r", "ledger": None}
+    released = rx.release(frame, {1: ["a", "b"]}, id=0, keep=[2], **where)
+    assert list(released.columns) == [0, 1, 2]
+    named = rx.release(frame.set_axis(["0", "1", "2"], axis=1), {"1": ["a", "b"]}, id="0", keep=["2"], **where)
+    assert released[1].to_list() == named["1"].to_list()
+    assert np.array_equal(rx.estimate(released, 1).value, rx.estimate(named, "1").value)
+    assert list(rx.estimate(released, 1, by=2)) == ["x"]
+    both = frame.set_axis([0, 1, "1"], axis=1)
+    with pytest.raises(ValuesError):  # which of them is meant nobody can tell
+        rx.release(both, {1: ["a", "b"]}, id=0, **where)
