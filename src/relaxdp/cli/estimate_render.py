@@ -331,13 +331,13 @@ def draw(path: Path, parts: list[Block], name: str, asked: Asked, pairs: Result 
         labels = [" & ".join(label_of(label) for label in row if label is not None) for row in part.labels]
         labels = [label.replace("$", r"\$") for label in labels]
         hollow |= draw_rows(each, labels, part.estimate, part.low, part.high)
-        if part.rows_in_all == 1:
-            each.set_xlim(part.least, part.most)
         if asked.by is not None:
             each.set_title(f"{clean(asked.by)}: {label_of(part.group)}".replace("$", r"\$"), loc="left", fontsize=10)
     together = any(part.is_simultaneous for part in parts)
     intervals = intervals_named(asked.confidence, simultaneous=together, about=asked.about, hollow=hollow)
-    axes[-1].set_xlabel(f"{name}, with {intervals}".replace("$", r"\$"))
+    chosen = sum(len(part.labels) for part in parts) < sum(part.rows_in_all for part in parts)
+    which = f"the largest of {parts[0].rows_in_all:,}, " if chosen else ""
+    axes[-1].set_xlabel(f"{name}\n{which}with {intervals}".replace("$", r"\$"))
     _save(figure, path)
 
 

@@ -67,8 +67,20 @@ ValueMap = Annotated[
     ),
 ]
 NullValue = Annotated[
-    str | None,
-    typer.Option("--nulls", help="A missing value becomes this value, added to the declared.", rich_help_panel=_WHAT),
+    list[str] | None,
+    typer.Option(
+        "--nulls",
+        help="A missing value becomes this value, added to the declared; or COLUMN=NAME.",
+        rich_help_panel=_WHAT,
+    ),
+]
+MissingAs = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TEXT",
+        help="A text that stands for a missing value, like NA; an empty field does.",
+        rich_help_panel=_WHAT,
+    ),
 ]
 Population = Annotated[
     str, typer.Option(help="Whose budget is charged; all its tables add up.", rich_help_panel=_LEDGER)
@@ -159,6 +171,7 @@ def release(
     ] = None,
     value_map: ValueMap = None,
     nulls: NullValue = None,
+    missing_as: MissingAs = None,
     encoding: Annotated[
         str | None,
         typer.Option(
@@ -208,6 +221,7 @@ def release(
     chosen, options = (None, {}) if encoding is None else encoding_and_options(encoding)
     said: Any = {
         "range": number_range, "clip": clip, "missing": missing, "bins": bins, "map": value_map, "nulls": nulls,
+        "missing_as": missing_as,
         "part": None if part is None else part.value, "encoding": chosen, "options": options,
     }  # fmt: skip
     if source == PIPE and name is None:
@@ -289,6 +303,7 @@ def relax(
     bins: Bins = None,
     value_map: ValueMap = None,
     nulls: NullValue = None,
+    missing_as: MissingAs = None,
     population: Population = "everyone",
     budget: Budget = None,
     ledger: LedgerPlace = None,
@@ -300,7 +315,7 @@ def relax(
     It is for reports that were not drawn from a key; a release from a key is relaxed by `relaxdp release` at a larger
     epsilon. The randomness is fresh, so nothing can be drawn again: after a crash the same command finishes it.
     """
-    said: Any = {"bins": bins, "map": value_map, "nulls": nulls}
+    said: Any = {"bins": bins, "map": value_map, "nulls": nulls, "missing_as": missing_as}
     declared = _declared([column], values, values_file, public_values, **said)
     done = _agreed(
         yes,
@@ -334,25 +349,52 @@ def relax(
 def _declared(
     columns: list[str], values: list[str] | None, files: list[str] | None, public: bool, **said: Any
 ) -> dict[str, Column]:
-    """Return what is said about each column: plain values are for the only one, `COLUMN=...` for the one named."""
+    """Return what is said about each column: plain values are for the only one, `COLUMN=...` for the one named.
+
+    A range, bins, a map or a part of a time are said once, so that at most one column may need them.
+    """
     found: dict[str, list[str]] = {}
     for texts, read in ((values, values_from_text), (files, lambda text: values_from_file(Path(text)))):
         for text in texts or ():
-            named = next((each for each in columns if text.startswith(f"{each}=")), None)
-            if named is None and len(columns) > 1:
-                raise ValuesError("with several columns, write COLUMN=... so that it is clear whose values these are.")
-            found[named or columns[0]] = read(text if named is None else text[len(named) + 1 :])
-    edges, numbers = said.pop("bins"), said.pop("range", None)
+            named, rest = _whose(text, columns, "values these are")
+            found[named] = read(rest)
+    nulls = dict(_whose(text, columns, "this is") for text in said.pop("nulls", None) or ())
+    edges, missing_as = said.pop("bins"), tuple(said.pop("missing_as", None) or ())
     said["bins"] = None if edges is None else _edges(edges)
+    once = {name: said.pop(name, None) for name in ("range", "bins", "map", "part", "clip", "missing")}
+    once = {name: what for name, what in once.items() if what}
+    takes = columns if len(columns) == 1 else [each for each in columns if each not in found]
+    if once and len(takes) != 1:
+        raise ValuesError(
+            "a range, bins, a map or a part of times are those of one column, the only one without --values: release "
+            "others by a command each.",
+        )
     return {
         each: Column(
             values=found.get(each),
             public=public and each not in found,
-            range=None if each in found or public else numbers,
+            nulls=nulls.get(each),
+            missing_as=missing_as,
+            **(once if each in takes else {}),
             **said,
         )
         for each in columns
     }
+
+
+def _whose(text: str, columns: list[str], what: str) -> tuple[str, str]:
+    """Return the column that a text like COLUMN=... speaks of, and what it says."""
+    named = next((each for each in columns if text.startswith(f"{each}=")), None)
+    if named is not None:
+        return named, text[len(named) + 1 :]
+    if len(columns) > 1:
+        listed = " or ".join(f"{each}=..." for each in columns)
+        raise ValuesError(
+            "with several columns, write {listed}, so that it is clear whose {what}.",
+            listed=listed,
+            what=what,
+        )
+    return columns[0], text
 
 
 def _edges(text: str) -> list[float]:
@@ -374,7 +416,7 @@ def values_from_text(text: str) -> list[str]:
             )
         if value != value.strip():
             raise ValuesError(
-                "--values would declare {value!r}, with a blank at its end: write {without} without blanks. "
+                "--values would declare {value!r}, with a blank at one end: write {without} without blanks. "
                 "--values-file FILE takes values as they are, one a line.",
                 value=value,
                 without=",".join(each.strip() for each in values),

@@ -94,12 +94,20 @@ def show_released(done: Released, as_json: bool) -> None:
         typer.echo(FASTER_LOCALLY, err=True)
 
 
+_WHOLE = 100
+"""A half-width from here on is told without a fraction."""
+
+
 def _outlook_words(outlook: Outlook) -> str:
     """Say how a column is encoded and why, and how precise its answer will be."""
     why = "" if outlook.chosen_for is None else f", the best for epsilon {epsilon_text(outlook.chosen_for)}"
+    if outlook.is_worse_now:
+        why += " (--planned-epsilon says which is the last)"
     if outlook.overruled is not None:
         why = f", as its path was opened, and not as {outlook.overruled}"
-    precise = "" if outlook.half_width is None else f": its {outlook.answer} to within {outlook.half_width:.2g}"
+    width = outlook.half_width
+    within = "" if width is None else f"{width:,.0f}" if width >= _WHOLE else f"{width:.2g}"
+    precise = "" if width is None else f": its {outlook.answer} to within {within}"
     return f"{outlook.column!r} as {outlook.encoding}{why}{precise}"
 
 

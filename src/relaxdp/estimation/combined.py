@@ -30,6 +30,11 @@ class Combined(Result):
     most: float = 1.0
 
     @property
+    def most_shown(self) -> int:  # type: ignore[override]
+        """As many as of each part."""
+        return self.parts[0].most_shown
+
+    @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
         """The labels, which all parts share."""
         return self.parts[0].labels

@@ -46,6 +46,7 @@ class CrossTable(Result):
     all_objects: int | None = None
     names: tuple[str, str] = ("row", "column")
     """What the two sides are called."""
+    most_shown = 200
 
     @property
     def keys(self) -> dict[str, list[Any]]:

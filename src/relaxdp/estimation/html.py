@@ -9,13 +9,12 @@ import numpy as np
 
 from relaxdp.estimation.result import BEYOND, IMPLAUSIBLE, TOGETHER, Result
 
-MOST_ROWS = 20
 _WIDTH, _HEIGHT = 160, 14
 
 
 def html_of(result: Result) -> str:
     """Return a table of the estimates, the largest of many, without anything that is fetched from elsewhere."""
-    shown = result.largest(MOST_ROWS)
+    shown = result.largest(result.most_shown)
     low, high = map(np.atleast_1d, shown.interval())
     least, most = shown.least, max(float(high.max()), shown.least + 1e-9)
     marks = [BEYOND.get(side, "") for side in shown.beyond().tolist()]

@@ -448,7 +448,8 @@ def _pair_spread(rows: Support, columns: Support, about: About, share: float | N
     row, column, pair = (each.reshape(-1) for each in np.meshgrid(grid, grid, ends))
     row, column = np.maximum(row, pair), np.maximum(column, pair)
     pair = np.maximum(pair, row + column - 1)
-    deviation, _ = ProductLaw(row, column, rows, columns, 1, about).moments(pair)
+    with np.errstate(divide="ignore", invalid="ignore"):  # how lopsided it is where nothing varies
+        deviation, _ = ProductLaw(row, column, rows, columns, 1, about).moments(pair)
     noise = [float(each.noise * (1 - each.noise) / each.gain**2) for each in (rows, columns)]
     gain = float(rows.gain * columns.gain)
     return Spread(float(deviation.max()) ** 2, 0.5 / gain, 1 / max(noise[0] * noise[1], 1e-300))

@@ -34,7 +34,7 @@ def plot_result(result: Result, axes: Any, *, confidence_level: float, simultane
     together = simultaneous or result.is_chosen
     intervals = intervals_named(confidence_level, simultaneous=together, about=about, hollow=hollow)
     what = "share" if (result.least, result.most) == (0, 1) else "number"
-    axes.set_xlabel(f"estimated {what}, with {intervals}")
+    axes.set_xlabel(f"estimated {what}\nwith {intervals}")
     return axes
 
 

@@ -67,6 +67,8 @@ class Result(ABC):
     least: float = 0.0
     """The least and the most that an estimated number can be in truth."""
     most: float = 1.0
+    most_shown: int = _SHOWN
+    """How many rows are printed: the largest of more."""
     is_chosen: bool = False
     """Whether these rows were chosen by what they say: then all their intervals are simultaneous over all rows."""
 
@@ -201,11 +203,11 @@ class Result(ABC):
         """
         from relaxdp.estimation.plot import MOST_DRAWN, plot_result  # noqa: PLC0415
 
-        shown = self.largest(MOST_DRAWN if top is None else top)
+        shown = self.largest(max(MOST_DRAWN, self.most_shown) if top is None else top)
         return plot_result(shown, axes, confidence_level=confidence_level, simultaneous=simultaneous, about=about)
 
     def __repr__(self) -> str:
-        shown = self.largest(_SHOWN)
+        shown = self.largest(self.most_shown)
         low, high = map(np.atleast_1d, shown.interval())
         width = max([5, *(len(str(label)) for label in shown.labels)])
         lines = [
@@ -217,7 +219,7 @@ class Result(ABC):
         for place in np.flatnonzero(beyond):
             lines[1 + place] += f"  {BEYOND[beyond[place]]} what can be told at this level"
         if shown is not self:
-            lines.append(f"... and {len(self.labels) - _SHOWN:,} more, none of them larger")
+            lines.append(f"... and {len(self.labels) - self.most_shown:,} more, none of them larger")
         return "\n".join([*lines, IMPLAUSIBLE] if self.is_implausible() else lines)
 
 

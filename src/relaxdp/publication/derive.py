@@ -95,6 +95,21 @@ Column = Any
 
 
 @dataclass(frozen=True, slots=True)
+class MissingAs:
+    """A text like NA that stands for a missing value becomes one; other kinds of columns have no such text."""
+
+    texts: tuple[str, ...]
+
+    def __call__(self, column: Column, first_row: int) -> Column:
+        """Make holes of these texts."""
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            return column
+        return pc.if_else(pc.is_in(column, pa.array(self.texts, column.type)), pa.scalar(None, column.type), column)
+
+
+@dataclass(frozen=True, slots=True)
 class Nulls:
     """A missing value becomes a declared value of its own."""
 

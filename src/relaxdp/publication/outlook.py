@@ -38,6 +38,8 @@ class Outlook:
     """The last planned epsilon for which "auto" took this encoding; None where it was said, or goes on."""
     overruled: str | None
     """What "auto" would have taken, where the path was opened with something else."""
+    is_worse_now: bool
+    """Whether another encoding would be clearly better at this level: this one was taken for a larger one."""
     answer: Literal["shares", "mean"]
     half_width: float | None
     """Of each share, or of a mean, at worst; None where nobody counted the rows or words have no shares yet."""
@@ -48,7 +50,8 @@ def outlook_of(planned: Planned, rows: int | None) -> Outlook:
     asked = planned.request
     width = _half_width(asked.mechanism, planned.level.epsilon, rows)
     answer: Literal["shares", "mean"] = "shares" if planned.encoding.measure is None else "mean"
-    return Outlook(asked.column, planned.encoding.name, asked.chosen_for, asked.overruled, answer, width)
+    worse = asked.chosen_for is not None and asked.chosen_for > planned.level.epsilon and _better(planned) is not None
+    return Outlook(asked.column, planned.encoding.name, asked.chosen_for, asked.overruled, worse, answer, width)
 
 
 def refuse_worthless(columns: Sequence[Planned], charges: Sequence[Charge], rows: int) -> None:

@@ -32,6 +32,7 @@ from relaxdp.mechanisms import Mechanism, mechanism
 from relaxdp.publication.derive import (
     Bins,
     ColumnNames,
+    MissingAs,
     Nulls,
     Numbers,
     PartOfTime,
@@ -88,7 +89,7 @@ class ColumnRequest:
             )
 
     def _is_plain(self) -> bool:
-        return all(isinstance(derive, Texts | Nulls) for derive in self.derivations)
+        return all(isinstance(derive, Texts | Nulls | MissingAs) for derive in self.derivations)
 
     def truth(self, column: Any, first_row: int) -> Any:
         """Return the truths of a part of the column."""
@@ -278,6 +279,8 @@ class Column:
     """What each value becomes: a dictionary, or a CSV file of two columns."""
     nulls: str | None = None
     """A missing value becomes this one, which is added to the declared values."""
+    missing_as: Sequence[str] = ()
+    """Texts that stand for a missing value, like NA; an empty field of a CSV file is missing anyway."""
     encoding: str | None = None
     """None goes on as the path was opened, and opens one with the best encoding for the last planned epsilon."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -310,7 +313,8 @@ class Column:
         if self.range is not None:
             if self.nulls is not None:
                 raise DeriveError("numbers in a range have no value for what is missing.", remedy="missing_number")
-            return self._encoded(name, opening, [Numbers()], range=self.range, clip=self.clip, missing=self.missing)
+            numbers = {"range": self.range, "clip": self.clip, "missing": self.missing}
+            return self._encoded(name, opening, [*self._holes(), Numbers()], **numbers)
         if self.clip or self.missing:
             raise DeriveError(
                 "{column!r} has declared values: only numbers in a range are clipped, and missing without a value.",
@@ -333,7 +337,7 @@ class Column:
             values = self._with_nulls(found)
         if self.nulls is not None:
             derivations.append(Nulls(self.nulls))
-        request = self._encoded(name, opening, derivations, values=values)
+        request = self._encoded(name, opening, [*self._holes(), *derivations], values=values)
         if self.public and not opening.force:
             _check_public(request, opening.opened)
         return request
@@ -367,6 +371,9 @@ class Column:
             return ColumnRequest(name, mechanism(**declared, encoding="categorical", **self.options), derivations)
         chosen = mechanism(**declared, encoding="auto", epsilon=planned, **self.options)
         return ColumnRequest(name, chosen, derivations, said, chosen_for=planned if "values" in declared else None)
+
+    def _holes(self) -> list[Derivation]:
+        return [MissingAs(tuple(self.missing_as))] if self.missing_as else []
 
     def _with_nulls(self, values: Sequence[Any]) -> list[Any]:
         if self.nulls is None:

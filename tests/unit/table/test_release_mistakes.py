@@ -231,12 +231,12 @@ def test_what_is_not_declared_is_shown_beside_what_is(place: Path) -> None:
         ),
         (
             "n, s",
-            "--values would declare ' s', with a blank at its end: write n,s without blanks. --values-file FILE "
+            "--values would declare ' s', with a blank at one end: write n,s without blanks. --values-file FILE "
             "takes values as they are, one a line. Nothing was released.",
         ),
         (
             "x=n,s ",
-            "--values would declare 's ', with a blank at its end: write n,s without blanks. --values-file FILE "
+            "--values would declare 's ', with a blank at one end: write n,s without blanks. --values-file FILE "
             "takes values as they are, one a line. Nothing was released.",
         ),
     ],

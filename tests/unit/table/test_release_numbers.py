@@ -162,3 +162,52 @@ def test_dates_of_times_are_declared() -> None:
         column = {"time": rx.Column(part="hour")}
         other = pa.table({"id": [1, 2], "time": ["2026-01-31T23:59:59", "half past seven"]})
         rx.release(other, column, id="id", epsilon=1, key="key", release="r", ledger=None)
+
+
+PENGUINS = """id,species,sex,mass
+1,Adelie,male,3750
+2,Gentoo,NA,NA
+3,Adelie,female,
+4,Gentoo,male,5700
+"""
+COMMON = ["release", "penguins.csv", "out.parquet", "--id", "id", "--epsilon", "60", "--key", "key", "--no-ledger"]
+
+
+def command(*words: str) -> Any:
+    done = CliRunner().invoke(app, [*COMMON, *words])
+    return done.exception if done.exit_code else {
+        name: column for name, column in pa_parquet.read_table("out.parquet").to_pydict().items() if name != "id"
+    }  # fmt: skip
+
+
+def test_values_and_numbers_of_one_table_with_texts_for_what_is_missing() -> None:
+    Path("penguins.csv").write_text(PENGUINS)
+    words = ["--column", "species", "--column", "sex", "--column", "mass", "--values", "species=Adelie,Gentoo"]
+    words += ["--values", "sex=female,male", "--nulls", "sex=unknown", "--range", "0", "3750", "--clip", "--missing"]
+    assert command(*words, "--missing-as", "NA") == {
+        "species": ["Adelie", "Gentoo", "Adelie", "Gentoo"],
+        "sex": ["male", "unknown", "female", "male"],
+        "mass": ["3750", "missing", "missing", "3750"],
+    }
+
+
+def test_what_is_said_once_is_of_one_column() -> None:
+    """A range that fits one column of numbers would clip another one to nothing, and be paid for."""
+    Path("penguins.csv").write_text(PENGUINS)
+    two = ["--column", "species", "--column", "sex", "--column", "mass"]
+    assert isinstance(command(*two, "--values", "species=Adelie,Gentoo", "--range", "0", "1"), ValuesError)
+    assert isinstance(command(*two, "--values", "species=Adelie,Gentoo", "--bins", "1"), ValuesError)
+    both = [
+        "--column",
+        "species",
+        "--column",
+        "sex",
+        "--values",
+        "species=Adelie,Gentoo",
+        "--values",
+        "sex=female,male",
+    ]
+    assert isinstance(command(*both, "--nulls", "unknown"), ValuesError)
+    assert isinstance(command(*both, "--clip"), ValuesError)
+    wrong = command(*both, "--values", "Species=Adelie")
+    assert "write species=... or sex=..." in str(wrong)
