@@ -39,6 +39,7 @@ IN_PYTHON = {
     "numbers": "rx.Numeric is for numbers, and rx.Column makes bins of them.",
     "release": "release= says it.",
     "same_range": "Give the same mechanism, also in clip= and missing=.",
+    "say_encoding": "rx.description tells it, and rx.Column takes it.",
     "say_ledger": "ledger= names one, and ledger=None says that nobody keeps account.",
     "say_values": "rx.Column says it.",
     "same_shape": "Give the same parameters.",

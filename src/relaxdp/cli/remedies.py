@@ -50,6 +50,7 @@ ON_COMMAND_LINE = {
     "same_range": "Give the same --range, with --clip and --missing as before.",
     "same_shape": "Give the same --params.",
     "same_values": "Give the same --values in the same order, with --nulls as before.",
+    "say_encoding": "--encoding says it, like local-hash:buckets=4; `relaxdp estimate --json` tells what a file has.",
     "say_values": "--values, --values-file, --range, --bins, --map and --public-values say it.",
     "separator": "--separator says so, like --separator ';' for semicolons.",
     "schedule": "Give --objects, and not --epsilon.",

@@ -22,6 +22,7 @@ import numpy as np
 
 from relaxdp.draw.path import Draw, accept, report_at
 from relaxdp.draw.stream import Purpose, Words
+from relaxdp.encodings.numeric import CLIP
 from relaxdp.encodings.protocol import PUBLIC, Encoding, code_dtype
 from relaxdp.encodings.registry import made
 from relaxdp.errors import EncodingError
@@ -246,7 +247,7 @@ def _check_unbiased(encoding: Encoding, truths: Sequence[Any], laws: Sequence[La
         shares = [said.debias(chance) for chance in supported]
         measure = encoding.measure
         if measure is not None and measure.absent is not None:
-            is_missing = math.isnan(float(truth))
+            is_missing = truth is None or math.isnan(float(truth))
             if shares[measure.absent] != is_missing:
                 raise EncodingError("what is missing is supported more or less often than `support` says.")
             if is_missing:
@@ -254,7 +255,8 @@ def _check_unbiased(encoding: Encoding, truths: Sequence[Any], laws: Sequence[La
         if encoding.measure is not None:
             mean = float(sum(Fraction(w) * share for w, share in zip(encoding.measure.weights, shares, strict=True)))
             width = encoding.measure.most - encoding.measure.least
-            if abs(mean - float(truth)) > _ALIKE * width:
+            within = min(max(float(truth), encoding.measure.least), encoding.measure.most)  # where it is clipped
+            if abs(mean - within) > _ALIKE * width:
                 raise EncodingError("the mean of this encoding is biased.")
         elif encoding.domain == "values":
             own = int(encoding.truths([truth]).index[0])
@@ -274,5 +276,7 @@ def _check_written(encoding: Encoding) -> None:
         return
     declared = {name: content for name, content in encoding.declared.items() if name in ("values", "range")}
     options = encoding.options_in(encoding.params)
-    if made(encoding.name, **declared, options=options).params != encoding.params or options != encoding.options:
+    is_clipped = getattr(encoding, "function_name", "") == CLIP
+    again = made(encoding.name, **declared, clip=is_clipped, options=options)
+    if again.params != encoding.params or options != encoding.options:
         raise EncodingError("what the encoding declares makes another one.")

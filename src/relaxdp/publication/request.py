@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from relaxdp.draw.key import Key, is_key_text
 from relaxdp.draw.stream import PathId
-from relaxdp.encodings.declared import REMEDIES, DeclaredEncoding, kind_in_words
+from relaxdp.encodings.declared import REMEDIES, CategoricalEncoding, DeclaredEncoding, kind_in_words
 from relaxdp.encodings.numeric import MissingNumericEncoding
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.registry import encoding_named
@@ -222,6 +222,7 @@ def id_type_of(kind: Any) -> str:
 
 
 _MOST_PUBLIC = 100_000
+_LEAST = Decimal("0.001")  # so few values that they are categorical at this epsilon are so at every one
 
 
 class Declarable(Protocol):
@@ -247,8 +248,10 @@ class Opening:
     """What its path was opened with, where it goes on."""
     alone: str | None = None
     """The only encoding that can be meant here, if there is one."""
-    force: bool = False
-    """Whether a new path may be opened in spite of an old one."""
+    may_differ: bool = False
+    """Whether the values may be others than before: then it is another path, and that is meant."""
+    begun_anew: bool = False
+    """Whether the ledger begins anew for a key that has spent: what it chose before nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +341,7 @@ class Column:
         if self.nulls is not None:
             derivations.append(Nulls(self.nulls))
         request = self._encoded(name, opening, [*self._holes(), *derivations], values=values)
-        if self.public and not opening.force:
+        if self.public and not opening.may_differ:
             _check_public(request, opening.opened)
         return request
 
@@ -360,6 +363,12 @@ class Column:
         if named is not None:
             chosen = mechanism(**declared, encoding=named, epsilon=planned, **self.options)
             return ColumnRequest(name, chosen, derivations, said)
+        if opening.begun_anew and "values" in declared and _best(_LEAST, declared) != CategoricalEncoding.name:
+            raise EncodingError(
+                "a ledger that begins anew does not know how this column was encoded, and another encoding is another "
+                "path: say the one that the released files name.",
+                remedy="say_encoding",
+            )
         if planned is None and "values" in declared:
             # The choice would follow each epsilon, and no ledger would notice that a path was opened twice.
             if self.encoding == "auto":

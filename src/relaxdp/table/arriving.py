@@ -31,7 +31,8 @@ def name_of(source: str) -> str:
     >>> name_of("s3://name:secret@bucket/patients.parquet?region=eu-central-1")
     'patients.parquet'
     """
-    return unquote(PurePosixPath(urlsplit(source).path).name)
+    name = PurePosixPath(unquote(urlsplit(source).path)).name  # what is quoted may be a slash
+    return "" if name == ".." else name
 
 
 @contextmanager
@@ -52,7 +53,12 @@ def arrived(source: Any) -> Iterator[Path]:
             )
         if is_beside:
             address, mark, query = source.partition("?")
-            _fetch(f"{address}{SIDECAR}{mark}{query}", sidecar_of(place))
+            beside = f"{address}{SIDECAR}{mark}{query}"
+            if not _fetch(beside, sidecar_of(place)) and not _is_absent(beside):
+                raise TableFileError(
+                    "whether {name!r} has a description beside it cannot be seen, and reports are no truth.",
+                    name=place.name,
+                )
         yield place
 
 
@@ -66,7 +72,17 @@ def _fetch(source: str, place: Path) -> bool:
         with system.open_input_stream(path, compression=None) as stream, place.open("xb") as file:
             shutil.copyfileobj(stream, file, _PIECE)
         return True
-    place.unlink(missing_ok=True)
+    return False  # what was begun lies in a folder that is removed
+
+
+def _is_absent(source: str) -> bool:
+    """Tell whether a file is surely not there: one that may not be read is there."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import fs  # noqa: PLC0415
+
+    with suppress(OSError, ValueError, pa.ArrowException):
+        system, path = fs.FileSystem.from_uri(source)
+        return bool(system.get_file_info(path).type == fs.FileType.NotFound)
     return False
 
 

@@ -27,6 +27,7 @@ from relaxdp.table.frame_kinds import as_text, by_text
 
 if TYPE_CHECKING:
     from relaxdp.ledger.account import Account, PathState
+    from relaxdp.ledger.entries import PathFacts
     from relaxdp.ledger.ledger import Charge, Ledger
     from relaxdp.ledger.payer import Payer
     from relaxdp.publication.description import FileDescription
@@ -202,6 +203,8 @@ class _Paid:
     payer: Payer | None
     known: Account | None
     opened: Mapping[str, PathState | None]
+    remembered: Mapping[str, PathFacts]
+    """How columns were encoded before, for others too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +273,7 @@ class _Asked:
         if ledger is None:
             if growing:
                 raise OptionError("tags of the rows lie beside the ledger, so it takes one.", option="growing")
-            yield _Paid(None, None, {})
+            yield _Paid(None, None, {}, self._remembered(None))
             return
         with ExitStack() as stack:
             place = ledger_beside(self.key) if isinstance(ledger, _Place) else ledger
@@ -289,7 +292,35 @@ class _Asked:
             if not self.is_named:
                 refuse_other_name(known, self.release, list(self.columns))
             payer = Payer(book, subject, budget, reason or f"release of {self.release}", growing=tags, **agreed)
-            yield _Paid(payer, known, opened)
+            yield _Paid(payer, known, opened, self._remembered(book))
+
+    def _remembered(self, book: Ledger | None) -> dict[str, PathFacts]:
+        """Return how columns were encoded by this key under this release, for whomever it was charged.
+
+        Encoded in another way they would take another path, whose cost adds up where no ledger sees it. So somebody
+        who releases without a ledger goes on as the one beside the key remembers.
+        """
+        from relaxdp.errors import LedgerError  # noqa: PLC0415
+        from relaxdp.ledger.ledger import Ledger  # noqa: PLC0415
+        from relaxdp.ledger.payer import ledger_of  # noqa: PLC0415
+
+        if book is None:
+            place = None if self.key.source is None else ledger_of(self.key.source)
+            if place is None or not place.exists():
+                return {}
+            try:
+                with Ledger.open(place, create=False) as beside:
+                    return self._remembered(beside)
+            except LedgerError:
+                return {}
+        found = {}
+        for subject in book.subjects():
+            account = book.account(subject)
+            for name in self.columns:
+                state = account.last_epoch(self.release, name)
+                if state is not None and state.facts.key_fingerprint == self.key.fingerprint:
+                    found[name] = state.facts
+        return found
 
     def carried_out(
         self,
@@ -308,9 +339,11 @@ class _Asked:
 
         columns, planned = [], self._planned(paid)
         for name, said in self.columns.items():
-            state = paid.opened.get(name)
-            opened, force = None if state is None else state.facts, paid.payer is not None and paid.payer.force
-            opening = Opening(planned, self.planned is not None, opened, alone, force)
+            state, payer = paid.opened.get(name), paid.payer
+            opened = paid.remembered.get(name) if state is None else state.facts
+            begun_anew = payer is not None and bool(payer.new_ledger) and opened is None
+            may_differ = state is None or (payer is not None and payer.force)
+            opening = Opening(planned, self.planned is not None, opened, alone, may_differ, begun_anew)
             columns.append(requested(name, said, table, opening))
         request = ReleaseRequest(
             id_column=self.id_column,
@@ -336,7 +369,7 @@ class _Asked:
         )
 
     def _planned(self, paid: _Paid) -> Decimal | None:
-        """Return the last epsilon that new paths are for: what was said, else what is left of the budget for each."""
+        """Return the last epsilon that new paths are for: what was said, else what is left of the budget."""
         from relaxdp.ledger.account import as_budget  # noqa: PLC0415
 
         if self.planned is not None or paid.payer is None:
@@ -346,8 +379,7 @@ class _Asked:
             budget = None if paid.payer.budget is None else as_budget(paid.payer.budget)
         if budget is None or paid.known is None:
             return self.epsilon
-        new = sum(state is None for state in paid.opened.values()) or 1
-        return max(self.epsilon, _DIGITS.divide(budget - paid.known.spent, new))
+        return max(self.epsilon, _DIGITS.plus(budget - paid.known.spent))
 
 
 @dataclass(frozen=True, slots=True)

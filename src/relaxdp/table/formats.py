@@ -27,7 +27,7 @@ from relaxdp.publication.description import (
     padded,
     parquet_metadata,
 )
-from relaxdp.table.kinds import Format, Kind, files_of, kind_of, separator_of, sidecar_of
+from relaxdp.table.kinds import Format, Kind, files_of, kind_of, separator_of, sidecars_of
 from relaxdp.table.records import Record, Records, excel_records, json_records, json_text
 
 BATCH_ROWS = 1 << 18
@@ -206,12 +206,14 @@ class Input:
     def description(self) -> FileDescription | None:
         """Return what the file says about itself, None where it is not a released one."""
         if self.format.is_described_beside:
-            beside = (sidecar for sidecar in map(sidecar_of, self._files) if sidecar.exists())
+            beside = (sidecar for file in self._files for sidecar in sidecars_of(file) if sidecar.exists())
             return next((FileDescription.loads(sidecar.read_text("utf-8")) for sidecar in beside), None)
         metadata = self.schema.metadata or {}
-        if METADATA_KEY not in metadata and self.format is Format.PARQUET:  # where polars puts it
-            metadata = (pa_parquet.read_metadata(self._files[0]).metadata or {}) | metadata
-        return description_in(metadata)
+        if METADATA_KEY in metadata or self.format is not Format.PARQUET:
+            return description_in(metadata)
+        # Polars puts it elsewhere; and a folder may hold reports beside truths.
+        each = (description_in((pa_parquet.read_metadata(file).metadata or {}) | metadata) for file in self._files)
+        return next((found for found in each if found is not None), None)
 
 
 def released(path: Path) -> tuple[Input, FileDescription]:

@@ -111,6 +111,13 @@ def sidecar_of(path: Path) -> Path:
     return path.with_name(path.name + SIDECAR)
 
 
+def sidecars_of(path: Path) -> list[Path]:
+    """Return where the description of a text file may lie, also if the file was compressed or expanded since."""
+    names = [path.name] if path.suffix.lower() not in _COMPRESSED else [path.name, path.stem]
+    names += [] if len(names) > 1 else [path.name + ending for ending in _COMPRESSED]
+    return [path.with_name(name + SIDECAR) for name in names]
+
+
 def separator_of(path: Path, kind: Format, separator: str) -> str:
     """Return what separates the fields, or refuse what cannot."""
     if kind is not Format.CSV:

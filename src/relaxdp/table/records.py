@@ -101,7 +101,7 @@ def json_records(text: IO[str]) -> Iterator[Record]:
         row += 1
         found = _json_object(line)
         if found is None:
-            raise TableFileError("it is not a JSON object.", row=row)
+            raise TableFileError("it is not a JSON object whose names stand once.", row=row)
         yield found
 
 
@@ -118,7 +118,15 @@ def _no_number(name: str) -> None:
     raise ValueError(name)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_number)
+def _once(pairs: list[tuple[str, Any]]) -> Record:
+    """Return a record whose names stand once: readers differ in which of two values they take."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_once)
 
 
 def json_text(batch: Any, packed: set[str]) -> str | None:

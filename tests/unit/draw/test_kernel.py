@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import math
 from collections.abc import Iterator
 from fractions import Fraction
@@ -566,3 +567,10 @@ def test_without_a_compiler_nothing_is_built(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("CC", "false")
     assert not build.build(tmp_path / "kernel.so")
     assert not [*tmp_path.iterdir()]
+
+
+def test_what_is_called_has_a_version() -> None:
+    """A library of other sources must not be loaded: whoever changes kernel.h gives it a new number."""
+    header = (Path(loaded.__file__).parent / "kernel.h").read_bytes()
+    assert hashlib.sha256(header).hexdigest()[:16] == "17f22875df97fb7c"
+    assert f"#define KERNEL_VERSION {loaded._VERSION}".encode() in header

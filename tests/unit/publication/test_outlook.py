@@ -45,13 +45,15 @@ def spent() -> str:
 
 
 def test_a_new_path_is_encoded_for_what_is_left_of_the_budget() -> None:
-    done = rx.release("in.parquet", {"city": CITIES, "x": ["no", "yes"]}, epsilon=1, budget=6, **WHERE)
+    done = rx.release("in.parquet", {"city": CITIES, "x": ["no", "yes"]}, epsilon=1, budget=3, **WHERE)
     cities, answers = done.outlooks
-    assert (cities.encoding, str(cities.chosen_for), cities.overruled) == ("local-hash", "3", None)  # 6 for two columns
+    assert (cities.encoding, str(cities.chosen_for), cities.overruled) == ("local-hash", "3", None)
     assert cities.encoding == rx.best_encoding(700, 3).best
     assert (answers.encoding, str(answers.chosen_for), answers.answer) == ("categorical", "3", "shares")
     assert answers.half_width == rx.plan(values=2, objects=ROWS, epsilon=1).half_width
     # It goes on as it was opened, with its buckets, whatever is left by then; and says so where "auto" is said.
+    with rx.Ledger.open("key.ledger") as ledger:
+        ledger.raise_budget(Subject.population("everyone"), 9, reason="they agreed")
     again = rx.release("in.parquet", {"city": CITIES}, epsilon=2, **(WHERE | {"to": "two.parquet"}))
     assert (again.outlooks[0].encoding, again.outlooks[0].chosen_for) == ("local-hash", None)
     said = rx.Column(values=CITIES, encoding="auto")
@@ -133,3 +135,29 @@ def test_a_person_at_a_terminal_is_asked(typed: str, status: int) -> None:
     assert "which is next to nothing." in said
     assert "Release it all the same? [y/N]" in said
     assert ("released 'city'" in printed) == (status == 0) == Path("out.parquet").exists()
+
+
+def encoding_of(name: str) -> str:
+    return rx.description(name).columns["city"].encoding
+
+
+def test_whoever_releases_a_column_again_goes_on_as_the_key_encoded_it_first() -> None:
+    """Another encoding would be another path, whose cost adds up where no ledger sees it."""
+    rx.release("in.parquet", {"city": CITIES}, epsilon=1, budget=2, **WHERE)
+    assert encoding_of("out.parquet") == "local-hash"
+    said: Any = {"epsilon": 1, "accept": True, **WHERE}
+    rx.release("in.parquet", {"city": CITIES}, population="others", budget=9, **(said | {"to": "others.parquet"}))
+    rx.release("in.parquet", {"city": CITIES}, **(said | {"to": "free.parquet", "ledger": None}))
+    for other in ("others.parquet", "free.parquet"):
+        assert Path(other).read_bytes() == Path("out.parquet").read_bytes()
+
+
+def test_a_ledger_that_begins_anew_asks_how_a_column_was_encoded() -> None:
+    rx.release("in.parquet", {"city": CITIES, "x": ["no", "yes"]}, epsilon=1, budget=2, **WHERE)
+    anew: Any = {"epsilon": 1, "new_ledger": "lost", "budget": 9, **WHERE, "ledger": "new.ledger", "to": "new.parquet"}
+    with refused(EncodingError, remedy="say_encoding"):
+        rx.release("in.parquet", {"city": CITIES, "x": ["no", "yes"]}, **anew)
+    described = rx.description("out.parquet").columns["city"]
+    said = rx.Column(values=CITIES, encoding=described.encoding, options=described.options)
+    rx.release("in.parquet", {"city": said, "x": ["no", "yes"]}, **anew)  # two values have one encoding
+    assert Path("new.parquet").read_bytes() == Path("out.parquet").read_bytes()

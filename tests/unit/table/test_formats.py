@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -26,7 +28,8 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.errors import DescriptionError, OptionError, TableDamagedError, TableFileError
+from relaxdp.errors import DescriptionError, OptionError, RelaxdpError, TableDamagedError, TableFileError
+from relaxdp.table.arriving import name_of
 from relaxdp.table.formats import Input, released
 from relaxdp.table.kinds import stem_of
 
@@ -397,3 +400,50 @@ def test_an_address_that_cannot_be_read_is_refused_without_its_secrets(store: st
         assert SECRET not in f"{caught.value!r}{caught.value.fields}{caught.value.__context__!r}"
     with refused(OptionError, option="to"):
         release("in.parquet", "s3://bucket/out.parquet")
+
+
+def test_an_address_names_a_file_in_its_own_folder(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is quoted in an address may be a slash: nothing is written, or removed, outside of the private folder."""
+    (place / "sub").mkdir()
+    (place / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place / "tmp"))
+    pa_parquet.write_table(pa.table({"id": [1, 2], "illness": VALUES[:2]}), "truth.parquet")
+    before = (place / "truth.parquet").read_bytes()
+    said: Any = {"id": "id", "epsilon": 1, "key": KEY, "release": "r", "ledger": None}
+    for number, address in enumerate((
+        f"file://{place}/sub/..%2Ftruth.parquet", f"file:///{str(place).replace('/', '%2F')}%2Ftruth.parquet",
+        f"foo://x/{str(place).replace('/', '%2F')}%2Ftruth.parquet",
+    )):  # fmt: skip
+        with contextlib.suppress(RelaxdpError):
+            rx.release(address, {"illness": VALUES}, to=f"out-{number}.parquet", **said)
+        assert (place / "truth.parquet").read_bytes() == before
+        assert list((place / "tmp").iterdir()) == []
+    assert name_of("file:///a/b%2F..") == ""
+
+
+def test_a_description_is_found_where_a_file_was_compressed_or_joined_since(place: Path) -> None:
+    pa_parquet.write_table(pa.table({"id": [1, 2], "illness": VALUES[:2]}), "truth.parquet")
+    said: Any = {"id": "id", "epsilon": 1, "key": KEY, "ledger": None}
+    columns = {"illness": VALUES}
+    rx.release("truth.parquet", columns, to="o.csv.gz", release="r", **said)
+    (place / "o.csv").write_bytes(gzip.decompress((place / "o.csv.gz").read_bytes()))
+    with refused(DescriptionError):
+        rx.release("o.csv", columns, to="again.csv", release="s", **said)
+    (place / "o.csv.gz").unlink()
+    sidecar = place / "o.csv.gz.relaxdp.json"
+    sidecar.unlink()
+    sidecar.mkdir()
+    (place / "o.csv.gz").write_bytes(gzip.compress((place / "o.csv").read_bytes()))
+    with refused(TableFileError, says="whether {name!r} has a description"):  # there is one, and it cannot be read
+        rx.release(f"file://{place}/o.csv.gz", columns, to="again.csv", release="s", **said)
+    (place / "folder").mkdir()
+    rx.release("truth.parquet", columns, to="folder/2.parquet", release="r", **said)
+    shutil.copy("truth.parquet", "folder/1.parquet")
+    with pytest.raises(RelaxdpError):
+        rx.release("folder", columns, to="again.parquet", release="s", **said)
+
+
+def test_a_name_stands_once_in_a_json_object(place: Path) -> None:
+    (place / "in.jsonl").write_text('{"id": 1, "id": 2, "illness": "flu"}\n')
+    with refused(TableFileError, row=1, says="names stand once"):
+        rx.release("in.jsonl", {"illness": VALUES}, to="o.csv", id="id", epsilon=1, key=KEY, release="r", ledger=None)

@@ -21,7 +21,7 @@ from relaxdp.errors import KernelError, ObjectIdError
 
 SETTING = "RELAXDP_KERNEL"
 LIBRARY = Path(__file__).with_name("relaxdp_kernel.so")  # where build.py puts it
-_VERSION = 3  # KERNEL_VERSION in kernel.h
+_VERSION = 4  # KERNEL_VERSION in kernel.h
 _SETS = {"aesni": 1, "vaes": 2}
 
 _Int, _Word, _Pointer = ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p
