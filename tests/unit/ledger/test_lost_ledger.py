@@ -158,6 +158,6 @@ def test_other_values_are_refused_in_words(place: Path) -> None:
         )  # fmt: skip
     assert found.value.message == (
         "the list of values (or their order) is not what 'x' of release 'in' was released with. Give the same --values "
-        "in the same order, with --nulls as before. --force opens a new path, charged to everyone in addition to the 1 of the old one. "
-        "Nothing was released."
+        "in the same order, with --nulls as before. --force opens a new path, charged to everyone in addition to the 1 "
+        "of the old one. Nothing was released."
     )
