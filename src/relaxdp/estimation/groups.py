@@ -31,6 +31,11 @@ class Groups(dict[str | None, Result]):
         """Return the same as a pandas data frame."""
         return as_pandas(self.to_arrow(confidence_level, simultaneous=simultaneous, about=about))
 
+    def __repr__(self) -> str:
+        return "\n".join(
+            f"{self.by}: {'(missing)' if group is None else group}\n{result!r}" for group, result in self.items()
+        )
+
     def _repr_html_(self) -> str:
         return "".join(
             f"<p><b>{escape(self.by)}: {escape('(missing)' if group is None else group)}</b></p>{result._repr_html_()}"

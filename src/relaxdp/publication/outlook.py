@@ -39,7 +39,7 @@ class Outlook:
     overruled: str | None
     """What "auto" would have taken, where the path was opened with something else."""
     is_worse_now: bool
-    """Whether another encoding would be clearly better at this level: this one was taken for a larger one."""
+    """Whether another encoding would be clearly better at this level, and nobody said that a larger one is planned."""
     answer: Literal["shares", "mean"]
     half_width: float | None
     """Of each share, or of a mean, at worst; None where nobody counted the rows or words have no shares yet."""
@@ -50,7 +50,8 @@ def outlook_of(planned: Planned, rows: int | None) -> Outlook:
     asked = planned.request
     width = _half_width(asked.mechanism, planned.level.epsilon, rows)
     answer: Literal["shares", "mean"] = "shares" if planned.encoding.measure is None else "mean"
-    worse = asked.chosen_for is not None and asked.chosen_for > planned.level.epsilon and _better(planned) is not None
+    is_guess = asked.planned is None and asked.chosen_for is not None and asked.chosen_for > planned.level.epsilon
+    worse = is_guess and _better(planned) is not None
     return Outlook(asked.column, planned.encoding.name, asked.chosen_for, asked.overruled, worse, answer, width)
 
 

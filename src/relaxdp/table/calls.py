@@ -314,7 +314,7 @@ class _Asked:
             except LedgerError:
                 return {}
         found = {}
-        for subject in book.subjects():
+        for subject in (each for each in book.subjects() if each.kind == "population"):  # tables are of these
             account = book.account(subject)
             for name in self.columns:
                 state = account.last_epoch(self.release, name)

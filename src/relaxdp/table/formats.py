@@ -222,7 +222,9 @@ def released(path: Path) -> tuple[Input, FileDescription]:
     description = table.description()
     if description is None:
         raise DescriptionError(
-            "{path!r} is not a file that relaxdp released: it does not describe itself.", path=str(path)
+            "{path!r} is not a file that relaxdp released, or was rewritten since: it does not describe itself.",
+            remedy="description",
+            path=str(path),
         )
     return table, description
 
