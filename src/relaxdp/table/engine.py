@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 from relaxdp.encodings.release import Fingerprint, release_reports
@@ -14,6 +15,27 @@ from relaxdp.publication.transaction import Seen
 from relaxdp.table.order import IdOrder
 
 Progress = Callable[[int], None]
+
+
+def read_ahead(batches: Generator[Any], threads: int) -> Generator[Any]:
+    """Return the batches, read by a thread of its own where there is more than one core, a few ahead.
+
+    The thread that writes would read in between otherwise, and a second core wait for it.
+    """
+    if threads == 1:
+        yield from batches
+        return
+    with ThreadPoolExecutor(1) as reader, closing(batches):
+        try:
+            read = deque(reader.submit(next, batches, None) for _ in range(_AHEAD))
+            while (batch := read.popleft().result()) is not None:
+                read.append(reader.submit(next, batches, None))
+                yield batch
+        finally:
+            reader.shutdown(cancel_futures=True)  # so that nobody reads while it is closed
+
+
+_AHEAD = 3
 
 
 class Engine:

@@ -19,7 +19,7 @@ from relaxdp.publication.description import FileDescription
 from relaxdp.publication.request import TableRequest, id_type_of
 from relaxdp.publication.staging import aside, put_in_place, refuse_existing
 from relaxdp.publication.transaction import Drawing, Outcome, Plan, Progress, Seen, Staged, publish
-from relaxdp.table.engine import Engine
+from relaxdp.table.engine import Engine, read_ahead
 from relaxdp.table.formats import Input, Output
 from relaxdp.table.growing import Growth, Tagger, TagWriter
 from relaxdp.table.kinds import Format, format_of, kind_of, sidecar_of
@@ -236,7 +236,7 @@ class TableDrawing(FileDrawing):
         """Write the released rows; where the input turns out not to be sorted by id, once more through a sort."""
         columns = self.request.input_columns()
         try:
-            with closing(self.table.batches(columns)) as batches:
+            with closing(read_ahead(self.table.batches(columns), self._threads)) as batches:
                 return self._stage(plan, batches)
         except NotAscendingError:
             self.advance(None)
