@@ -44,37 +44,41 @@ class AskingCommand(GroupedCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; where one is missing, ask for it and read them again."""
+        if (
+            ctx.resilient_parsing or not is_interactive()
+        ):  # a shell that completes a line has a terminal, and no answers
+            return super().parse_args(ctx, args)
         words, asked = list(args), False
         while True:
             try:
                 rest = super().parse_args(ctx, list(words))
                 break
             except Exception as problem:
-                question = _QUESTIONS.get(getattr(getattr(problem, "param", None), "name", ""))
+                parameter = getattr(problem, "param", None)
+                question = _QUESTIONS.get(getattr(parameter, "name", ""))
                 is_missing = type(problem).__name__ == "MissingParameter"  # typer keeps its own to itself
-                if not is_missing or question is None or not is_interactive():
+                if not is_missing or question is None:
                     raise
-                words, asked = [*words, *_answer(problem, question, words)], True
-        if is_interactive() and not any(ctx.params.get(name) for name in _WHAT):
+                words, asked = [*words, *_answer(parameter, question, ctx.params.get("source"))], True
+        if not any(ctx.params.get(name) for name in _WHAT):
             words, asked = [*words, *_what_it_can_be(ctx.params["column"])], True
             rest = super().parse_args(ctx, list(words))
         ctx.meta[_ASKED] = words if asked else None
         return rest
 
 
-def _answer(problem: Any, question: str, words: list[str]) -> list[str]:
-    parameter = problem.param
-    if parameter.name in ("column", "id_column"):
-        _show_columns(words)
+def _answer(parameter: Any, question: str, source: str | None) -> list[str]:
+    if parameter.name in ("column", "id_column") and source is not None:
+        _show_columns(source)
     told = typer.prompt(question, err=True)
     return [told] if parameter.param_type_name == "argument" else [parameter.opts[0], told]
 
 
-def _show_columns(words: list[str]) -> None:
+def _show_columns(source: str) -> None:
     from relaxdp.table.formats import Input  # noqa: PLC0415 (slow to import)
 
-    with suppress(RelaxdpError, OSError, StopIteration):
-        names = Input(Path(next(word for word in words if not word.startswith("-")))).names
+    with suppress(RelaxdpError, OSError):
+        names = Input(Path(source)).names
         if names.seen_in is None:
             typer.echo(f"The table has: {', '.join(map(str, names.names))}", err=True)
 
@@ -99,19 +103,22 @@ def _what_it_can_be(columns: list[str]) -> list[str]:
     return words
 
 
-def agreed_budget(context: typer.Context, quote: Callable[[Any], Released], budget: str | None) -> str | None:
-    """Show the command and its cost to a person who was asked, and return the budget; else that which was said."""
+def agreed_budget(context: typer.Context, quote: Callable[[Any], Released] | None, budget: str | None) -> str | None:
+    """Show the command and its cost to a person who was asked, and return the budget; else that which was said.
+
+    Without a ledger there is no `quote`.
+    """
     words = context.meta.get(_ASKED)
     if words is None:
         return budget
     try:
-        quoted = quote(budget)
+        quoted = None if quote is None else quote(budget)
     except BudgetMissingError:
         budget = typer.prompt("There is no budget yet. What may everything together cost, like 2", err=True)
         words = [*words, "--budget", str(budget)]
-        quoted = quote(budget)
+        quoted = None if quote is None else quote(budget)
     typer.echo(f"This is the same as:\n  relaxdp release {shlex.join(words)}", err=True)
-    if quoted.charges:
+    if quoted is not None and quoted.charges:
         last = quoted.charges[-1]
         costs = " and ".join(epsilon_text(charge.cost) for charge in quoted.charges)
         spent, whole = epsilon_text(last.spent_after), epsilon_text(last.budget)

@@ -255,8 +255,8 @@ def release(
             partitions=partitions,
             separator=separator,
         )
-        if not no_ledger:
-            budget = agreed_budget(context, lambda said: call(budget=said, dry_run=True), budget)
+        quote = None if no_ledger else lambda said: call(budget=said, dry_run=True)
+        budget = agreed_budget(context, quote, budget)
         done = _agreed(yes, "releasing", unit, partial(call, budget=budget, dry_run=dry_run))
     show_released(replace(done, to=target), as_json)
 

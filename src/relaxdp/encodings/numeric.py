@@ -116,7 +116,7 @@ class RangeEncoding(Encoding):
         results = numbers if self._function is None else np.asarray(self._function(numbers), dtype=np.float64)
         if results.shape != numbers.shape:
             raise RangeError("the function must return one number for each number.")
-        outside = ~((results >= self.low) & (results <= self.high) | self._may_be(results))  # NaN is outside
+        outside = ~((results >= self.low) & (results <= self.high) | self._are_missing(numbers))  # NaN is outside
         if outside.any():
             place = int(np.argmax(outside))
             row = first_row + place + 1
@@ -131,8 +131,8 @@ class RangeEncoding(Encoding):
             )
         return results
 
-    def _may_be(self, numbers: Floats) -> NDArray[np.bool_]:
-        """Tell which numbers outside of the range are none, and have a report all the same."""
+    def _are_missing(self, numbers: Floats) -> NDArray[np.bool_]:
+        """Tell which numbers are not there, and have a report all the same."""
         return np.zeros(len(numbers), np.bool_)
 
 
@@ -237,7 +237,7 @@ class MissingNumericEncoding(RangeEncoding):
         numbers = _numbers(column)
         return super().truths(np.where(np.isnan(numbers), np.nan, numbers), first_row)
 
-    def _may_be(self, numbers: Floats) -> NDArray[np.bool_]:
+    def _are_missing(self, numbers: Floats) -> NDArray[np.bool_]:
         return np.isnan(numbers)
 
     def _answer(self, given: Any) -> float | None:

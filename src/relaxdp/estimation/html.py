@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ def html_of(result: Result) -> str:
     return f"<table>{body}</table><p><small>{escape('; '.join(notes))}</small></p>"
 
 
-def _picture(value: float, low: float, high: float) -> Any:
+def _picture(value: float, low: float, high: float) -> str:
     """Return a bar for the estimate and a line for the interval, as a picture in the text."""
     middle, x = _HEIGHT / 2, _WIDTH - 2
     return (

@@ -250,8 +250,8 @@ class Opening:
     """The only encoding that can be meant here, if there is one."""
     may_differ: bool = False
     """Whether the values may be others than before: then it is another path, and that is meant."""
-    begun_anew: bool = False
-    """Whether the ledger begins anew for a key that has spent: what it chose before nobody knows."""
+    is_unknown: bool = False
+    """Whether it may have been encoded before and nobody can tell how: the ledger is gone, or cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,10 +363,10 @@ class Column:
         if named is not None:
             chosen = mechanism(**declared, encoding=named, epsilon=planned, **self.options)
             return ColumnRequest(name, chosen, derivations, said)
-        if opening.begun_anew and "values" in declared and _best(_LEAST, declared) != CategoricalEncoding.name:
+        if opening.is_unknown and "values" in declared and _best(_LEAST, declared) != CategoricalEncoding.name:
             raise EncodingError(
-                "a ledger that begins anew does not know how this column was encoded, and another encoding is another "
-                "path: say the one that the released files name.",
+                "no ledger can tell how this column was encoded before, and another encoding is another path: say the "
+                "one that the released files name.",
                 remedy="say_encoding",
             )
         if planned is None and "values" in declared:

@@ -203,8 +203,8 @@ class _Paid:
     payer: Payer | None
     known: Account | None
     opened: Mapping[str, PathState | None]
-    remembered: Mapping[str, PathFacts]
-    """How columns were encoded before, for others too."""
+    remembered: Mapping[str, PathFacts] | None
+    """How columns were encoded before, for others too; None where nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ class _Asked:
         if ledger is None:
             if growing:
                 raise OptionError("tags of the rows lie beside the ledger, so it takes one.", option="growing")
-            yield _Paid(None, None, {}, self._remembered(None))
+            yield _Paid(None, None, {}, self._remembered_beside())
             return
         with ExitStack() as stack:
             place = ledger_beside(self.key) if isinstance(ledger, _Place) else ledger
@@ -292,27 +292,30 @@ class _Asked:
             if not self.is_named:
                 refuse_other_name(known, self.release, list(self.columns))
             payer = Payer(book, subject, budget, reason or f"release of {self.release}", growing=tags, **agreed)
-            yield _Paid(payer, known, opened, self._remembered(book))
+            is_new = any(state is None for state in opened.values())
+            yield _Paid(payer, known, opened, self._remembered(book) if is_new else {})
 
-    def _remembered(self, book: Ledger | None) -> dict[str, PathFacts]:
+    def _remembered_beside(self) -> dict[str, PathFacts] | None:
+        """Return what the ledger beside the key remembers; None where there is one that cannot be read."""
+        from relaxdp.errors import LedgerError  # noqa: PLC0415
+        from relaxdp.ledger.ledger import Ledger  # noqa: PLC0415
+        from relaxdp.ledger.payer import ledger_of  # noqa: PLC0415
+
+        place = None if self.key.source is None else ledger_of(self.key.source)
+        if place is None or not place.exists():
+            return {}
+        try:
+            with Ledger.open(place, create=False) as beside:
+                return self._remembered(beside)
+        except LedgerError:
+            return None
+
+    def _remembered(self, book: Ledger) -> dict[str, PathFacts]:
         """Return how columns were encoded by this key under this release, for whomever it was charged.
 
         Encoded in another way they would take another path, whose cost adds up where no ledger sees it. So somebody
         who releases without a ledger goes on as the one beside the key remembers.
         """
-        from relaxdp.errors import LedgerError  # noqa: PLC0415
-        from relaxdp.ledger.ledger import Ledger  # noqa: PLC0415
-        from relaxdp.ledger.payer import ledger_of  # noqa: PLC0415
-
-        if book is None:
-            place = None if self.key.source is None else ledger_of(self.key.source)
-            if place is None or not place.exists():
-                return {}
-            try:
-                with Ledger.open(place, create=False) as beside:
-                    return self._remembered(beside)
-            except LedgerError:
-                return {}
         found = {}
         for subject in (each for each in book.subjects() if each.kind == "population"):  # tables are of these
             account = book.account(subject)
@@ -340,10 +343,11 @@ class _Asked:
         columns, planned = [], self._planned(paid)
         for name, said in self.columns.items():
             state, payer = paid.opened.get(name), paid.payer
-            opened = paid.remembered.get(name) if state is None else state.facts
-            begun_anew = payer is not None and bool(payer.new_ledger) and opened is None
+            opened = (paid.remembered or {}).get(name) if state is None else state.facts
+            begun_anew = payer is not None and bool(payer.new_ledger)
+            is_unknown = opened is None and (begun_anew or paid.remembered is None)
             may_differ = state is None or (payer is not None and payer.force)
-            opening = Opening(planned, self.planned is not None, opened, alone, may_differ, begun_anew)
+            opening = Opening(planned, self.planned is not None, opened, alone, may_differ, is_unknown)
             columns.append(requested(name, said, table, opening))
         request = ReleaseRequest(
             id_column=self.id_column,
@@ -477,7 +481,8 @@ def estimate(
     from relaxdp.publication.derive import check_name  # noqa: PLC0415
 
     tables = list(source) if isinstance(source, list | tuple) else [source]
-    tables, numbers = [_by_text(table)[0] for table in tables], any(_by_text(table)[1] for table in tables)
+    texts = {id(table): _by_text(table) for table in tables}  # a frame that is named twice stays one
+    numbers, tables = any(found for _, found in texts.values()), [texts[id(table)][0] for table in tables]
     wanted: list[Any] = [as_text(name) if numbers else name for name in (column, by, cross)]
     for name in wanted:
         if name is not None:

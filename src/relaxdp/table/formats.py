@@ -203,11 +203,15 @@ class Input:
     def _same_types(self, schema: Any, columns: list[str]) -> bool:
         return all(name in schema.names and schema.field(name).type == self.schema.field(name).type for name in columns)
 
+    def described_by(self) -> Path | None:
+        """Return the file beside a text file that describes it."""
+        return next((beside for file in self._files for beside in sidecars_of(file) if beside.exists()), None)
+
     def description(self) -> FileDescription | None:
         """Return what the file says about itself, None where it is not a released one."""
         if self.format.is_described_beside:
-            beside = (sidecar for file in self._files for sidecar in sidecars_of(file) if sidecar.exists())
-            return next((FileDescription.loads(sidecar.read_text("utf-8")) for sidecar in beside), None)
+            beside = self.described_by()
+            return None if beside is None else FileDescription.loads(beside.read_text("utf-8"))
         metadata = self.schema.metadata or {}
         if METADATA_KEY in metadata or self.format is not Format.PARQUET:
             return description_in(metadata)

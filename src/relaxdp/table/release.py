@@ -38,7 +38,8 @@ def refuse_reports(table: Input, columns: Iterable[str]) -> None:
     else:
         names = reports_among(description, columns)
     if names:
-        told = f" {sidecar_of(table.path).name} says so." if table.format.is_described_beside else ""
+        beside = table.described_by() if table.format.is_described_beside else None
+        told = "" if beside is None else f" {beside.name} says so."
         raise no_truth(f"{names[0]!r} of {str(table.path)!r}", told)
 
 

@@ -82,3 +82,23 @@ def test_a_pipe_is_never_asked() -> None:
     done = subprocess.run(whole, input="v\nflu,none\n", capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "say what 'ill' can be" in done.stderr
+
+
+def test_a_shell_that_completes_a_line_is_not_asked() -> None:
+    """It runs the command with the person's terminal, and waits for it."""
+    ours, theirs = pty.openpty()
+    asked = {"_RELAXDP_COMPLETE": "complete_bash", "COMP_WORDS": "relaxdp release in.parquet --col", "COMP_CWORD": "3"}
+    command = [str(Path(sys.executable).with_name("relaxdp"))]
+    done = subprocess.run(
+        command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, **asked}, timeout=PATIENCE,
+        check=False,
+    )  # fmt: skip
+    os.close(theirs)
+    os.close(ours)
+    assert b"--column" in done.stdout
+
+
+def test_a_release_without_a_ledger_is_shown_and_asked_about_too() -> None:
+    words = ("in.parquet", "out.parquet", "--id", "id", "--epsilon", "1", "--key", "key", "--column", "ill")
+    status, said = talk(*words, "--no-ledger", typed="v\nflu,none\nn\n")
+    assert (status, "relaxdp release in.parquet" in said, Path("out.parquet").exists()) == (1, True, False)

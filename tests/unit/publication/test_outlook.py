@@ -161,3 +161,12 @@ def test_a_ledger_that_begins_anew_asks_how_a_column_was_encoded() -> None:
     said = rx.Column(values=CITIES, encoding=described.encoding, options=described.options)
     rx.release("in.parquet", {"city": said, "x": ["no", "yes"]}, **anew)  # two values have one encoding
     assert Path("new.parquet").read_bytes() == Path("out.parquet").read_bytes()
+
+
+def test_a_ledger_beside_the_key_that_cannot_be_read_is_no_reason_to_choose() -> None:
+    rx.release("in.parquet", {"city": CITIES}, epsilon=1, budget=2, **WHERE)
+    Path("key.ledger").write_bytes(b"no ledger at all")
+    free: Any = {"epsilon": 1, **WHERE, "ledger": None, "to": "free.parquet"}
+    with refused(EncodingError, remedy="say_encoding"):
+        rx.release("in.parquet", {"city": CITIES}, **free)
+    rx.release("in.parquet", {"x": ["no", "yes"]}, **free)  # two values have one encoding

@@ -427,8 +427,9 @@ def test_a_description_is_found_where_a_file_was_compressed_or_joined_since(plac
     columns = {"illness": VALUES}
     rx.release("truth.parquet", columns, to="o.csv.gz", release="r", **said)
     (place / "o.csv").write_bytes(gzip.decompress((place / "o.csv.gz").read_bytes()))
-    with refused(DescriptionError):
+    with refused(DescriptionError) as caught:
         rx.release("o.csv", columns, to="again.csv", release="s", **said)
+    assert "o.csv.gz.relaxdp.json says so" in str(caught.value)
     (place / "o.csv.gz").unlink()
     sidecar = place / "o.csv.gz.relaxdp.json"
     sidecar.unlink()
