@@ -105,7 +105,15 @@ in how many files these functions stand, and how often the next one is in anothe
 """
 
 
-def page(figures: dict[str, str], house: House) -> str:
+_WALKS = """## Where an operation goes
+
+The rooms that each operation walks through, in the order in which they are first met. Most switches are between
+neighbours: a level is a type of `law`, an encoding makes it, a ledger and a file keep it, and a walk that meets all
+four counts each of them. Fewer would need rooms that know of each other.
+"""
+
+
+def page(figures: dict[str, str], house: House, rooms: dict[str, list[str]]) -> str:
     """Return the page, from what was read and run."""
     rows = [f"| {name} | {each.before} | {figures[name]} | {each.aim} |" for name, each in MEASURES.items()]
     sizes = [f"| {name} | {files:,} | {lines:,} |" for name, files, lines in house.packages]
@@ -114,6 +122,8 @@ def page(figures: dict[str, str], house: House) -> str:
         "## Packages",
         "| package | files | lines |\n|---|---:|---:|\n" + "\n".join(sizes),
     ]
+    walks = [f"- **{name}**: {', '.join(found)}." for name, found in rooms.items()]
+    parts.append(_WALKS + "\n" + "\n".join(walks))
     for name, found in house.places.items():
         parts += [f"## {name[0].upper()}{name[1:]}", "\n".join(f"- `{place}`" for place in found) or "None."]
     return "\n\n".join(parts) + "\n"
@@ -126,7 +136,7 @@ def main() -> None:
     house = read_house(SOURCE, ROOT / "tests")
     walks = {name: steps_of(walk, SOURCE) for name, walk in WALKS.items()}
     ran = {f"{name}: files / switches": f"{len(each.files)} / {each.switches}" for name, each in walks.items()}
-    PAGE.write_text(page(house.figures | ran, house), "utf-8")
+    PAGE.write_text(page(house.figures | ran, house, {name: each.rooms for name, each in walks.items()}), "utf-8")
     print(f"wrote {PAGE}")
 
 

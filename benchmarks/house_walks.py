@@ -72,6 +72,15 @@ class Steps:
         orders = [[Path(file).parts[0] for file, _ in entered] for entered in self._entered.values()]
         return sum(one != other for order in orders for one, other in pairwise(order))
 
+    @property
+    def rooms(self) -> list[str]:
+        """The files by package, packages in the order in which they are first met."""
+        found: dict[str, dict[str, None]] = {}
+        for file in (file for entered in self._entered.values() for file, _ in entered):
+            package, *rest = Path(file).parts
+            found.setdefault(package.removesuffix(".py"), {})["/".join(rest).removesuffix(".py")] = None
+        return [f"{package} ({', '.join(files)})" if all(files) else package for package, files in found.items()]
+
 
 def steps_of(walk: Callable[[Path], AbstractContextManager[Deed]], source: Path) -> Steps:
     """Return the steps of an operation that was done once before."""

@@ -96,10 +96,13 @@ def house(source: Path) -> House:
 def test_the_page_names_every_measure(house: House) -> None:
     ran = {f"{name}: files / switches": "1 / 2" for name in WALKS}
     assert {*house.figures, *ran} == set(MEASURES)
-    written, made = PAGE.read_text("utf-8"), page(house.figures | ran, house)
+    written, made = PAGE.read_text("utf-8"), page(house.figures | ran, house, {name: ["law (level)"] for name in WALKS})
     for name, measure in MEASURES.items():
         assert f"| {name} | {measure.before} | " in written
         assert f"| {name} | {measure.before} | {(house.figures | ran)[name]} | {measure.aim} |" in made
+    for name in WALKS:
+        assert f"- **{name}**: " in written
+        assert f"- **{name}**: law (level)." in made
     assert "- `table/edits.py:13`\n- `table/edits.py:19`" in made
 
 

@@ -184,7 +184,7 @@ def deliver(connection: Connection, listing: Listing, goods: Goods, file: bytes)
     delivered = [kept for kept in listings.levels_of(connection, listing).values() if kept.delivered]
     _check_level(listing, level, max((kept.level for kept in delivered), default=None))
     if delivered:
-        first = read_level(read_file(connection, delivered[0].digest), listing.encoding)
+        first = read_level(read_file(connection, delivered[0].digest), listing, delivered[0].level)
         check_fits(goods, first)
     check_delivery(level, (kept.level for kept in delivered))
     check_digits(level.epsilon)

@@ -19,7 +19,8 @@ from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeliveryError, RelaxdpError
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.level import Level
-from relaxdp.publication.description import ColumnDescription, FileDescription, description_in
+from relaxdp.market.listings import Listing
+from relaxdp.publication.description import ColumnDescription, FileDescription
 from relaxdp.publication.plain import plain
 from relaxdp.table.formats import BATCH_ROWS, Input, Output
 from relaxdp.table.kinds import Format, Kind
@@ -44,14 +45,14 @@ class Goods:
         return self.encoding.level(self.described.epsilon, self.described.threshold)
 
 
-def read_level(content: bytes, encoding: Encoding) -> Goods:
-    """Read a level that the market wrote, of a listing with this encoding."""
+def read_level(content: bytes, listing: Listing, level: Level) -> Goods:
+    """Read a level that the market wrote; what a listing says of itself holds for all of its levels."""
+    assert listing.described is not None  # noqa: S101 (it was said before anything was written)
+    assert listing.id_column is not None  # noqa: S101
+    described = replace(listing.described, epsilon=level.epsilon, threshold=level.threshold)
     with pa_parquet.ParquetFile(pa.py_buffer(content)) as parquet:
-        file = description_in(parquet.schema_arrow.metadata)
-        assert file is not None  # noqa: S101 (we wrote it)
-        (name, described) = next(iter(file.columns.items()))
-        columns = parquet.read([file.id_column, name]).columns
-    return Goods(file.id_column, described, encoding, *(pa.concat_arrays(each.chunks) for each in columns))
+        columns = parquet.read([listing.id_column, described.path.attribute]).columns
+    return Goods(listing.id_column, described, listing.encoding, *(pa.concat_arrays(each.chunks) for each in columns))
 
 
 def level_file(goods: Goods) -> bytes:

@@ -21,7 +21,7 @@ from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import Account
-from relaxdp.market.goods import draw_level, level_file, read_level
+from relaxdp.market.goods import Goods, draw_level, level_file, read_level
 from relaxdp.market.levels import Neighbours, level_on, neighbours
 from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.purchases import OWNED, Purchase, receipt_of
@@ -211,10 +211,13 @@ def draw(wanted: Wanted | None, key: Key) -> Drawn | None:
     if wanted is None:
         return None
     between, offer = wanted.between, wanted.offer
-    encoding = offer.listing.encoding
-    lower = None if between.lower is None else read_level(wanted.files[between.lower], encoding)
-    upper = read_level(wanted.files[between.upper], encoding)
-    return Drawn(between, level_file(draw_level(key, offer.listing.id, offer.level, lower=lower, upper=upper)))
+
+    def at(level: Level) -> Goods:
+        return read_level(wanted.files[level], offer.listing, level)
+
+    lower = None if between.lower is None else at(between.lower)
+    goods = draw_level(key, offer.listing.id, offer.level, lower=lower, upper=at(between.upper))
+    return Drawn(between, level_file(goods))
 
 
 def sell(

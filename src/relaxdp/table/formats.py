@@ -241,6 +241,7 @@ class Output:
 
     def __init__(self, place: Path | IO[bytes], kind: Kind, schema: Any, description: FileDescription) -> None:
         self._kind, self._description, self._rows, self._is_closed = kind.format, description, 0, False
+        self._is_text = False
         self.schema = schema.with_metadata(None)
         self._file = place.open("w+b") if isinstance(place, Path) else place
         if self._kind is Format.PARQUET:
@@ -252,6 +253,7 @@ class Output:
             self._room = padded(replace(description, rows=0))
             self._writer = pa_ipc.new_file(self._file, schema.with_metadata({METADATA_KEY: self._room}))
         else:
+            self._is_text = True
             # Packed reports alone: an id must be read back as the id that it is.
             self._packed = {name for name in description.columns if _is_packed(self.schema, name)}
             self._sink = _LeftOpen(self._file)
@@ -269,7 +271,7 @@ class Output:
     def write(self, batch: Any) -> None:
         """Write one batch."""
         self._rows += batch.num_rows
-        if not self._kind.is_described_beside:
+        if not self._is_text:
             self._writer.write_batch(batch)
         elif not self._write_text(batch):
             raise TableFileError(
@@ -295,7 +297,7 @@ class Output:
         if self._kind is Format.PARQUET:
             self._writer.add_key_value_metadata(parquet_metadata(self.schema, self._described))
         self._writer.close()
-        if self._kind.is_described_beside:
+        if self._is_text:
             self._text.close()
         self._is_closed = True
         if self._kind is Format.IPC:
@@ -315,7 +317,7 @@ class Output:
         """Close the file, finished or not; an unfinished one is about to be removed."""
         with contextlib.suppress(Exception):  # Arrow's writers would complain later that their file is gone
             if not self._is_closed:  # one of Arrow files would write its foot again
-                if self._kind.is_described_beside:
+                if self._is_text:
                     self._sink.let_go()
                     self._text.close()
                 self._writer.close()

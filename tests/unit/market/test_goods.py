@@ -42,9 +42,10 @@ from relaxdp.ledger.entries import Sampler
 from relaxdp.market import goods as goods_module
 from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, level_file, read_level
-from relaxdp.market.listings import KeptLevel, find, levels_of
+from relaxdp.market.listings import KeptLevel, Listing, find, levels_of
 from relaxdp.market.store import parts_of
 from relaxdp.mechanisms import Mechanism
+from relaxdp.publication.description import description_in
 from relaxdp.table.formats import Input, Output
 
 NUMBERS = list(range(3, 43))
@@ -268,6 +269,11 @@ def test_two_listings_share_no_noise(trader: Here, tmp_path: Path) -> None:
     assert 150 < same < 250  # shared noise would make all 400 equal
 
 
+def _listing(goods: Goods) -> Listing:
+    terms = ("{}", "[]", json.dumps(goods.described.to_json()))
+    return Listing(0, "one", "release", 0, "?", "open", None, None, goods.id_column, len(goods.ids), terms)
+
+
 def test_a_draw_is_a_pure_function(tmp_path: Path) -> None:
     """An interrupted sale may be begun again: the same reports, and the same bytes."""
     upper = read_delivery(release_file(tmp_path, "2"))
@@ -276,7 +282,7 @@ def test_a_draw_is_a_pure_function(tmp_path: Path) -> None:
     drawn = [draw_level(MARKET_KEY, "one", level, lower=lower, upper=upper) for _ in range(2)]
     files = [level_file(goods) for goods in drawn]
     assert files[0] == files[1]
-    assert read_level(files[0], upper.encoding).reports.to_pylist() == drawn[0].reports.to_pylist()
+    assert read_level(files[0], _listing(upper), level).reports.to_pylist() == drawn[0].reports.to_pylist()
 
 
 @pytest.mark.parametrize("kind", ["categorical of 3", "unary-optimised", "local-hash"])
@@ -304,9 +310,14 @@ def test_a_level_is_written_piece_by_piece(tmp_path: Path, monkeypatch: pytest.M
     """Whatever the pieces: every row once, in order."""
     monkeypatch.setattr(goods_module, "BATCH_ROWS", size)
     goods = read_delivery(release_file(tmp_path, "1"))
-    found = read_level(level_file(goods), goods.encoding)
+    content = level_file(goods)
+    found = read_level(content, _listing(goods), goods.level)
     assert (found.ids.to_pylist(), found.reports.to_pylist()) == (goods.ids.to_pylist(), goods.reports.to_pylist())
-    assert (found.id_column, found.described) == ("id", replace(goods.described, retention=goods.level.retention))
+    assert (found.id_column, found.described) == ("id", goods.described)
+    with pa_parquet.ParquetFile(pa.py_buffer(content)) as parquet:
+        said = description_in(parquet.schema_arrow.metadata)
+    assert said is not None
+    assert list(said.columns.values()) == [replace(goods.described, retention=goods.level.retention)]
 
 
 def test_a_level_that_cannot_be_written_leaves_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
