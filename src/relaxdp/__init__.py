@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from relaxdp.ledger.ledger import Ledger
     from relaxdp.mechanisms import Categorical, LocalHash, Numeric, Relaxation, Unary, mechanism
     from relaxdp.publication.request import Column
-    from relaxdp.table.calls import BESIDE_KEY, Released, count, description, estimate, relax_reports, release
+    from relaxdp.table.calls import BESIDE_KEY, Released, count, description, estimate, relax, relax_reports, release
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -65,6 +65,7 @@ __all__ = [
     "mechanism",
     "plan",
     "privacy_loss",
+    "relax",
     "relax_reports",
     "relaxation_law",
     "release",
@@ -88,7 +89,7 @@ _HOMES = {
     "relaxdp.ledger.ledger": "Ledger",
     "relaxdp.mechanisms": "Categorical LocalHash Numeric Relaxation Unary mechanism",
     "relaxdp.publication.request": "Column",
-    "relaxdp.table.calls": "BESIDE_KEY Released count description estimate relax_reports release",
+    "relaxdp.table.calls": "BESIDE_KEY Released count description estimate relax relax_reports release",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -210,6 +210,10 @@ class TableDamagedError(TableFileError):
     """A table is damaged, cut off, or of another kind than its name says."""
 
 
+class SnapshotError(TableFileError):
+    """What a release was drawn from is not at hand: missing, damaged, of another key, or not what the ledger names."""
+
+
 class DeriveError(RelaxdpError, ValueError):
     """A truth cannot be derived from a column: bins, a map or numbers that do not fit it."""
 
@@ -300,6 +304,14 @@ class IdTypeError(PathChangedError):
 
 class TableChangedError(PathChangedError):
     """The table's ids and truths are not those that the path was opened with. Neither is part of the message."""
+
+
+class UnknownReleaseError(RelaxdpError, LookupError):
+    """The ledger knows no release of this name, or not of this column or date."""
+
+
+class DateError(RelaxdpError, ValueError):
+    """A date of a series was not declared, or may not cost so much."""
 
 
 class NothingChangedError(RelaxdpError, ValueError):

@@ -44,13 +44,13 @@ class Mechanism:
         self.encoding = encoding
 
     def path(
-        self, truth: Any, *, key: Key, object_id: object, release: str, attribute: str, epoch: int = 1
+        self, truth: Any, *, key: Key, object_id: object, release: str, attribute: str, epoch: int = 1, date: str = ""
     ) -> ReportPath:
         """Return the path of one object: its report at any level, in any order, always the same.
 
-        An epoch above 1 is a path that was forced, as the ledger counts them.
+        An epoch above 1 is a path that was forced, as the ledger counts them; a date is one of a series of releases.
         """
-        path = PathId(release, attribute, epoch)
+        path = PathId(release, attribute, epoch, date)
         return ReportPath(self.encoding, truth, key=as_key(key), object_id=object_id, path=path)
 
     @refusing("Nothing was released.", IN_PYTHON)
@@ -64,6 +64,7 @@ class Mechanism:
         release: str,
         attribute: str,
         epoch: int = 1,
+        date: str = "",
     ) -> Any:
         """Return the reports of many objects at one level, as the kind of column that `values` is.
 
@@ -71,7 +72,7 @@ class Mechanism:
         bytes. The same call again gives the same reports; a call with a larger epsilon relaxes them. Nothing is
         remembered here: budgets are kept by a ledger.
         """
-        path = PathId(release, attribute, epoch)
+        path = PathId(release, attribute, epoch, date)
         where: Any = {"key": as_key(key), "level": self.encoding.level(epsilon), "path": path}
         if self.encoding.symbols == 1 and self.encoding.joint == "exclusive":
             codes = release_codes(self.encoding, values, object_ids, **where)

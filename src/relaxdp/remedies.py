@@ -12,6 +12,7 @@ IN_PYTHON = {
     ),
     "booleans": "A column of 'yes' and 'no' that is made of them has values of these names.",
     "budget": "budget=2 gives one.",
+    "columns_apart": "columns= picks those of one release.",
     "chosen_rows": (
         "by= makes groups of a kept column. If rows were chosen without a look at reports, say "
         "description=rx.description(frame)."
@@ -20,9 +21,14 @@ IN_PYTHON = {
     "column": "column= picks it.",
     "columns": "Like {{'diagnosis': ['flu', 'covid', 'none'], 'age': rx.Numeric(0, 120)}}.",
     "cross": "cross= names the second one.",
+    "date": "date= says it: {dates}.",
     "description": "description= says it; for one frame, so do mechanism= and epsilon=.",
     "force": "force=True opens a new path, charged to everyone in addition to the {largest} of the old one.",
     "force_changed": "force=True opens a new path, charged to everyone.",
+    "force_or_date": (
+        "A new path for the table as it is now, by force=True or as a dated release (Ledger.declare_series, "
+        "date=), is charged to everyone in addition to the {largest} of the old one."
+    ),
     "enough_epsilon": (
         "epsilon {enough_epsilon} would do; if that is planned, planned_epsilon={enough_epsilon} says so."
     ),
@@ -36,7 +42,9 @@ IN_PYTHON = {
     "new_ledger": "If there must be a new one, say why: new_ledger='...'.",
     "old_values": "rx.Column with the values of the first release goes on, if the table has no others.",
     "planned_epsilon": "planned_epsilon= says it.",
+    "no_snapshot": "snapshots=False releases it without one.",
     "numbers": "rx.Numeric is for numbers, and rx.Column makes bins of them.",
+    "relax_old": "rx.relax({release!r}) goes on with the table as of {as_of}, for the difference.",
     "release": "release= says it.",
     "same_range": "Give the same mechanism, also in clip= and missing=.",
     "say_encoding": "rx.description tells it, and rx.Column takes it.",
@@ -44,8 +52,12 @@ IN_PYTHON = {
     "say_values": "rx.Column says it.",
     "same_shape": "Give the same parameters.",
     "same_values": "Give the same mechanism, with its values in the same order.",
+    "series": "Ledger.declare_series declares it.",
+    "series_more": "Ledger.declare_series raises that.",
     "separator": "separator= says so, for a file.",
     "schedule": "Give objects=, and not epsilon=.",
+    "snapshots": "If it lies in another folder, snapshots= names that; else release the table once more.",
+    "table": "rx.release of its table relaxes it.",
     "to": "to= names it.",
     "two_of_three": "They are half_width=, objects= and epsilon=.",
     "which_ledger": "ledger={other!r} or ledger={file!r} says which.",

@@ -12,7 +12,7 @@ from relaxdp import errors
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 GROUPS = {
     "Tables: files and data frames": (
-        "release", "relax_reports", "estimate", "count", "description", "Column", "Released", "BESIDE_KEY",
+        "release", "relax", "relax_reports", "estimate", "count", "description", "Column", "Released", "BESIDE_KEY",
     ),
     "Keys and ledgers": ("Key", "Ledger"),
     "Mechanisms, for arrays and for one object": (

@@ -126,14 +126,14 @@ def test_tasks_whose_first_attempt_fails_after_it_wrote(
     attempts = place / "attempts"
     attempts.mkdir()
 
-    def failing(folder: str, description: str, task: Any) -> Any:
+    def failing(folder: str, description: str, seals: bool, task: Any) -> Any:
         marks = str(attempts)
 
         def work(batches: Any) -> Any:
             from pyspark import TaskContext  # noqa: PLC0415 (on the worker)
 
             context: Any = TaskContext.get()
-            yield from file_and_summary(task, folder, description, batches)
+            yield from file_and_summary(task, folder, description, False, batches)
             Path(marks, f"{context.partitionId()}-{context.attemptNumber()}").touch()
             if context.attemptNumber() == 0:
                 raise RuntimeError("the machine is gone")
@@ -267,11 +267,11 @@ def test_the_key_on_a_worker(spark: Any, place: Path) -> None:
 def test_a_task_that_always_fails_shows_nothing_of_its_rows(
     spark: Any, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(folder: str, description: str, task: Any) -> Any:
+    def failing(folder: str, description: str, seals: bool, task: Any) -> Any:
         first = task.columns[0]
         fails = replace(first.request, derivations=(lambda column, row: 1 / 0,))
         bad = replace(task, columns=(replace(first, request=fails),))
-        return lambda batches: file_and_summary(bad, folder, description, batches)
+        return lambda batches: file_and_summary(bad, folder, description, seals, batches)
 
     monkeypatch.setattr(spark_module, "_to_file", failing)
     with pytest.raises(SparkError, match="gave up on a task .* Nothing was released."):

@@ -1,4 +1,4 @@
-"""Make the frozen test vectors of epochs, or check that they hold: python -m tests.vectors.make_epochs."""
+"""Make the frozen test vectors of epochs and of dates, or check that they hold: python -m tests.vectors.make_epochs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 
 from tests.vectors.scalar import report
 
-FILE = Path(__file__).with_name("epochs-1.json")
+FILE, DATES = (Path(__file__).with_name(f"{what}-1.json") for what in ("epochs", "dates"))
 VALUES = ["flu", "covid", "none", "other"]
 
 
 def levels(case: dict[str, Any]) -> list[dict[str, str]]:
-    """What the scalar implementation makes of a case; it writes the name of an epoch as docs/stream.md says."""
-    epoch = case["epoch"]
-    named = {**case, "release": case["release"] if epoch == 1 else f"{case['release']} (epoch {epoch})"}
+    """What the scalar implementation makes of a case; it writes dates and epochs as docs/stream.md says."""
+    epoch, release = case["epoch"], case["release"]
+    release += f" (date {case['date']})" if "date" in case else ""
+    named = {**case, "release": release if epoch == 1 else f"{release} (epoch {epoch})"}
     made = []
     for epsilon in ("0.5", "2", "8"):
         threshold, packed = report(named, VALUES, case["object"], epsilon)
@@ -41,16 +42,28 @@ def cases() -> list[dict[str, Any]]:
     return made
 
 
-def check() -> int:
+def dated_cases() -> list[dict[str, Any]]:
+    """Return 36 cases: three dates, each in two epochs, for three encodings and two objects."""
+    made = []
+    for case in cases():
+        if case["release"] == "survey-2026" and case["epoch"] <= 2:
+            for date in ("2026", "2027", "2027-Q1"):
+                dated = {**{name: each for name, each in case.items() if name != "levels"}, "date": date}
+                made.append({**dated, "levels": levels(dated)})
+    return made
+
+
+def check(file: Path = FILE) -> int:
     """Return how many frozen cases there are, all of which the scalar implementation makes again."""
-    frozen: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
+    frozen: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["cases"]
     for case in frozen:
         assert levels(case) == case["levels"]
     return len(frozen)
 
 
 if __name__ == "__main__":
-    if not FILE.exists():
-        lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in cases())
-        FILE.write_text(f'{{"version": 1, "values": {json.dumps(VALUES)}, "cases": [\n{lines}\n]}}\n', "utf-8")
-    sys.stdout.write(f"{check()} cases hold\n")
+    for file, make in ((FILE, cases), (DATES, dated_cases)):
+        if not file.exists():
+            lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in make())
+            file.write_text(f'{{"version": 1, "values": {json.dumps(VALUES)}, "cases": [\n{lines}\n]}}\n', "utf-8")
+        sys.stdout.write(f"{check(file)} cases hold\n")

@@ -1,4 +1,4 @@
-"""`relaxdp budget show|raise|history`: the ledger, for people."""
+"""`relaxdp budget show|raise|series|history`: the ledger, for people."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from rich.table import Table
 from relaxdp.cli.commands import Commands
 from relaxdp.cli.options import KEY_VARIABLE, LEDGER_VARIABLE
 from relaxdp.cli.talk import closing
-from relaxdp.errors import LedgerError, refusing
+from relaxdp.errors import DateError, LedgerError, OptionError, refusing
 from relaxdp.law.epsilon import epsilon_text
+from relaxdp.ledger.account import PathState, total
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import ledger_of
@@ -34,12 +35,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 
 
 @contextmanager
-def _open(ledger: str | None, key: Path | None, nothing: str = "") -> Iterator[Ledger]:
-    """Open a ledger that is there; `nothing` says what does not happen where it refuses."""
+def _open(ledger: str | None, key: Path | None, nothing: str = "", *, create: bool = False) -> Iterator[Ledger]:
+    """Open a ledger that is there, or may begin; `nothing` says what does not happen where it refuses."""
     if ledger is None and key is None:
         raise LedgerError("say which ledger: --ledger FILE or URL, or --key KEY for the one beside a key.")
     place = ledger_of(key) if ledger is None and key is not None else str(ledger)
-    with refusing(nothing), Ledger.open(place, create=False) as book:
+    with refusing(nothing), Ledger.open(place, create=create) as book:
         yield book
 
 
@@ -63,7 +64,9 @@ def show(
                 {
                     "release": path.path.release,
                     "attribute": path.path.attribute,
+                    "date": path.path.date or None,
                     "epoch": path.path.epoch,
+                    "as_of": path.facts.as_of,
                     "sampler": path.facts.sampler.value,
                     "sha256": path.digest,
                     "epsilon": epsilon_text(path.largest),
@@ -80,7 +83,8 @@ def show(
     table.add_column("largest epsilon", justify="right")
     for path in balance.paths:
         epoch = "" if path.path.epoch == 1 else f", epoch {path.path.epoch}"
-        table.add_row(path.path.release + epoch, path.path.attribute, epsilon_text(path.largest))
+        date = f" of {path.path.date}" if path.path.date else ""
+        table.add_row(path.path.release + date + epoch, path.path.attribute, epsilon_text(path.largest))
     table.add_section()
     table.add_row("spent", "", epsilon_text(balance.spent))
     table.add_row("left", "", epsilon_text(balance.left))
@@ -100,6 +104,68 @@ def raise_(
         book.raise_budget(Subject.population(population), budget, reason=reason)
         balance = book.balance(Subject.population(population))
     closing(f"the budget is now {budget}, {epsilon_text(balance.left)} of it left")
+
+
+@app.command("series")
+def series(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="Name of the release that has dates.")],
+    dates: Annotated[
+        str | None,
+        typer.Option(metavar="DATES", help="Dates to declare, like 2026,2027,2028  [default: none, just show]"),
+    ] = None,
+    each: Annotated[str | None, typer.Option(metavar="EPSILON", help="What each of these dates may cost.")] = None,
+    reason: Annotated[str, typer.Option(help="Why: it is recorded.")] = "",
+    budget: Annotated[str | None, typer.Option(help="Budget of the population, where it has none yet.")] = None,
+    ledger: LedgerOption = None,
+    key: KeyOption = None,
+    population: PopulationOption = "everyone",
+    as_json: JsonOption = False,
+) -> None:
+    """Declare the dates of a series of releases, and show what whoever is in all of them pays.
+
+    A table that changes is released anew each year, under one name and a date: `relaxdp release --date 2027`. Every
+    date is a path of its own, so that their costs add up, and it is declared before how far.
+    """
+    if (dates is None) != (each is None):
+        raise OptionError("--dates and --each go together.")
+    subject, begins = Subject.population(population), dates is not None
+    with _open(ledger, key, "Nothing was declared." if begins else "", create=begins) as book:
+        if dates is not None and each is not None:
+            said = dict.fromkeys(filter(None, (date.strip() for date in dates.split(","))), each)
+            why = reason or f"the series {release}"
+            account = book.declare_series(subject, release, said, reason=why, budget=budget)
+        else:
+            account = book.account(subject)
+    declared = account.series(release)
+    if not declared:
+        raise DateError("{release!r} has no dates.", remedy="series", release=release, date="DATE")
+    read: dict[str, list[PathState]] = {dated.date: [] for dated in declared}
+    for state in account.paths:
+        if state.path.release == release:
+            read[state.path.date].append(state)
+    whole = total(dated.budget for dated in declared)
+    if as_json:
+        found = [
+            {
+                "date": dated.date,
+                "budget": epsilon_text(dated.budget),
+                "as_of": next((state.facts.as_of for state in read[dated.date]), None),
+                "columns": {state.path.attribute: epsilon_text(state.largest) for state in read[dated.date]},
+            }
+            for dated in declared
+        ]
+        typer.echo(json.dumps({"release": release, "dates": found, "all": epsilon_text(whole)}))
+        return
+    table = Table(title=f"Series {release!r}")
+    for name in ("date", "may cost", "as of", "released"):
+        table.add_column(name, justify="right" if name == "may cost" else "left")
+    for dated in declared:
+        out = ", ".join(f"{state.path.attribute} at {epsilon_text(state.largest)}" for state in read[dated.date])
+        day = next((state.facts.as_of or "" for state in read[dated.date]), "")
+        table.add_row(dated.date, epsilon_text(dated.budget), day, out)
+    Console().print(table)
+    left = "" if account.budget is None else f", of a budget of {epsilon_text(account.budget)}"
+    closing(f"a person who is in all of them pays {epsilon_text(whole)} for one column{left}")
 
 
 @app.command("history")

@@ -109,6 +109,8 @@ def _json(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked: Asked
         "cross": asked.cross,
         "by": asked.by,
         "release": description.path.release,
+        "date": description.path.date or None,
+        "as_of": description.as_of,
         "epoch": description.path.epoch,
         "attribute": description.path.attribute,
         "encoding": description.encoding,

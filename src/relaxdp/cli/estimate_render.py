@@ -17,12 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from relaxdp.cli.options import MOST_ROWS
-from relaxdp.draw.stream import PathId
 from relaxdp.encodings.numeric import CLIP
 from relaxdp.errors import CountsError, MissingPartError, TableFileError
 from relaxdp.estimation.mean import PresentMean
 from relaxdp.estimation.plot import draw_rows, intervals_named, plot_pairs, size_of_pairs
 from relaxdp.estimation.result import BEYOND, IMPLAUSIBLE, About, Chosen, Floats, Result
+from relaxdp.publication.description import ColumnDescription
 from relaxdp.table.counting import PairTally, Tally
 from relaxdp.table.released_files import Axis
 
@@ -214,13 +214,15 @@ def _heading(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked: As
     if axis.mechanism.encoding.measure is not None:
         rows = "the mean"
     return (
-        f"{tally.objects:,} objects {levels}: {name_of(axis, asked)} of release {_release(axis.description.path)}; "
+        f"{tally.objects:,} objects {levels}: {name_of(axis, asked)} of release {_release(axis.description)}; "
         f"{100 * asked.confidence:g} % intervals of {rows}, about {subject}."
     )
 
 
-def _release(path: PathId) -> str:
-    return repr(clean(path.release)) + ("" if path.epoch == 1 else f", epoch {path.epoch}")
+def _release(described: ColumnDescription) -> str:
+    path, day = described.path, described.as_of
+    of = f" of {clean(path.date)}" if path.date else "" if day is None else f" as of {day}"
+    return repr(clean(path.release)) + of + ("" if path.epoch == 1 else f", epoch {path.epoch}")
 
 
 @dataclass(frozen=True, slots=True)

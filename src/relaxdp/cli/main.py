@@ -36,8 +36,8 @@ COMMANDS = {
         "Release columns of a table at a level, or relax an earlier release to a larger one.",
     ),
     "relax": (
-        "relaxdp.cli.release:relax",
-        "Relax reports by Algorithm 1, from a file of them and the table that they are of: once for each level.",
+        "relaxdp.cli.relax:relax",
+        "Relax what was released before to a larger epsilon, from its snapshot: the table is not needed any more.",
     ),
     "budget": ("relaxdp.cli.budget:app", "Show and raise privacy budgets."),
     "estimate": (

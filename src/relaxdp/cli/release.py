@@ -1,8 +1,9 @@
-"""`relaxdp release` and `relaxdp relax`: columns of a table leave at a level, and the ledger knows."""
+"""`relaxdp release`: columns of a table leave at a level, and the ledger knows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -16,13 +17,14 @@ from relaxdp.cli.options import LEDGER_VARIABLE, KeyFile, encoding_and_options
 from relaxdp.cli.pipes import PIPE, Format, given, taken
 from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.render import progress_bar, show_released
-from relaxdp.errors import OptionError, TellsNothingError, ValuesError, refusing
+from relaxdp.errors import OptionError, RelaxdpError, TableChangedError, TellsNothingError, ValuesError, refusing
 from relaxdp.publication.request import Column, values_from_file
-from relaxdp.table.calls import BESIDE_KEY, relax_reports
+from relaxdp.table.calls import BESIDE_KEY, changes
 from relaxdp.table.calls import release as release_table
 
 if TYPE_CHECKING:
     from relaxdp.table.calls import Released
+    from relaxdp.table.snapshots import Changes
 
 _WHAT, _LEDGER, _WHERE = "What its truth can be", "Who pays", "Where it is drawn"
 
@@ -102,6 +104,18 @@ NewLedger = Annotated[
         rich_help_panel=_LEDGER,
     ),
 ]
+Date = Annotated[
+    str,
+    typer.Option(metavar="DATE", help="Which of the dated releases of a series, like 2026 (`relaxdp budget series`)."),
+]
+Snapshots = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Where what is released is kept, sealed with the key  [default: LEDGER.snapshots]",
+        rich_help_panel=_LEDGER,
+    ),
+]
 Threads = Annotated[int | None, typer.Option(min=1, help="Cores to use  [default: all]", rich_help_panel=_WHERE)]
 
 
@@ -130,6 +144,11 @@ def release(
     epsilon: Level,
     key: KeyFile,
     name: Name = None,
+    date: Date = "",
+    as_of: Annotated[
+        str | None,
+        typer.Option(metavar="DAY", help="The day whose table it is, like 2026-01-31  [default: that of the release]"),
+    ] = None,
     keep: Keep = None,
     again: Annotated[bool, typer.Option("--again", help="Allow a level below the last one; it costs nothing.")] = False,
     force: Annotated[
@@ -194,6 +213,13 @@ def release(
         bool, typer.Option("--no-ledger", help="Release without accounting. Your risk.", rich_help_panel=_LEDGER)
     ] = False,
     new_ledger: NewLedger = "",
+    snapshots: Snapshots = None,
+    no_snapshot: Annotated[
+        bool,
+        typer.Option(
+            "--no-snapshot", help="Keep nothing: the next level needs this very table.", rich_help_panel=_LEDGER
+        ),
+    ] = False,
     threads: Threads = None,
     engine: Annotated[
         EngineChoice, typer.Option(help="Where the rows are drawn.", rich_help_panel=_WHERE)
@@ -216,7 +242,8 @@ def release(
     """Release columns of a table at a level, or relax an earlier release to a larger one.
 
     Only ids and released columns are written, in the order of the ids. The same level again gives the identical reports
-    and costs nothing; a larger one costs the difference. At a terminal it asks for what was not said.
+    and costs nothing; a larger one costs the difference, and `relaxdp relax` needs no table for it: ids and truths are
+    kept beside the ledger, sealed with the key. At a terminal it asks for what was not said.
     """
     chosen, options = (None, {}) if encoding is None else encoding_and_options(encoding)
     said: Any = {
@@ -226,8 +253,10 @@ def release(
     }  # fmt: skip
     if source == PIPE and name is None:
         raise OptionError("standard input has no name that the release could be called by.", remedy="release")
+    if snapshots is not None and no_snapshot:
+        raise OptionError("--snapshots and --no-snapshot do not go together.")
     unit = "rows" if engine is EngineChoice.LOCAL else "tasks"
-    declared = _declared(column, values, values_file, public_values, **said)
+    declared = declared_columns(column, values, values_file, public_values, **said)
 
     with taken(source, kind) as place, given(target, kind) as out:
         call = partial(
@@ -240,6 +269,9 @@ def release(
             planned_epsilon=planned_epsilon,
             key=key,
             release=name,
+            date=date,
+            as_of=as_of,
+            snapshots=snapshots or not no_snapshot,
             keep=keep or (),
             again=again,
             force=force,
@@ -257,11 +289,16 @@ def release(
         )
         quote = None if no_ledger else lambda said: call(budget=said, dry_run=True)
         budget = agreed_budget(context, quote, budget)
-        done = _agreed(yes, "releasing", unit, partial(call, budget=budget, dry_run=dry_run))
+        look = partial(
+            changes, place, declared, to=out, id=id_column, epsilon=epsilon, key=key, release=name, date=date,
+            ledger=ledger or BESIDE_KEY, population=population, snapshots=snapshots or True, separator=separator,
+        )  # fmt: skip
+        with _changes_shown(look):
+            done = agreed(yes, "releasing", unit, partial(call, budget=budget, dry_run=dry_run))
     show_released(replace(done, to=target), as_json)
 
 
-def _agreed(yes: bool, doing: str, unit: str, call: Callable[..., Released]) -> Released:
+def agreed(yes: bool, doing: str, unit: str, call: Callable[..., Released]) -> Released:
     """Release; where it would tell next to nothing, ask a person who sits at a terminal."""
     try:
         with progress_bar(doing, unit) as progress:
@@ -278,75 +315,24 @@ def _agreed(yes: bool, doing: str, unit: str, call: Callable[..., Released]) -> 
         return call(accept=True, progress=progress)
 
 
-def relax(
-    source: Source,
-    target: Target,
-    reports: Annotated[
-        Path, typer.Option("--from-reports", metavar="OLD", help="The last reports: plain randomized responses.")
-    ],
-    column: Annotated[str, typer.Option(help="Column whose reports are relaxed.")],
-    id_column: IdColumn,
-    epsilon: Level,
-    key: KeyFile,
-    old_epsilon: Annotated[
-        str | None, typer.Option(help="The level of OLD, where that file does not say it itself.")
-    ] = None,
-    name: Name = None,
-    keep: Keep = None,
-    separator: Separator = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
-    values: Values = None,
-    values_file: ValuesFile = None,
-    public_values: PublicValues = False,
-    bins: Bins = None,
-    value_map: ValueMap = None,
-    nulls: NullValue = None,
-    missing_as: MissingAs = None,
-    population: Population = "everyone",
-    budget: Budget = None,
-    ledger: LedgerPlace = None,
-    new_ledger: NewLedger = "",
-    threads: Threads = None,
-) -> None:
-    """Relax reports by Algorithm 1, from a file of them and the table that they are of: once for each level.
-
-    It is for reports that were not drawn from a key; a release from a key is relaxed by `relaxdp release` at a larger
-    epsilon. The randomness is fresh, so nothing can be drawn again: after a crash the same command finishes it.
-    """
-    said: Any = {"bins": bins, "map": value_map, "nulls": nulls, "missing_as": missing_as}
-    declared = _declared([column], values, values_file, public_values, **said)
-    done = _agreed(
-        yes,
-        "relaxing",
-        "rows",
-        lambda **agreed: relax_reports(
-            source,
-            declared,
-            reports=reports,
-            to=target,
-            id=id_column,
-            epsilon=epsilon,
-            key=key,
-            reports_epsilon=old_epsilon,
-            release=name,
-            keep=keep or (),
-            ledger=ledger or BESIDE_KEY,
-            population=population,
-            budget=budget,
-            new_ledger=new_ledger,
-            reason=f"release to {target.name}",
-            dry_run=dry_run,
-            threads=threads,
-            separator=separator,
-            **agreed,
-        ),
-    )
-    show_released(done, as_json)
+@contextmanager
+def _changes_shown(look: Callable[[], list[Changes]]) -> Iterator[None]:
+    """Where a table has changed, say how much to a person who sits there, and to nobody else: it is a truth."""
+    try:
+        yield
+    except TableChangedError:
+        if is_interactive():
+            with suppress(RelaxdpError):  # without a snapshot nobody can tell
+                for each in look():
+                    typer.echo(
+                        f"{each.column!r} since {each.as_of}: {each.changed:,} rows changed, {each.joined:,} joined, "
+                        f"{each.left:,} left. That is for your eyes: it tells of people.",
+                        err=True,
+                    )
+        raise
 
 
-def _declared(
+def declared_columns(
     columns: list[str], values: list[str] | None, files: list[str] | None, public: bool, **said: Any
 ) -> dict[str, Column]:
     """Return what is said about each column: plain values are for the only one, `COLUMN=...` for the one named.

@@ -17,7 +17,9 @@ ON_COMMAND_LINE = {
     ),
     "clip": "--clip puts numbers into it.",
     "column": "--column picks it.",
+    "columns_apart": "--column picks those of one release.",
     "cross": "--cross names the second one.",
+    "date": "--date says it: {dates}.",
     "dates": "--map FILE with lines like 2026-01-31,winter gives them other names.",
     "description": "--description FILE says it.",
     "enough_epsilon": (
@@ -27,6 +29,10 @@ ON_COMMAND_LINE = {
     "epsilon": "--epsilon says it.",
     "force": "--force opens a new path, charged to everyone in addition to the {largest} of the old one.",
     "force_changed": "--force opens a new path, charged to everyone.",
+    "force_or_date": (
+        "A new path for the table as it is now, by --force or as a dated release (`relaxdp budget series`, --date), "
+        "is charged to everyone in addition to the {largest} of the old one."
+    ),
     "format": "--format says it, like --format csv.",
     "from_reports": "`relaxdp relax --from-reports` goes on from its last file.",
     "id": "If it is not the column of the ids, --id names that one.",
@@ -37,6 +43,7 @@ ON_COMMAND_LINE = {
     "missing_value": "--nulls NAME makes it a value of its own.",
     "more_rows": "More rows, or fewer values, would tell more.",
     "new_ledger": "If there must be a new one, say why: --new-ledger REASON.",
+    "no_snapshot": "--no-snapshot releases it without one.",
     "numbers": "--range and --bins are for numbers, and --map FILE says what each value becomes.",
     "old_values": "--values-file FILE with the values of the first release goes on, if the table has no others.",
     "planned_epsilon": "--planned-epsilon says it.",
@@ -45,6 +52,7 @@ ON_COMMAND_LINE = {
         "If so much may be known of them, `relaxdp budget raise {enough} --reason WHY` with the same --key or --ledger "
         "raises it."
     ),
+    "relax_old": "`relaxdp relax {release!r} OUT` goes on with the table as of {as_of}, for the difference.",
     "release": "--release says it.",
     "report_column": "--column names another one.",
     "same_range": "Give the same --range, with --clip and --missing as before.",
@@ -52,10 +60,14 @@ ON_COMMAND_LINE = {
     "same_values": "Give the same --values in the same order, with --nulls as before.",
     "say_encoding": "--encoding says it, like local-hash:buckets=4; `relaxdp estimate --json` tells what a file has.",
     "say_values": "--values, --values-file, --range, --bins, --map and --public-values say it.",
+    "series": "`relaxdp budget series {release!r} --dates {date} --each EPSILON --reason WHY` declares it.",
+    "series_more": "`relaxdp budget series {release!r} --dates {date} --each {epsilon} --reason WHY` raises that.",
     "separator": "--separator says so, like --separator ';' for semicolons.",
     "schedule": "Give --objects, and not --epsilon.",
+    "snapshots": "If it lies in another folder, --snapshots names that; else release the table once more.",
     "spark_folder": "Only --engine spark writes a folder.",
     "spark_log": "Spark's log: {log}",
+    "table": "`relaxdp release` of its table relaxes it.",
     "trust_map": "If it is right all the same, --trust-map takes it.",
     "two_of_three": "They are --half-width, --objects and --epsilon.",
     "which_ledger": "Say --ledger {other} to go on with its accounts, or --ledger {file} to begin new ones.",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -55,43 +57,52 @@ def show_released(done: Released, as_json: bool) -> None:
     level, charges = epsilon_text(done.epsilon), done.charges
     beside = str(done.to) == PIPE  # where the reports themselves go to standard output
     if as_json:
-        answer: dict[str, Any] = {"rows": done.rows, "epsilon": level, "release": done.release, "columns": {}}
-        for outlook in done.outlooks:
-            answer["columns"][outlook.column] = {
-                "encoding": outlook.encoding,
-                "chosen_for": None if outlook.chosen_for is None else epsilon_text(outlook.chosen_for),
-                "overruled": outlook.overruled,
-                "half_width": outlook.half_width,
-            }
-        for column, charge in zip(done.columns, charges, strict=False):
-            answer["columns"].setdefault(column, {}).update(
-                {"cost": epsilon_text(charge.cost), "epoch": charge.path.epoch}
-            )
-        if charges:
-            answer |= {"spent": epsilon_text(charges[-1].spent_after), "budget": epsilon_text(charges[-1].budget)}
-        show_json(answer, err=beside)
+        show_json(_as_json(done), err=beside)
         return
     if is_quiet() and done.rows is not None:
         return
     names = ", ".join(map(repr, done.columns))
-    if done.rows is None:
-        typer.echo(f"dry run: {names} at epsilon {level} would cost {_cost(charges)}", err=beside)
-    else:
-        typer.echo(
-            f"released {names} of {done.rows:,} rows at epsilon {level} to {done.to}{_history(charges)}", err=beside
-        )
-    for outlook in done.outlooks:
-        typer.echo(_outlook_words(outlook), err=beside)
+    lines = [f"dry run: {names} at epsilon {level} would cost {_cost(charges)}"]
+    if done.rows is not None:
+        lines = [f"released {names} of {done.rows:,} rows at epsilon {level} to {done.to}{_history(charges)}"]
+    lines += map(_outlook_words, done.outlooks)
     if charges:
         last = charges[-1]
         left = difference(last.budget, last.spent_after)
         spent, budget, rest = map(epsilon_text, (last.spent_after, last.budget, left))
         verb = "would have spent" if done.rows is None else "spent"
-        typer.echo(f"cost {_cost(charges)}; {verb} {spent} of the budget {budget}, {rest} left", err=beside)
+        lines.append(f"cost {_cost(charges)}; {verb} {spent} of the budget {budget}, {rest} left")
     else:
-        typer.echo("no ledger: nobody keeps account of what this cost", err=beside)
+        lines.append("no ledger: nobody keeps account of what this cost")
+    if done.snapshot is not None:
+        again = shlex.quote(done.release) + (f" --date {done.date}" if done.date else "")
+        folder, here = done.snapshot.parent, Path.cwd()
+        folder = folder.relative_to(here) if folder.is_relative_to(here) else folder
+        lines.append(f"kept in {folder}, sealed with the key: `relaxdp relax {again}` needs no table")
+    typer.echo("\n".join(lines), err=beside)
     if done.is_faster_locally:
         typer.echo(FASTER_LOCALLY, err=True)
+
+
+def _as_json(done: Released) -> dict[str, Any]:
+    level, charges = epsilon_text(done.epsilon), done.charges
+    answer: dict[str, Any] = {"rows": done.rows, "epsilon": level, "release": done.release, "columns": {}}
+    if done.date:
+        answer["date"] = done.date
+    for outlook in done.outlooks:
+        answer["columns"][outlook.column] = {
+            "encoding": outlook.encoding,
+            "chosen_for": None if outlook.chosen_for is None else epsilon_text(outlook.chosen_for),
+            "overruled": outlook.overruled,
+            "half_width": outlook.half_width,
+        }
+    for column, charge in zip(done.columns, charges, strict=False):
+        answer["columns"].setdefault(column, {}).update({"cost": epsilon_text(charge.cost), "epoch": charge.path.epoch})
+    if charges:
+        answer |= {"spent": epsilon_text(charges[-1].spent_after), "budget": epsilon_text(charges[-1].budget)}
+    if done.snapshot is not None:
+        answer["snapshot"] = str(done.snapshot)
+    return answer
 
 
 _WHOLE = 100

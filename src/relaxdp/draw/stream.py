@@ -25,42 +25,62 @@ from relaxdp.errors import PathNameError
 Purpose = Literal["path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge"]
 
 
+_DATE = re.compile(r"[0-9A-Za-z._-]{1,40}", re.ASCII)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class PathId:
-    """One path: an attribute of a release, and which time it was begun. An epoch above 1 was forced.
+    """One path: an attribute of a release, of which date, and which time it was begun. An epoch above 1 was forced.
+
+    A release of a table that changes has dates, like 2026 and 2027: each is a path of its own, and they add up.
 
     >>> print(PathId("survey-2026", "diagnosis"))
     'diagnosis' of release 'survey-2026'
     >>> print(PathId("survey-2026", "diagnosis", epoch=2))
     'diagnosis' of release 'survey-2026', epoch 2
+    >>> print(PathId("survey", "diagnosis", date="2026"))
+    'diagnosis' of release 'survey' of 2026
     """
 
     release: str
     attribute: str
     epoch: int = 1
+    date: str = ""
+    """Of a dated release; empty where a release has no dates."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.release, str) or not isinstance(self.attribute, str):
+        names = (self.release, self.attribute, self.date)
+        if not all(isinstance(name, str) for name in names):
             raise PathNameError("release and attribute must be text: they name the path.")
-        if not has_utf8(self.release) or not has_utf8(self.attribute):
+        if not all(map(has_utf8, names)):
             raise PathNameError("release and attribute must be text in Unicode, and one of them has half of a letter.")
         if type(self.epoch) is not int or self.epoch < 1:
             raise PathNameError("epochs of a path are counted from 1.")
-        # It would share its noise with a later epoch of another release.
+        # It would share its noise with a later epoch, or with a date, of another release.
         if re.search(r" \(epoch [0-9]+\)\Z", self.release):
             raise PathNameError("a release's name must not end in '(epoch ...)', which marks a path that was forced.")
+        if self.release.endswith(")") and " (date " in self.release:
+            raise PathNameError("a release's name must not end in '(date ...)', which marks a dated release.")
+        if self.date and not _DATE.fullmatch(self.date):
+            raise PathNameError("a date is written in 1 to 40 letters, digits, hyphens, dots and underscores.")
 
     def stream_name(self) -> str:
-        """Return the release as the stream knows it: what was forced has noise of its own. Nothing reads it back.
+        """Return the release as the stream knows it: dates and what was forced have noise of their own.
+
+        Nothing reads it back.
 
         >>> PathId("survey-2026", "diagnosis", epoch=2).stream_name()
         'survey-2026 (epoch 2)'
+        >>> PathId("survey", "diagnosis", date="2026").stream_name()
+        'survey (date 2026)'
         """
-        return self.release if self.epoch == 1 else f"{self.release} (epoch {self.epoch})"
+        dated = f"{self.release} (date {self.date})" if self.date else self.release
+        return dated if self.epoch == 1 else f"{dated} (epoch {self.epoch})"
 
     def __str__(self) -> str:
+        date = f" of {self.date}" if self.date else ""
         epoch = "" if self.epoch == 1 else f", epoch {self.epoch}"
-        return f"{self.attribute!r} of release {self.release!r}{epoch}"
+        return f"{self.attribute!r} of release {self.release!r}{date}{epoch}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ fingerprint is the sum of the tags and their number. Without the key it is a ran
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from threading import Lock
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ from relaxdp.encodings.protocol import BATCH, PUBLIC, Codes, Encoding, Truths, c
 from relaxdp.errors import LengthError, ObjectIdError
 from relaxdp.law.level import Level
 
-Watch = Callable[[Messages, Words], None]
+Watch = Callable[[Messages, Truths], None]
 
 __all__ = ["KeptWords", "KeyedPermanent", "Watch", "code_dtype", "release_codes", "release_reports"]
 
@@ -42,8 +43,9 @@ def release_codes(
     """Return the reports of all objects as codes of shape (objects, symbols); `release_reports` returns a column.
 
     A pure function of its arguments: called again, in pieces, in another order or on another machine, it gives
-    every object the same report. That no id is repeated is the caller's to check. `first_row` is for messages about a
-    part of a table; `watch` is shown what the stream is given of every chunk (ids and truths, so it must be trusted).
+    every object the same report. That no id is repeated is the caller's to check. `values` are a column, or truths as
+    the encoding made them of one. `first_row` is for messages about a part of a table; `watch` is shown what the stream
+    is given of every chunk (ids and truths, so it must be trusted).
     """
     draws = _Draws(encoding, key, path, level, first_row, watch)
     parts = [codes for codes, _ in draws.batches(values, object_ids)]
@@ -94,7 +96,7 @@ class _Draws:
         One symbol per object is little enough to stay together, and then walks may wait for one another to the end.
         """
         dtype = code_dtype(self._encoding.alphabet)
-        values, object_ids = as_column(values), as_column(object_ids)
+        values, object_ids = _column(values), as_column(object_ids)
         if len(values) != len(object_ids):
             raise LengthError(
                 "there are {values:,} values and {object_ids:,} ids.",
@@ -112,7 +114,7 @@ class _Draws:
                 rows = slice(start - first, stop - first)
                 ids = read_ids(column_slice(object_ids, start, stop), self._first_row + start)
                 self._kinds.add(ids.kind)
-                truths = self._encoding.truths(column_slice(values, start, stop), self._first_row + start)
+                truths = _truths(self._encoding, values, start, stop, self._first_row)
                 permanent = self._draw(codes[rows], ids, truths)
                 public = None if seeds is None else self._encoding.seeds(permanent)
                 if seeds is not None and public is not None:
@@ -126,7 +128,7 @@ class _Draws:
         """Begin the walks of the objects of a chunk."""
         messages = Messages(ids, truths.suffix)
         if self._watch is not None:
-            self._watch(messages, truths.index)
+            self._watch(messages, truths)
         permanent = KeyedPermanent(self._kept, Messages(ids), messages, truths.index)
         if self._encoding.symbols == 1:
             target[:, 0] = self._encoding.symbol_truth(truths, 0, permanent)
@@ -134,6 +136,17 @@ class _Draws:
             target[:] = self._encoding.symbol_truths(truths, permanent)
         self._path.draw_objects(target, messages, truths.index)
         return permanent
+
+
+def _column(values: Any) -> Any:
+    return values if isinstance(values, Truths) else as_column(values)
+
+
+def _truths(encoding: Encoding, values: Any, start: int, stop: int, first_row: int) -> Truths:
+    """Return a part of the truths: of a column, or of what an encoding made of one before."""
+    if isinstance(values, Truths):
+        return values[start:stop]
+    return encoding.truths(column_slice(values, start, stop), first_row + start)
 
 
 class KeptWords:
@@ -185,23 +198,23 @@ class Fingerprint:
     @classmethod
     def of(cls, key: Key, encoding: Encoding, path: PathId) -> Self:
         """Return the fingerprint of a table under a path, keyed by its first epoch: a table is the same in all."""
-        return cls(key, encoding.path_name(PathId(path.release, path.attribute)))
+        return cls(key, encoding.path_name(replace(path, epoch=1)))
 
-    def add(self, messages: Messages, index: Words) -> None:
-        """Add at most CHUNK rows: the messages of ids (and of truths without an index), and the truths' indices."""
-        self._add(keyed_tags(self._derived).tags(messages, index, 0)[1], len(index))
+    def add(self, messages: Messages, truths: Truths) -> None:
+        """Add at most CHUNK rows: the messages of ids (and of truths without an index), and the truths."""
+        self._add(keyed_tags(self._derived).tags(messages, truths.index, 0)[1], len(truths))
 
     def add_rows(self, encoding: Encoding, truths: Any, ids: Any, first_row: int) -> tuple[Words, Words]:
         """Add a part of a table, and return the 64-bit tags of its ids alone and of its (id, truth) pairs.
 
         Tags are as secret as the key makes them: equal rows have equal tags, and that is all that they show.
         """
-        truths, ids = as_column(truths), as_column(ids)
+        truths, ids = _column(truths), as_column(ids)
         tags, sums = keyed_tags(self._derived), np.zeros(2, dtype=np.uint64)
         id_tags, row_tags = np.empty((2, len(ids)), dtype=np.uint64)
         for start in range(0, len(ids), CHUNK):
             part = slice(start, min(start + CHUNK, len(ids)))
-            found = encoding.truths(column_slice(truths, part.start, part.stop), first_row + start)
+            found = _truths(encoding, truths, part.start, part.stop, first_row)
             own = read_ids(column_slice(ids, part.start, part.stop), first_row + start)
             id_tags[part] = tags.tags(Messages(own), None, _ID_ALONE)[0]
             row_tags[part], added = tags.tags(Messages(own, found.suffix), found.index, 0)

@@ -11,7 +11,15 @@ from relaxdp.draw.stream import PathId
 from relaxdp.errors import BudgetError, EpsilonError, UnknownSubjectError
 from relaxdp.law.epsilon import Epsilon, as_epsilon, plain
 from relaxdp.ledger.entries import PathFacts, Subject
-from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event, LevelReleased, PathOpened
+from relaxdp.ledger.events import (
+    BegunAnew,
+    BudgetRaised,
+    BudgetSet,
+    DateDeclared,
+    Event,
+    LevelReleased,
+    PathOpened,
+)
 
 ZERO = Decimal(0)
 
@@ -66,6 +74,17 @@ class PathState:
     largest: Decimal = ZERO
     digest: str | None = None
     """Of the file that holds the reports at the largest level, where those cannot be drawn again."""
+    snapshot: str | None = None
+    """Of the sealed copy of what the path is drawn from, where one was made."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DatedBudget:
+    """What each column of one date of a series may cost."""
+
+    release: str
+    date: str
+    budget: Decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +109,8 @@ class Account:
     subject: Subject
     budget: Decimal | None = None
     paths: tuple[PathState, ...] = ()
+    dates: tuple[DatedBudget, ...] = ()
+    """The declared dates of series, in the order of their names."""
 
     @property
     def spent(self) -> Decimal:
@@ -107,9 +128,13 @@ class Account:
             raise UnknownSubjectError("{subject} is not in this ledger.", subject=str(self.subject))
         return Balance(self.subject, self.budget, self.spent, self.left, self.paths)
 
-    def last_epoch(self, release: str, attribute: str) -> PathState | None:
-        """Return what goes on under these names: earlier epochs were given up and stay as they are."""
-        known = [state for state in self.paths if (state.path.release, state.path.attribute) == (release, attribute)]
+    def series(self, release: str) -> tuple[DatedBudget, ...]:
+        """Return the declared dates of a release; none where it is no series."""
+        return tuple(each for each in self.dates if each.release == release)
+
+    def last_epoch(self, path: PathId) -> PathState | None:
+        """Return what goes on under the names of a path: earlier epochs were given up and stay as they are."""
+        known = [state for state in self.paths if replace(state.path, epoch=path.epoch) == path]
         return max(known, key=lambda state: state.path.epoch, default=None)
 
     def at(self, path: PathId) -> PathState | None:
@@ -126,6 +151,10 @@ class Account:
             return self
         if isinstance(event, BudgetSet | BudgetRaised):
             return replace(self, budget=event.budget)
+        if isinstance(event, DateDeclared):
+            dates = [each for each in self.dates if (each.release, each.date) != (event.release, event.date)]
+            dates.append(DatedBudget(event.release, event.date, event.budget))
+            return replace(self, dates=tuple(sorted(dates)))
         if isinstance(event, PathOpened):
             known = self.at(event.path)
             return self._with(PathState(event.path, event.facts, ZERO if known is None else known.largest))
@@ -135,7 +164,8 @@ class Account:
         facts = replace(old.facts, table_fingerprint=event.table_fingerprint or old.facts.table_fingerprint)
         is_higher = event.epsilon > old.largest
         largest, digest = (event.epsilon, event.digest) if is_higher else (old.largest, old.digest)
-        return self._with(replace(old, facts=facts, largest=largest, digest=digest))
+        snapshot = event.snapshot or old.snapshot
+        return self._with(replace(old, facts=facts, largest=largest, digest=digest, snapshot=snapshot))
 
     def _with(self, changed: PathState) -> Account:
         others = [state for state in self.paths if state.path != changed.path]

@@ -92,6 +92,8 @@ class PathFacts:
     growing: bool = False
     """Rows come and go, so that two fingerprints cannot be compared; decided when the path is opened."""
     sampler: Sampler = Sampler.PATH
+    as_of: str | None = None
+    """The day, like 2026-11-16, whose table it is; that of the first release, unless a person says another."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -121,6 +123,8 @@ class Entry:
     """Algorithm 1: of the file that holds what was drawn, which cannot be drawn again."""
     changed: bool = False
     """Of a growing path, whether rows have changed: only the caller, who keeps their tags, can tell."""
+    snapshot: str | None = None
+    """The digest of the sealed copy of what it was drawn from, where one was made."""
 
     def __post_init__(self) -> None:
         check_text(self.path.release, "the name of a release", PathNameError)

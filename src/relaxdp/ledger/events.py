@@ -73,6 +73,8 @@ class LevelReleased(_Event):
     reason: str = ""
     digest: str | None = None
     """Of the file that holds what was drawn, where that cannot be drawn again."""
+    snapshot: str | None = None
+    """Of the sealed copy of what it was drawn from, where one was made."""
 
     @property
     def kind(self) -> Literal["released", "re-issued"]:
@@ -87,6 +89,19 @@ class LevelReleased(_Event):
 
 
 @dataclass(frozen=True, slots=True)
+class DateDeclared(_Event):
+    """A date of a series of releases, and what each of its columns may cost; or more than before."""
+
+    release: str
+    date: str
+    budget: Decimal
+    reason: str
+
+    def __str__(self) -> str:
+        return self._line(f"{self.date} of release {self.release!r} may cost {epsilon_text(self.budget)}", self.reason)
+
+
+@dataclass(frozen=True, slots=True)
 class BegunAnew(_Event):
     """A key that had spent elsewhere began to spend here too, on purpose: what is spent there has to be added."""
 
@@ -97,4 +112,4 @@ class BegunAnew(_Event):
         return self._line(f"begun anew for the key {self.key_fingerprint}, which has spent elsewhere", self.reason)
 
 
-Event = BegunAnew | PathOpened | BudgetSet | BudgetRaised | LevelReleased
+Event = BegunAnew | DateDeclared | PathOpened | BudgetSet | BudgetRaised | LevelReleased

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import TracebackType
@@ -23,7 +23,7 @@ from relaxdp.errors import (
 )
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.ledger.account import Account, Balance, add_up, as_budget
-from relaxdp.ledger.entries import Entry, PathFacts, Subject, check_reason
+from relaxdp.ledger.entries import Entry, PathFacts, Subject, check_reason, check_text
 from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event
 from relaxdp.ledger.rows import (
     is_gapless,
@@ -32,10 +32,11 @@ from relaxdp.ledger.rows import (
     read_account,
     read_digests,
     read_events,
+    read_snapshots,
     read_subjects,
     write,
 )
-from relaxdp.ledger.rules import Charge, Decision, decide
+from relaxdp.ledger.rules import Charge, Decision, decide, declared
 from relaxdp.ledger.store import Store, store_of
 from relaxdp.remedies import IN_PYTHON
 
@@ -109,6 +110,34 @@ class Ledger:
                 )
             event = BudgetRaised(subject, self._now(), old, exact, reason)
             write(connection, account, account.after(event), [event])
+
+    @refusing("Nothing was declared.", IN_PYTHON)
+    def declare_series(
+        self,
+        subject: Subject,
+        release: str,
+        dates: Mapping[str, Epsilon],
+        *,
+        reason: str,
+        budget: Epsilon | None = None,
+    ) -> Account:
+        """Declare dates of a release, like 2026 and 2027, and what each may cost a person: before the first of them.
+
+        Every date is a path of its own, so that whoever is in all of them pays the sum, which the budget must hold;
+        `budget` is the first one of a subject. More dates may follow, and what a date may cost can be raised.
+        """
+        check_reason(reason)
+        check_text(release, "the name of a release", PathNameError)
+        exact = {date: as_epsilon(each) for date, each in dates.items()}
+        with self._account(subject, writing=True) as (connection, account):
+            events: list[Event] = []
+            if account.budget is None and budget is not None:
+                events.append(BudgetSet(subject, self._now(), as_budget(budget), reason))
+            after = account.after(events[0]) if events else account
+            for event in (found := declared(after, release, exact, reason, self._now())):
+                after = after.after(event)
+            write(connection, account, after, [*events, *found])
+        return after
 
     def quote(
         self,
@@ -208,6 +237,11 @@ class Ledger:
         with self._store.reading() as connection:
             return read_digests(connection)
 
+    def snapshots(self) -> set[str]:
+        """Return the digests of the snapshots that paths were released from."""
+        with self._store.reading() as connection:
+            return read_snapshots(connection)
+
     def balance(self, subject: Subject) -> Balance:
         """Return what a subject may spend, has spent, has left, and on which paths."""
         with self._account(subject) as (_, account):
@@ -304,6 +338,10 @@ class Ledger:
             raise self._store.problem("a name or an amount in it cannot be read") from None
         except ValueError as problem:
             raise self._store.problem(str(problem)) from None
+
+    def today(self) -> str:
+        """Return the day by the ledger's clock, in UTC."""
+        return self._now().date().isoformat()
 
     def _now(self) -> datetime:
         return self._clock().astimezone(UTC)

@@ -136,6 +136,8 @@ class Payer:
     """The folder of row tags where the table may grow, see `tags_folder`; None where it may not."""
     new_ledger: str = ""
     """Why a key that has spent in another ledger is to begin one more; empty where it may not."""
+    snapshots: Path | None = None
+    """The folder in which what is released is kept sealed; None where it is not."""
     accept: bool = False
     """Whether it is paid for though it tells next to nothing."""
 

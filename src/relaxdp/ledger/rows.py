@@ -28,7 +28,15 @@ from relaxdp.draw.stream import PathId
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import Account, PathState, from_text
 from relaxdp.ledger.entries import PathFacts, Sampler, Subject
-from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event, LevelReleased, PathOpened
+from relaxdp.ledger.events import (
+    BegunAnew,
+    BudgetRaised,
+    BudgetSet,
+    DateDeclared,
+    Event,
+    LevelReleased,
+    PathOpened,
+)
 
 METADATA = MetaData()
 
@@ -45,6 +53,7 @@ PATHS = Table(
     *_subject(),
     Column("release", Text, primary_key=True),
     Column("attribute", Text, primary_key=True),
+    Column("date", Text, primary_key=True),
     Column("epoch", Integer, primary_key=True, autoincrement=False),
     Column("encoding", Text, nullable=False),
     Column("params", Text, nullable=False),
@@ -53,8 +62,10 @@ PATHS = Table(
     Column("table_fingerprint", Text),
     Column("growing", Boolean, nullable=False),
     Column("sampler", Text, nullable=False),
+    Column("as_of", Text),
     Column("largest", Text, nullable=False),
     Column("digest", Text),
+    Column("snapshot", Text),
 )
 
 # Append-only: each store refuses to change or delete what happened. The numbers are counted by us and not by the
@@ -69,6 +80,7 @@ EVENTS = Table(
     Column("subject_name", Text, nullable=False),
     Column("release", Text),
     Column("attribute", Text),
+    Column("date", Text),
     Column("epoch", Integer),
     Column("encoding", Text),
     Column("params", Text),
@@ -77,7 +89,9 @@ EVENTS = Table(
     Column("table_fingerprint", Text),
     Column("growing", Boolean),
     Column("sampler", Text),
+    Column("as_of", Text),
     Column("digest", Text),
+    Column("snapshot", Text),
     Column("epsilon", Text),
     Column("cost", Text),
     Column("previous", Text),
@@ -99,11 +113,15 @@ def read_account(connection: Connection, subject: Subject) -> Account:
     budgets = connection.execute(select(SUBJECTS.c.budget).where(*_of(SUBJECTS, subject)))
     budget = budgets.scalar_one_or_none()
     paths = [
-        PathState(_path(row), _facts(row), from_text(row["largest"]), row["digest"])
+        PathState(_path(row), _facts(row), from_text(row["largest"]), row["digest"], row["snapshot"])
         for row in connection.execute(select(PATHS).where(*_of(PATHS, subject))).mappings()
     ]
     paths.sort(key=lambda state: state.path)
-    return Account(subject, None if budget is None else from_text(budget), tuple(paths))
+    account = Account(subject, None if budget is None else from_text(budget), tuple(paths))
+    declared = select(EVENTS).where(*_of(EVENTS, subject), EVENTS.c.event == DateDeclared.__name__)
+    for row in connection.execute(declared.order_by(EVENTS.c.number)).mappings():
+        account = account.after(_event(row))
+    return account
 
 
 def read_events(connection: Connection, subject: Subject | None) -> list[Event]:
@@ -123,6 +141,11 @@ def knows_key(connection: Connection, fingerprint: str) -> bool:
 def read_digests(connection: Connection) -> set[str]:
     """Return the digests of all files whose reports were charged and cannot be drawn again."""
     return set(connection.execute(select(EVENTS.c.digest).where(EVENTS.c.digest.is_not(None))).scalars())
+
+
+def read_snapshots(connection: Connection) -> set[str]:
+    """Return the digests of the snapshots that paths were released from."""
+    return set(connection.execute(select(PATHS.c.snapshot).where(PATHS.c.snapshot.is_not(None))).scalars())
 
 
 def last_number(connection: Connection) -> int:
@@ -152,7 +175,8 @@ def write(connection: Connection, before: Account, after: Account, events: Itera
             connection.execute(update(SUBJECTS).where(*_of(SUBJECTS, after.subject)).values(budget=budget))
     for state in after.paths:
         old = before.at(state.path)
-        content = {**asdict(state.facts), "largest": epsilon_text(state.largest), "digest": state.digest}
+        read = {"largest": epsilon_text(state.largest), "digest": state.digest, "snapshot": state.snapshot}
+        content = {**asdict(state.facts), **read}
         name = asdict(state.path)
         if old is None:
             connection.execute(insert(PATHS).values(**who, **name, **content))
@@ -179,11 +203,14 @@ def _columns(event: Event) -> dict[str, Any]:
         return {**common, "budget": epsilon_text(event.budget), "previous": epsilon_text(event.previous)}
     if isinstance(event, BegunAnew):
         return {**common, "key_fingerprint": event.key_fingerprint}
+    if isinstance(event, DateDeclared):
+        return {**common, "release": event.release, "date": event.date, "budget": epsilon_text(event.budget)}
     common |= asdict(event.path)
     if isinstance(event, PathOpened):
         return {**common, **asdict(event.facts)}
     amounts = {"epsilon": epsilon_text(event.epsilon), "cost": epsilon_text(event.cost)}
-    return {**common, **amounts, "table_fingerprint": event.table_fingerprint, "digest": event.digest}
+    kept = {"digest": event.digest, "snapshot": event.snapshot}
+    return {**common, **amounts, **kept, "table_fingerprint": event.table_fingerprint}
 
 
 def _event(row: RowMapping) -> Event:
@@ -196,17 +223,19 @@ def _event(row: RowMapping) -> Event:
             return BudgetRaised(subject, time, from_text(row["previous"]), from_text(row["budget"]), reason)
         case "BegunAnew":
             return BegunAnew(subject, time, row["key_fingerprint"], reason)
+        case "DateDeclared":
+            return DateDeclared(subject, time, row["release"], row["date"], from_text(row["budget"]), reason)
         case "PathOpened":
             return PathOpened(subject, time, _path(row), _facts(row), reason)
         case "LevelReleased":
             level, cost = from_text(row["epsilon"]), from_text(row["cost"])
-            table, digest = row["table_fingerprint"], row["digest"]
-            return LevelReleased(subject, time, _path(row), level, cost, table, reason, digest)
+            kept = row["table_fingerprint"], reason, row["digest"], row["snapshot"]
+            return LevelReleased(subject, time, _path(row), level, cost, *kept)
     raise ValueError("an event is of an unknown kind")
 
 
 def _path(row: RowMapping) -> PathId:
-    return PathId(row["release"], row["attribute"], row["epoch"])
+    return PathId(row["release"], row["attribute"], row["epoch"], row["date"])
 
 
 def _facts(row: RowMapping) -> PathFacts:
@@ -218,4 +247,5 @@ def _facts(row: RowMapping) -> PathFacts:
         table_fingerprint=row["table_fingerprint"],
         growing=row["growing"],
         sampler=Sampler(row["sampler"]),
+        as_of=row["as_of"],
     )

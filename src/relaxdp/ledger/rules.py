@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -13,6 +13,7 @@ from relaxdp.errors import (
     BudgetError,
     BudgetExceededError,
     BudgetMissingError,
+    DateError,
     IdTypeError,
     LevelError,
     NothingChangedError,
@@ -25,7 +26,7 @@ from relaxdp.errors import (
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import Account, PathState, difference, total
 from relaxdp.ledger.entries import Entry, PathFacts, Sampler
-from relaxdp.ledger.events import BudgetSet, Event, LevelReleased, PathOpened
+from relaxdp.ledger.events import BudgetSet, DateDeclared, Event, LevelReleased, PathOpened
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ def decide(
     for event in events:
         account = account.after(event)
     for entry in entries:
+        _refuse_undeclared(account, entry)
         _refuse_growing(_known(account, entry), entry)
     if force and not any(differs(_known(account, entry), entry) for entry in entries):
         raise NothingChangedError(
@@ -95,7 +97,7 @@ def decide(
 
 
 def _known(account: Account, entry: Entry) -> PathState | None:
-    return account.last_epoch(entry.path.release, entry.path.attribute)
+    return account.last_epoch(entry.path)
 
 
 def _charge(known: PathState | None, happened: Sequence[Event], before: Account, after: Account) -> Charge:
@@ -106,6 +108,75 @@ def _charge(known: PathState | None, happened: Sequence[Event], before: Account,
     previous = None if known is None or is_new else known.largest
     cost = difference(after.spent, before.spent)
     return Charge(released.path, cost, previous, before.spent, after.spent, after.budget, is_new)
+
+
+def _refuse_undeclared(account: Account, entry: Entry) -> None:
+    """Refuse a date that was not declared, or more than was declared for it; a series has no release without a date."""
+    path, series = entry.path, account.series(entry.path.release)
+    if not path.date and not series:
+        return
+    if not path.date:
+        raise DateError(
+            "{release!r} is a series of dated releases: say which date.",
+            remedy="date",
+            release=path.release,
+            dates=", ".join(each.date for each in series),
+        )
+    declared = next((each for each in series if each.date == path.date), None)
+    if declared is None:
+        raise DateError(
+            "{date} was not declared as a date of {release!r}, so that nobody knows what all of them cost together.",
+            remedy="series",
+            release=path.release,
+            date=path.date,
+        )
+    if entry.epsilon > declared.budget:
+        raise DateError(
+            "{path} may cost {budget}, and epsilon {epsilon} was asked for.",
+            remedy="series_more",
+            path=path,
+            release=path.release,
+            date=path.date,
+            budget=epsilon_text(declared.budget),
+            epsilon=epsilon_text(entry.epsilon),
+        )
+
+
+def declared(account: Account, release: str, dates: Mapping[str, Decimal], reason: str, time: datetime) -> list[Event]:
+    """Return what happens where dates of a series are declared; refuse what the budget could never pay.
+
+    What a date may cost is never lowered, and a release without dates becomes no series.
+    """
+    if any(state.path.release == release and not state.path.date for state in account.paths):
+        raise DateError(
+            "{release!r} was released without a date, and stays so: a series has another name.", release=release
+        )
+    if not dates or not all(dates):
+        raise DateError("a series has one date at least, and none of them is empty.", release=release)
+    known = {each.date: each.budget for each in account.series(release)}
+    for date, budget in dates.items():
+        PathId(release, "?", date=date)  # or it is refused
+        if date in known and budget < known[date]:
+            raise DateError(
+                "{date} of {release!r} may cost {budget} already: that can be raised only.",
+                release=release,
+                date=date,
+                budget=epsilon_text(known[date]),
+            )
+    others = [state.largest for state in account.paths if state.path.release != release]
+    needed = total([*others, *({**known, **dates}.values())])
+    if account.budget is None or needed > account.budget:
+        stands = "none" if account.budget is None else epsilon_text(account.budget)
+        raise BudgetExceededError(
+            "whoever is in all of them pays {needed}, and the budget of {subject} is {budget}.",
+            remedy="raise_budget",
+            subject=str(account.subject),
+            needed=epsilon_text(needed),
+            budget=stands,
+            enough=epsilon_text(needed),
+        )
+    new = {date: budget for date, budget in dates.items() if known.get(date) != budget}
+    return [DateDeclared(account.subject, time, release, date, budget, reason) for date, budget in new.items()]
 
 
 def _refuse_growing(known: PathState | None, entry: Entry) -> None:
@@ -165,7 +236,8 @@ def _read(
     largest = epsilon if previous is None else max(previous, epsilon)
     cost = largest if previous is None else difference(largest, previous)
     events: list[Event] = [PathOpened(account.subject, time, path, facts, reason)] if is_new else []
-    return [*events, LevelReleased(account.subject, time, path, epsilon, cost, facts.table_fingerprint, reason)]
+    kept = facts.table_fingerprint, reason, None, entry.snapshot
+    return [*events, LevelReleased(account.subject, time, path, epsilon, cost, *kept)]
 
 
 def _step(account: Account, known: PathState | None, entry: Entry, reason: str, time: datetime) -> list[Event]:
@@ -265,7 +337,8 @@ def differs(known: PathState | None, entry: Entry) -> PathChangedError | None:
     if entry.changed or (other and not old.growing):
         # Which rows changed is not known here, and must not be: it would be as telling as the change itself.
         what = "the table (its ids or their truths)"
-        return _changed(TableChangedError, known, facts, what, str(table), str(given), "id")
+        ways = "id" if known.snapshot is None else "relax_old id"
+        return _changed(TableChangedError, known, facts, what, str(table), str(given), ways)
     if facts.growing != old.growing:
         # Either way nobody would look at the rows: a growing table is known by its tags, another by its fingerprint.
         kinds = ("a table that does not grow", "a growing one")
@@ -288,6 +361,8 @@ def _changed(
     """Return the refusal. Digests are not shown: where there are such, there is a remedy of their own."""
     # With Algorithm 1 no new path can begin: it goes on from old reports.
     forcing = " force" if facts.sampler is Sampler.PATH else ""
+    if forcing and error is TableChangedError:
+        forcing = " force_or_date"
     return error(
         "{what} is not what {path} was released with: {recorded} is recorded, and this is {given}."
         if remedy is None or is_shown
@@ -299,6 +374,7 @@ def _changed(
         release=known.path.release,
         attribute=known.path.attribute,
         epoch=known.path.epoch,
+        as_of=known.facts.as_of or "that day",
         recorded=old,
         given=new,
     )

@@ -14,6 +14,7 @@ import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import IO, Any
@@ -54,6 +55,8 @@ class ColumnDescription:
     """What drew the reports."""
     retention: Fraction | None = None
     """Where a level was sold in a market: the exact retention of a symbol. It is that of the threshold."""
+    as_of: str | None = None
+    """The day whose table it is, where a ledger remembers it."""
 
     @classmethod
     def of(
@@ -65,6 +68,7 @@ class ColumnDescription:
         id_type: str = "",
         key_fingerprint: str = "",
         sampler: Sampler = Sampler.PATH,
+        as_of: str | None = None,
     ) -> ColumnDescription:
         """Return what is said of reports of this encoding at this level."""
         return cls(
@@ -75,6 +79,7 @@ class ColumnDescription:
             id_type=id_type,
             key_fingerprint=key_fingerprint,
             sampler=sampler,
+            as_of=as_of,
             options=encoding.options,
             **encoding.declared,
         )
@@ -114,6 +119,10 @@ class ColumnDescription:
             "id_type": self.id_type,
             "key_fingerprint": self.key_fingerprint,
         }
+        if self.path.date:
+            content["date"] = self.path.date
+        if self.as_of is not None:
+            content["as_of"] = self.as_of
         if self.values is not None:
             content["values"] = [typed(value) for value in self.values]
         if self.options:
@@ -139,7 +148,7 @@ class ColumnDescription:
             else:
                 values, ends = content.get("values"), content.get("range")
                 return cls(
-                    path=PathId(content["release"], content["attribute"], content["epoch"]),
+                    path=PathId(content["release"], content["attribute"], content["epoch"], content.get("date", "")),
                     encoding=sys.intern(content["encoding"]),  # which takes nothing but text
                     epsilon=as_epsilon(content["epsilon"]),
                     threshold=int(content["threshold"]),
@@ -151,6 +160,7 @@ class ColumnDescription:
                     options=dict(content.get("options", {})),
                     sampler=Sampler(content["sampler"]),
                     retention=_retention(content),
+                    as_of=_as_of(content),
                 )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError):
             pass
@@ -198,6 +208,12 @@ def _rows(content: Mapping[str, Any]) -> int | None:
     if type(stated) is not int or stated < 0:
         raise ValueError("rows are counted from 0")
     return stated
+
+
+def _as_of(content: Mapping[str, Any]) -> str | None:
+    """Return the stated day, where there is one."""
+    stated = content.get("as_of")
+    return None if stated is None else date.fromisoformat(stated).isoformat()
 
 
 def _retention(content: Mapping[str, Any]) -> Fraction | None:

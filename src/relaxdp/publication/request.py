@@ -114,6 +114,8 @@ class Planned:
     request: ColumnRequest
     path: PathId
     level: Level
+    as_of: str | None = None
+    """The day whose table it is, where a ledger remembers it."""
 
     @property
     def encoding(self) -> Encoding:
@@ -131,12 +133,17 @@ class ReleaseRequest:
     key: Key
     release: str
     keep: Sequence[str] = ()
+    date: str = ""
+    """Of a dated release."""
+    as_of: str | None = None
+    """The day whose table it is, where a person says it; else it is that of the first release."""
 
     def planned(self) -> tuple[Planned, ...]:
         """Return the paths of all columns, each in its first epoch, and their levels."""
+        paths = (PathId(self.release, each.column, date=self.date) for each in self.columns)
         return tuple(
-            Planned(each, PathId(self.release, each.column), each.mechanism.encoding.level(self.epsilon))
-            for each in self.columns
+            Planned(each, path, each.mechanism.encoding.level(self.epsilon))
+            for each, path in zip(self.columns, paths, strict=True)
         )
 
     def check_columns(self, names: ColumnNames) -> None:
@@ -171,6 +178,7 @@ class ReleaseRequest:
                     id_type=id_type,
                     key_fingerprint=self.key.fingerprint,
                     sampler=sampler,
+                    as_of=each.as_of,
                 )
                 for each in columns
             },

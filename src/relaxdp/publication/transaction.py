@@ -8,13 +8,14 @@ level that never appeared, and the same release again hands over exactly what wa
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, ClassVar
 
-from relaxdp.errors import LedgerUncertainError, RelaxdpError, refusing
+from relaxdp.errors import LedgerUncertainError, OptionError, RelaxdpError, refusing
 from relaxdp.ledger.account import Account, PathState
 from relaxdp.ledger.entries import Entry, PathFacts, Sampler
 from relaxdp.ledger.ledger import Charge
@@ -23,6 +24,7 @@ from relaxdp.ledger.rules import already_drawn, differs
 from relaxdp.publication.description import FileDescription
 from relaxdp.publication.outlook import refuse_worthless
 from relaxdp.publication.request import Planned, ReleaseRequest
+from relaxdp.publication.snapshot import PartWriter, Snapshot, find, making
 
 Progress = Callable[[int, int | None], None]
 
@@ -42,6 +44,14 @@ class Plan:
 
     columns: tuple[Planned, ...]
     description: FileDescription
+    snapshot: Snapshot | None = None
+    """Where what is drawn from is sealed, if it is."""
+
+    def part(self) -> PartWriter | None:
+        """Begin the only part of the snapshot, if there is one."""
+        if self.snapshot is None:
+            return None
+        return self.snapshot.part(self.description, [each.encoding for each in self.columns])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,8 @@ class Staged:
     """What is handed over: a file or folder under a name that nobody knows, or a frame."""
     digest: str | None = None
     """Of a file that cannot be drawn again."""
+    snapshot: str | None = None
+    """The digest of the snapshot, where one was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +76,16 @@ class Outcome:
     rows: int
     charges: list[Charge]
     result: Any = None
+    snapshot: Path | None = None
+    """Where what was released is kept, if it was kept now."""
 
 
 class Drawing(ABC):
     """A source, a drawer and a sink: everything that differs between releases."""
 
     sampler: ClassVar[Sampler] = Sampler.PATH
+    seals: ClassVar[bool] = False
+    """Whether it can seal what it draws from, so that the next level needs no table."""
     request: ReleaseRequest
     id_type: str
     last_epsilon: Decimal | None = None
@@ -135,18 +151,28 @@ def publish(drawing: Drawing, payer: Payer | None, known: Account | None = None)
     drawn = None if drawing.repeatable else _drawn_before(drawing, columns[0], known)
     if drawn is not None:
         return _finished(drawing, columns, drawn, payer, known)
-    with drawing.held(payer):
+    with drawing.held(payer), ExitStack() as stack:
         plan, quoted = _plan(drawing, columns, payer, known)
+        snapshot = stack.enter_context(_sealing(drawing, plan, payer, known))
+        plan = replace(plan, snapshot=snapshot)
         staged = drawing.stage(plan)
         if not payer.accept:
             refuse_worthless(plan.columns, quoted, staged.rows)
+        if snapshot is not None and staged.snapshot is not None:
+            snapshot.keep(staged.snapshot)
         try:
-            charges = payer.charge(_entries(drawing, plan.columns, payer, staged.seen, staged.digest))
+            charges = payer.charge(_entries(drawing, plan.columns, payer, staged))
         except LedgerUncertainError as problem:
+            if snapshot is not None:
+                snapshot.settle()
             problem.consequence = "Nothing was released, and running it again charges nothing twice."
             raise
+        if snapshot is not None:
+            snapshot.settle()
+            snapshot.sweep()
         try:
-            return Outcome(staged.rows, charges, drawing.publish(plan, staged))
+            kept = None if snapshot is None else snapshot.place
+            return Outcome(staged.rows, charges, drawing.publish(plan, staged), kept)
         except RelaxdpError as problem:
             problem.consequence = "It is charged, and was not handed over: the same release again costs nothing."
             raise
@@ -165,9 +191,27 @@ def _unpaid(drawing: Drawing, columns: Sequence[Planned]) -> Outcome:
     drawing.check_known(None)
     drawing.refuse_taken(list)
     with drawing.held(None):
-        plan = Plan(tuple(columns), drawing.describe(columns))
+        columns = tuple(replace(each, as_of=drawing.request.as_of) for each in columns)
+        plan = Plan(columns, drawing.describe(columns))
         staged = drawing.stage(plan)
         return Outcome(staged.rows, [], drawing.publish(plan, staged))
+
+
+@contextmanager
+def _sealing(drawing: Drawing, plan: Plan, payer: Payer, known: Account) -> Iterator[Snapshot | None]:
+    """Make a snapshot where one is wanted, and the ledger names none that is there. Rows that come and go have none."""
+    folder = payer.snapshots
+    if folder is None or payer.growing is not None or not drawing.seals:
+        yield None
+        return
+    states = [known.at(each.path) for each in plan.columns]
+    kept = [None if state is None or state.snapshot is None else find(folder, state.snapshot) for state in states]
+    if all(kept):
+        yield None
+    else:
+        paths = [each.path for each in plan.columns]
+        with making(folder, drawing.request.key, paths, str(payer.subject), payer.ledger) as snapshot:
+            yield snapshot
 
 
 def _plan(drawing: Drawing, columns: Sequence[Planned], payer: Payer, known: Account) -> tuple[Plan, list[Charge]]:
@@ -176,25 +220,44 @@ def _plan(drawing: Drawing, columns: Sequence[Planned], payer: Payer, known: Acc
     Where a change may be forced, whether the table changed decides the epoch, so the table is looked at first; so it is
     where rows may join. What is refused whatever the rows say is refused before that.
     """
-    entries = _entries(drawing, columns, payer, [Seen()] * len(columns))
+    unseen = Staged(0, [Seen()] * len(columns))
+    entries = _entries(drawing, columns, payer, unseen)
     charges: list[Charge] = [] if payer.force else payer.quote(entries, known)
     if payer.force or payer.growing is not None:
         seen = drawing.look(entries, payer)
-        charges = payer.quote(_entries(drawing, columns, payer, seen), known)
-    drawn = tuple(replace(each, path=charge.path) for each, charge in zip(columns, charges, strict=True))
+        charges = payer.quote(_entries(drawing, columns, payer, replace(unseen, seen=seen)), known)
+    drawn = tuple(
+        replace(each, path=charge.path, as_of=_as_of(drawing.request, payer, known.at(charge.path)))
+        for each, charge in zip(columns, charges, strict=True)
+    )
     return Plan(drawn, drawing.describe(drawn)), charges
 
 
+def _as_of(request: ReleaseRequest, payer: Payer, state: PathState | None) -> str | None:
+    """Return the day whose table it is: that of the first release, as the ledger remembers it."""
+    said = request.as_of
+    if payer.growing is not None:  # rows come and go: it is of no single day
+        return said
+    if state is None:
+        return said or payer.ledger.today()
+    if said is not None and state.facts.as_of is not None and said != state.facts.as_of:
+        raise OptionError(
+            "{path} is of the table as of {known}, and a path is of one table.",
+            option="as_of",
+            path=state.path,
+            known=state.facts.as_of,
+        )
+    return state.facts.as_of
+
+
 def _quoted(drawing: Drawing, columns: Sequence[Planned], payer: Payer, known: Account) -> list[Charge]:
-    return payer.quote(_entries(drawing, columns, payer, [Seen()] * len(columns)), known)
+    return payer.quote(_entries(drawing, columns, payer, Staged(0, [Seen()] * len(columns))), known)
 
 
-def _entries(
-    drawing: Drawing, columns: Sequence[Planned], payer: Payer, seen: Sequence[Seen], digest: str | None = None
-) -> list[Entry]:
+def _entries(drawing: Drawing, columns: Sequence[Planned], payer: Payer, staged: Staged) -> list[Entry]:
     """Return what the ledger is told of every column."""
     found = []
-    for each, table in zip(columns, seen, strict=True):
+    for each, table in zip(columns, staged.seen, strict=True):
         facts = PathFacts(
             encoding=each.encoding.name,
             params=each.encoding.params.hex(),
@@ -203,14 +266,16 @@ def _entries(
             table_fingerprint=table.fingerprint,
             growing=payer.growing is not None,
             sampler=drawing.sampler,
+            as_of=each.as_of,
         )
-        found.append(Entry(each.path, facts, each.level.epsilon, drawing.last_epsilon, digest, table.changed))
+        kept = staged.digest, table.changed, staged.snapshot
+        found.append(Entry(each.path, facts, each.level.epsilon, drawing.last_epsilon, *kept))
     return found
 
 
 def _drawn_before(drawing: Drawing, column: Planned, known: Account) -> PathState | None:
     """Return the path whose level was drawn and charged before, and may not be drawn again."""
-    state = known.last_epoch(column.path.release, column.path.attribute)
+    state = known.last_epoch(column.path)
     if state is None or state.facts.sampler is not drawing.sampler or state.largest != column.level.epsilon:
         return None
     return state
@@ -218,14 +283,14 @@ def _drawn_before(drawing: Drawing, column: Planned, known: Account) -> PathStat
 
 def _finished(drawing: Drawing, columns: Sequence[Planned], drawn: PathState, payer: Payer, known: Account) -> Outcome:
     """Hand over what an earlier run drew and paid for, if it is still there. Nothing is drawn."""
-    (entry,) = _entries(drawing, columns, payer, [Seen()])
+    (entry,) = _entries(drawing, columns, payer, Staged(0, [Seen()]))
     problem = differs(drawn, entry)
     if problem is not None:  # what it says about itself would not be what was paid for
         raise problem
     staged = None if drawn.digest is None else drawing.resume(drawn.digest)
     if staged is None:
         raise already_drawn(drawn.path, drawn.largest)
-    paid = tuple(replace(each, path=drawn.path) for each in columns)
+    paid = tuple(replace(each, path=drawn.path, as_of=drawn.facts.as_of) for each in columns)
     result = drawing.publish(Plan(paid, drawing.describe(paid)), staged)
     balance = known.balance()
     nothing = Charge(drawn.path, Decimal(0), drawn.largest, balance.spent, balance.spent, balance.budget, False)

@@ -95,7 +95,7 @@ class RapporDrawing(FileDrawing):
     def check_known(self, known: Account | None) -> None:
         """Refuse last reports of another path, or of another epoch than the one that will be drawn."""
         here = PathId(self.request.release, self._rappor.column)
-        state = None if known is None else known.last_epoch(here.release, here.attribute)
+        state = None if known is None else known.last_epoch(here)
         self._check_last(here if state is None else state.path)
 
     def _check_last(self, here: PathId) -> None:

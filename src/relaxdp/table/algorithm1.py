@@ -100,7 +100,7 @@ class OldReports:
         if self.described is None:
             return
         given, name = self.described.path, PathId(request.release, request.columns[0].column)
-        state = known.last_epoch(name.release, name.attribute)
+        state = known.last_epoch(name)
         here = name if state is None else state.path
         if (given.release, given.attribute) != (name.release, name.attribute):
             raise PathChangedError(

@@ -6,8 +6,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
+
+from relaxdp.draw.messages import Messages
+from relaxdp.encodings.protocol import Truths
 from relaxdp.encodings.release import Fingerprint, release_reports
 from relaxdp.publication.plain import plain, plain_batch
 from relaxdp.publication.request import Planned, ReleaseRequest
@@ -15,6 +19,16 @@ from relaxdp.publication.transaction import Seen
 from relaxdp.table.order import IdOrder
 
 Progress = Callable[[int], None]
+
+
+class Part(Protocol):
+    """Where what is drawn from is kept."""
+
+    def seal(self, number: int, ids: Any, truths: Sequence[Truths], /) -> Any:
+        """Return the rows of a batch as they are kept; any thread may ask."""
+
+    def write(self, chunk: Any, /) -> None:
+        """Keep the rows of the next batch."""
 
 
 def read_ahead(batches: Generator[Any], threads: int) -> Generator[Any]:
@@ -41,9 +55,11 @@ _AHEAD = 3
 class Engine:
     """Releases the batches of one request. Fingerprints are those of the table under the release's own name."""
 
-    def __init__(self, request: ReleaseRequest, schema: Any, columns: Sequence[Planned]) -> None:
-        """Release these columns, each on its path and at its level."""
-        self._request, self._columns = request, columns
+    def __init__(
+        self, request: ReleaseRequest, schema: Any, columns: Sequence[Planned], part: Part | None = None
+    ) -> None:
+        """Release these columns, each on its path and at its level, and seal what they are drawn from into `part`."""
+        self._request, self._columns, self._part = request, columns, part
         self.schema = request.output_schema(schema)
         self.fingerprints = [Fingerprint.of(request.key, each.encoding, each.path) for each in columns]
 
@@ -56,15 +72,15 @@ class Engine:
 
         Ids that do not ascend are refused, unless the order does not matter because nothing is written.
         """
-        order, first_row = IdOrder(), 0
+        order, first_row, number = IdOrder(), 0, 0
         with ThreadPoolExecutor(threads) as pool:
             under_way: deque[Future[Any]] = deque()
             try:
                 for batch in batches:
                     if ordered:
                         order.check(plain(batch.column(self._request.id_column)))
-                    under_way.append(pool.submit(self._release, batch, first_row))
-                    first_row += batch.num_rows
+                    under_way.append(pool.submit(self._release, batch, first_row, number))
+                    first_row, number = first_row + batch.num_rows, number + 1
                     if len(under_way) > 3 * threads:  # so many that no core waits while this thread writes
                         yield self._next(under_way, progress)
                 while under_way:
@@ -73,21 +89,34 @@ class Engine:
                 for future in under_way:
                     future.cancel()
 
-    @staticmethod
-    def _next(under_way: deque[Future[Any]], progress: Progress) -> Any:
-        batch = under_way.popleft().result()
+    def _next(self, under_way: deque[Future[Any]], progress: Progress) -> Any:
+        batch, sealed = under_way.popleft().result()
+        if self._part is not None:
+            self._part.write(sealed)
         progress(batch.num_rows)
         return batch
 
-    def _release(self, batch: Any, first_row: int) -> Any:
+    def _release(self, batch: Any, first_row: int, number: int) -> tuple[Any, Any]:
+        """Return the released rows, and what they were drawn from where that is kept."""
         ids = plain(batch.column(self._request.id_column))
-        columns = [ids]
+        columns, kept = [ids], []
         for each, fingerprint in zip(self._columns, self.fingerprints, strict=True):
-            columns.append(self._column(each, fingerprint, batch.column(each.request.column), ids, first_row))
+            truths: list[Truths] = []
+            column = batch.column(each.request.column)
+            columns.append(self._column(each, fingerprint, column, ids, first_row, truths))
+            kept.append(truths)
         columns += [plain(batch.column(name)) for name in self._request.keep]
-        return plain_batch(columns, self.schema)
+        sealed = None if self._part is None else self._part.seal(number, ids, [joined(each) for each in kept])
+        return plain_batch(columns, self.schema), sealed
 
-    def _column(self, each: Planned, fingerprint: Fingerprint, column: Any, ids: Any, first_row: int) -> Any:
+    def _column(
+        self, each: Planned, fingerprint: Fingerprint, column: Any, ids: Any, first_row: int, kept: list[Truths]
+    ) -> Any:
+        def watch(messages: Messages, truths: Truths) -> None:
+            fingerprint.add(messages, truths)
+            if self._part is not None:
+                kept.append(truths)
+
         return release_reports(
             each.encoding,
             each.request.truth(column, first_row),
@@ -96,5 +125,12 @@ class Engine:
             level=each.level,
             path=each.path,
             first_row=first_row,
-            watch=fingerprint.add,
+            watch=watch,
         )
+
+
+def joined(truths: Sequence[Truths]) -> Truths:
+    """Return the truths of one column of a batch."""
+    index = np.concatenate([each.index for each in truths])
+    suffixes = [each.suffix for each in truths if each.suffix is not None]
+    return Truths(index, np.concatenate(suffixes, axis=1) if suffixes else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from relaxdp.table.frame_description import describe, said_by
 from relaxdp.table.frame_kinds import Frame
 from relaxdp.table.order import IdOrder, NotAscendingError
 from relaxdp.table.release import no_truth, refuse_rowless, reports_among
+from relaxdp.table.snapshots import KeptInMemory
 
 
 class FrameTable:
@@ -58,6 +59,8 @@ class FrameDrawing(Drawing):
     Rows are drawn in the order in which they are given, so that a sentence names the row as its owner sees it.
     """
 
+    seals: ClassVar[bool] = True
+
     def __init__(self, table: FrameTable, request: ReleaseRequest, threads: int) -> None:
         self._frame, self._table = table.frame, table.arrow
         self._keep, self._threads = request.keep, threads
@@ -76,20 +79,22 @@ class FrameDrawing(Drawing):
 
     def stage(self, plan: Plan) -> Staged:
         """Make the whole frame: after the charge nothing is left to fail."""
-        reports, seen = self._draw(plan.columns)
+        part, kept = plan.part(), KeptInMemory()
+        reports, seen = self._draw(plan.columns, None if part is None else kept)
         order = id_order(self._table.column(self.request.id_column))
-        kept = [self.request.id_column, *self._keep]
+        beside = [self.request.id_column, *self._keep]
         names = [self.request.id_column, *reports.column_names, *self._keep]
-        made = self._frame.released(order, kept, reports, names)
-        return Staged(len(order), seen, describe(made, replace(plan.description, rows=len(order))))
+        made = self._frame.released(order, beside, reports, names)
+        digest = None if part is None else kept.close(part, order)
+        return Staged(len(order), seen, describe(made, replace(plan.description, rows=len(order))), snapshot=digest)
 
     def publish(self, plan: Plan, staged: Staged) -> Any:
         """Return the frame."""
         return staged.content
 
-    def _draw(self, columns: Sequence[Planned]) -> tuple[pa.Table, list[Seen]]:
+    def _draw(self, columns: Sequence[Planned], kept: KeptInMemory | None = None) -> tuple[pa.Table, list[Seen]]:
         """Return the reports in the order of the rows, and what they tell of the table."""
-        engine = Engine(self.request, self._table.schema, columns)
+        engine = Engine(self.request, self._table.schema, columns, kept)
         names = [each.request.column for each in columns]
         drawn = engine.run(self._table.to_batches(BATCH_ROWS), self._threads, lambda _: None, ordered=False)
         schema = pa.schema([engine.schema.field(name) for name in names])

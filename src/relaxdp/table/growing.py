@@ -258,7 +258,7 @@ class _Tags:
 
     def join(self, account: Account, entry: Entry, fresh: Path, force: bool, threads: int) -> Seen:
         """Join the rows of one column to the tags that the ledger names, or begin new ones for a new path."""
-        state = account.last_epoch(entry.path.release, entry.path.attribute)
+        state = account.last_epoch(entry.path)
         path = replace(entry.path, epoch=1) if state is None else state.path
         if state is None or not _same_path(state.facts, entry.facts):
             return Seen(self._merge(None, fresh, _next(path, state), threads)[0])
@@ -299,7 +299,7 @@ class _Tags:
 
     def name(self, path: PathId) -> str:
         """Return what the names of all tags of a path begin with, whatever its epoch."""
-        texts = (self.subject.kind, self.subject.name, path.release, path.attribute)
+        texts = (self.subject.kind, self.subject.name, replace(path, epoch=1).stream_name(), path.attribute)
         return sha256(b"".join(length_prefixed(text.encode()) for text in texts)).hexdigest()[:24]
 
     def file(self, path: PathId, digest: str) -> Path:
@@ -314,7 +314,7 @@ class _Tags:
         with contextlib.suppress(RelaxdpError, OSError):
             account = ledger.account(self.subject)
             for entry in entries:
-                state = account.last_epoch(entry.path.release, entry.path.attribute)
+                state = account.last_epoch(entry.path)
                 valid = None
                 if state is not None and state.facts.growing:
                     valid = self.file(state.path, str(state.facts.table_fingerprint))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from relaxdp.errors import DescriptionError, RelaxdpError, TableFileError
 from relaxdp.ledger.entries import Entry
@@ -114,15 +114,21 @@ class FileDrawing(Drawing):
 
     request: TableRequest
 
-    def __init__(self, request: TableRequest, progress: Progress | None = None, table: Input | None = None) -> None:
+    table: Any
+
+    def __init__(self, request: TableRequest, progress: Progress | None = None, table: Any = None) -> None:
         """Open the table, unless it is open; or refuse what cannot be released from it or written."""
         check_ending(request.target)
         self.request, self.table = request, table or Input(request.source)
         request.check_columns(self.table.names)
         request.check_kinds(self.table.schema)
-        refuse_reports(self.table, [each.column for each in request.columns])
+        self.check_truth()
         self.id_type = id_type_of(self.table.schema.field(request.id_column).type)
         self._progress, self._done, self._place = progress, 0, request.target
+
+    def check_truth(self) -> None:
+        """Refuse a table that holds reports."""
+        refuse_reports(self.table, [each.column for each in self.request.columns])
 
     def refuse_taken(self, quoted: Callable[[], list[Charge]]) -> None:
         """Refuse a file that is there already."""
@@ -198,13 +204,15 @@ def refuse_other(request: TableRequest, description: FileDescription) -> None:
 class TableDrawing(FileDrawing):
     """A file to a file: in the order of the ids, on several cores, with flat memory."""
 
+    seals: ClassVar[bool] = True
+
     def __init__(
         self,
         request: TableRequest,
         *,
         threads: int = 1,
         progress: Progress | None = None,
-        table: Input | None = None,
+        table: Any = None,
     ) -> None:
         super().__init__(request, progress, table)
         self._threads = threads
@@ -249,9 +257,11 @@ class TableDrawing(FileDrawing):
             raise repeated_id() from None
 
     def _stage(self, plan: Plan, batches: Iterator[Any]) -> Staged:
-        engine = Engine(self.request, self.table.schema, plan.columns)
+        part = plan.part()
+        engine = Engine(self.request, self.table.schema, plan.columns, part)
         rows = self.write(plan, engine.schema, engine.run(batches, self._threads, self.advance))
-        return Staged(rows, self._growth.checked(engine.seen()), self._place)
+        kept = None if part is None else part.close()
+        return Staged(rows, self._growth.checked(engine.seen()), self._place, snapshot=kept)
 
 
 def release_table(

@@ -254,6 +254,7 @@ def _same_types(table: Input, other: Input, description: FileDescription) -> boo
 _PATH = {
     "path.release": "another release",
     "path.attribute": "another attribute",
+    "path.date": "another date of its release",
     "path.epoch": "another epoch of its release",
     "encoding": "another encoding",
     "values": "other values",

@@ -22,6 +22,7 @@ from relaxdp.errors import (
     BudgetError,
     BudgetExceededError,
     BudgetMissingError,
+    DateError,
     EpsilonError,
     IdTypeError,
     LedgerAccessError,
@@ -240,12 +241,17 @@ def test_a_reason_is_needed(ledger: Ledger, reason: Any) -> None:
         ),
         ({"encoding": "unary"}, ValuesChangedError, {"recorded": "categorical", "given": "unary"}, "force"),
         ({"id_type": "integer"}, IdTypeError, {"recorded": "text", "given": "integer"}, "id force"),
-        ({"table_fingerprint": "bb"}, TableChangedError, {"what": "the table (its ids or their truths)"}, "id force"),
+        (
+            {"table_fingerprint": "bb"},
+            TableChangedError,
+            {"what": "the table (its ids or their truths)"},
+            "id force_or_date",
+        ),
         (
             {"table_fingerprint": "bb", "growing": True},
             TableChangedError,
             {"what": "the table (its ids or their truths)"},
-            "id force",
+            "id force_or_date",
         ),
     ],
 )
@@ -703,4 +709,72 @@ def test_names_are_only_text(ledger: Ledger) -> None:
         ledger.charge(subject, identity, FACTS, 1, budget=1)
         assert ledger.balance(subject).paths[0].path == identity
         assert len(ledger.history(subject)) == 3
+    ledger.verify()
+
+
+# Dated releases
+
+
+WAGES = {year: PathId("wages", "job", date=year) for year in ("2026", "2027", "2028")}
+
+
+def declare(ledger: Ledger, *years: str, each: Any = 1, **options: Any) -> Any:
+    return ledger.declare_series(HOSPITAL, "wages", dict.fromkeys(years, each), reason="every year", **options)
+
+
+def test_dates_are_paths_of_their_own_and_add_up(ledger: Ledger) -> None:
+    account = declare(ledger, "2026", "2027", budget=2)
+    assert [(each.date, each.budget) for each in account.series("wages")] == [("2026", 1), ("2027", 1)]
+    assert account == ledger.account(HOSPITAL)
+    for year, before in (("2026", 0), ("2027", 1)):
+        charge = ledger.charge(HOSPITAL, WAGES[year], FACTS, "0.5")
+        assert (charge.cost, charge.spent_before, charge.is_new_path) == (Decimal("0.5"), Decimal(before), True)
+        assert ledger.charge(HOSPITAL, WAGES[year], FACTS, 1).cost == Decimal("0.5")
+    assert spent(ledger) == 2
+    ledger.verify()
+
+
+def test_what_a_date_may_not_do(ledger: Ledger) -> None:
+    declare(ledger, "2026", budget=5)
+    with refused(DateError, date="2027", remedy="series"):
+        ledger.charge(HOSPITAL, WAGES["2027"], FACTS, 1)
+    with refused(DateError, budget="1", epsilon="1.1", remedy="series_more"):
+        ledger.charge(HOSPITAL, WAGES["2026"], FACTS, "1.1")
+    with refused(DateError, dates="2026", remedy="date"):
+        ledger.charge(HOSPITAL, PathId("wages", "job"), FACTS, "0.1")
+    with refused(DateError, date="2026", remedy="series", release="survey-2026"):
+        ledger.charge(HOSPITAL, replace(DIAGNOSIS, date="2026"), FACTS, "0.1")
+    assert spent(ledger) == 0
+
+
+def test_a_series_is_declared_within_the_budget(ledger: Ledger) -> None:
+    with refused(BudgetExceededError, needed="3", budget="none"):
+        declare(ledger, "2026", "2027", "2028")
+    with refused(BudgetExceededError, needed="3", budget="2.5"):
+        declare(ledger, "2026", "2027", "2028", budget="2.5")
+    assert ledger.subjects() == []  # nothing was begun
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, "0.5", budget=3)
+    with refused(BudgetExceededError, needed="3.5", budget="3"):
+        declare(ledger, "2026", "2027", "2028")
+    declare(ledger, "2026", "2027")
+    with refused(DateError, date="2026", budget="1"):
+        declare(ledger, "2026", each="0.9")
+    assert declare(ledger, "2026", each="1.2").series("wages")[0].budget == Decimal("1.2")
+    declare(ledger, "2026", "2027", each="1.2")  # again, and more
+    ledger.verify()
+    with refused(DateError, release="survey-2026"):
+        ledger.declare_series(HOSPITAL, "survey-2026", {"2026": "0.1"}, reason="late")
+    for bad in ("", "20 26", "2026)", "x" * 41):
+        with pytest.raises((PathNameError, DateError)):
+            declare(ledger, bad, each="0.01")
+
+
+def test_a_snapshot_is_remembered(ledger: Ledger) -> None:
+    first = entry(DIAGNOSIS, replace(FACTS, as_of="2026-07-01"), "0.5", snapshot="ab" * 32)
+    ledger.charge_all(HOSPITAL, [first], budget=2)
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1)
+    (state,) = ledger.account(HOSPITAL).paths
+    assert (state.snapshot, state.facts.as_of, ledger.snapshots()) == ("ab" * 32, "2026-07-01", {"ab" * 32})
+    ledger.charge_all(HOSPITAL, [replace(first, epsilon=as_epsilon(1), snapshot="cd" * 32)])
+    assert ledger.snapshots() == {"cd" * 32}
     ledger.verify()

@@ -20,6 +20,7 @@ from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
 from relaxdp.mechanisms import Categorical
 from relaxdp.publication.request import ColumnRequest, TableRequest
+from relaxdp.publication.snapshot import SnapshotTable, find
 from relaxdp.publication.transaction import Drawing, Outcome, publish
 from relaxdp.rappor.filter import BloomShape
 from relaxdp.rappor.release import RapporDrawing, RapporRequest
@@ -35,6 +36,10 @@ EVERYONE = Subject.population("everyone")
 SHAPE = BloomShape(bits=16, hashes=2, cohorts=8)
 FIRST = "0.0001"
 """The level of the reports from which Algorithm 1 begins."""
+
+SNAPSHOTS = "ledger.snapshots"
+KEEPING = ("file", "csv", "frame")
+"""The kinds of which what was drawn from is kept."""
 
 FILES = ("file", "csv", "algorithm-1", "rappor")
 """The kinds that end as a file."""
@@ -58,6 +63,7 @@ def request_of(folder: Path, target: str, epsilon: str, release: str = "faults")
         epsilon=as_epsilon(epsilon),
         key=Key.load(folder / "key"),
         release=release,
+        as_of="2026-01-31",  # what is released without a ledger says the same
     )
 
 
@@ -93,7 +99,7 @@ def target_of(kind: str, name: str) -> str:
 def release(kind: str, folder: Path, target: str, epsilon: str, budget: str, release: str = "faults") -> Outcome:
     """Release, and charge the folder's ledger."""
     with Ledger.open(folder / "ledger", timeout=PATIENCE) as ledger:
-        payer = Payer(ledger, EVERYONE, budget=budget, accept=True)
+        payer = Payer(ledger, EVERYONE, budget=budget, accept=True, snapshots=folder / SNAPSHOTS)
         return publish(drawing_of(kind, folder, target, epsilon, release), payer)
 
 
@@ -118,10 +124,23 @@ def charged(folder: Path, epsilon: str) -> list[LevelReleased]:
     return [each for each in events if isinstance(each, LevelReleased) and each.epsilon == Decimal(epsilon)]
 
 
+def is_kept(kind: str, folder: Path) -> None:
+    """Check that what the ledger names as kept is there, and whole."""
+    with Ledger.open(folder / "ledger") as ledger:
+        digests = ledger.snapshots()
+    assert bool(digests) == (kind in KEEPING)
+    for digest in digests:
+        place = find(folder / SNAPSHOTS, digest)
+        assert place is not None, "charged, and not kept"
+        for _ in SnapshotTable(place, Key.load(folder / "key"), digest).batches(()):
+            pass
+
+
 def is_paid(kind: str, folder: Path, target: Path, epsilon: str, reference: bytes | None) -> None:
     """Check a file that appeared: it was paid for once, and is what was paid for."""
     found, entries = target.read_bytes(), charged(folder, epsilon)
     assert [each for each in entries if each.cost]  # somebody paid
+    is_kept(kind, folder)
     if reference is not None:
         assert found == reference
         return

@@ -24,7 +24,19 @@ import pytest
 from tests.faults.collector.campaign import sizes
 from tests.faults.forking import Zygote
 from tests.faults.table import releases
-from tests.faults.table.releases import EVERYONE, FILES, charged, drawing_of, is_paid, prepare, target_of, wanted
+from tests.faults.table.releases import (
+    EVERYONE,
+    FILES,
+    KEEPING,
+    SNAPSHOTS,
+    charged,
+    drawing_of,
+    is_kept,
+    is_paid,
+    prepare,
+    target_of,
+    wanted,
+)
 from tests.patience import PATIENCE
 from tests.refusals import refused
 
@@ -96,7 +108,7 @@ def check_crash(kind: str, folder: Path, point: Point, publish: Publish = public
     name = target_of(kind, "out")
     target, reference = folder / name, None if kind == "frame" else wanted(kind, folder, "2")
     with Ledger.open(folder / "ledger") as ledger:
-        payer = Payer(ledger, EVERYONE, budget=5, accept=True)
+        payer = Payer(ledger, EVERYONE, budget=5, accept=True, snapshots=folder / SNAPSHOTS)
         with pytest.MonkeyPatch.context() as patch:
             drawing = drawing_of(kind, folder, name, "2")
             crashing(drawing, point, patch)
@@ -112,6 +124,9 @@ def check_crash(kind: str, folder: Path, point: Point, publish: Publish = public
         again = publish(drawing_of(kind, folder, name, "2"), payer)
         assert ledger.account(EVERYONE).spent == 2
         assert [charge.cost for charge in again.charges] == [0 if is_charged else 2]
+    kept = [*(folder / SNAPSHOTS).glob("*"), *(folder / SNAPSHOTS).glob(".*")]
+    assert len(kept) == (1 if kind in KEEPING else 0), "something that was never paid for is kept, or the reverse"
+    is_kept(kind, folder)
     if kind == "frame":
         fresh = publication.publish(drawing_of(kind, folder, name, "2"), None)
         assert again.result.equals(fresh.result)
@@ -134,8 +149,8 @@ def charge_before_stage(drawing: Drawing, payer: Payer) -> Outcome:
     columns = drawing.request.planned()
     with drawing.held(payer):
         plan, _ = publication._plan(drawing, columns, payer, payer.look())
-        seen = [publication.Seen()] * len(columns)
-        charges = payer.charge(publication._entries(drawing, plan.columns, payer, seen))
+        nothing = publication.Staged(0, [publication.Seen()] * len(columns))
+        charges = payer.charge(publication._entries(drawing, plan.columns, payer, nothing))
         staged = drawing.stage(plan)
         return Outcome(staged.rows, charges, drawing.publish(plan, staged))
 
@@ -146,7 +161,7 @@ def publish_before_charge(drawing: Drawing, payer: Payer) -> Outcome:
         plan, _ = publication._plan(drawing, columns, payer, payer.look())
         staged = drawing.stage(plan)
         result = drawing.publish(plan, staged)
-        charges = payer.charge(publication._entries(drawing, plan.columns, payer, staged.seen, staged.digest))
+        charges = payer.charge(publication._entries(drawing, plan.columns, payer, staged))
         return Outcome(staged.rows, charges, result)
 
 

@@ -96,7 +96,7 @@ def test_the_file_holds_ids_and_reports_and_describes_itself(place: Path) -> Non
     description = released(place / "out.parquet")[1].columns["diagnosis"]
     assert (description.values, str(description.epsilon), description.id_type) == (tuple(VALUES), "0.5", "integer")
     assert description.threshold == rx.Categorical(VALUES).encoding.threshold(description.epsilon)
-    names = ["in.parquet", "key", "key.ledger", "key.ledger.begun", "out.parquet"]
+    names = ["in.parquet", "key", "key.ledger", "key.ledger.begun", "key.ledger.snapshots", "out.parquet"]
     assert sorted(file.name for file in place.iterdir()) == names
 
 
@@ -418,7 +418,7 @@ def test_what_arrow_quotes_does_not_come_along(place: Path) -> None:
         # A wrong column of ids is answered with the option that names the right one, before anything else.
         (nothing, {"id": "age"}, "are equal. If it is not the column of the ids, --id names that one. Nothing"),
         (nothing, {"id": "name"}, "and this is text. If it is not the column of the ids, --id names that one. --force"),
-        (other_ids, {"id": "other"}, "was released with. If it is not the column of the ids, --id names that one."),
+        (other_ids, {"id": "other"}, "If it is not the column of the ids, --id names that one."),
         (missing_id, {}, "row 5: the id is missing"),
         (other_key, {"epsilon": "1"}, "key"),
         (text_ids, {"epsilon": "1"}, "text"),

@@ -96,7 +96,10 @@ def test_a_link_leads_to_the_ledger_beside_the_key(place: Path) -> None:
         release("second/link", "--release", "another")
     assert "(the level before: 1)" in release("second/link")
     assert "spent" in run("budget", "show", "--key", "second/link")
-    assert (names("first"), names("second")) == (["key", "key.ledger", "key.ledger.begun"], ["link"])
+    assert (names("first"), names("second")) == (
+        ["key", "key.ledger", "key.ledger.begun", "key.ledger.snapshots"],
+        ["link"],
+    )
 
 
 @pytest.mark.parametrize("words", [(), ("--dry-run",), ("--ledger", "second/chosen.db"), ("--release", "another")])

@@ -143,9 +143,9 @@ def encoding_of(name: str) -> str:
 
 def test_whoever_releases_a_column_again_goes_on_as_the_key_encoded_it_first() -> None:
     """Another encoding would be another path, whose cost adds up where no ledger sees it."""
-    rx.release("in.parquet", {"city": CITIES}, epsilon=1, budget=2, **WHERE)
+    said: Any = {"epsilon": 1, "accept": True, "as_of": "2026-01-31", **WHERE}
+    rx.release("in.parquet", {"city": CITIES}, budget=2, **said)
     assert encoding_of("out.parquet") == "local-hash"
-    said: Any = {"epsilon": 1, "accept": True, **WHERE}
     rx.release("in.parquet", {"city": CITIES}, population="others", budget=9, **(said | {"to": "others.parquet"}))
     rx.release("in.parquet", {"city": CITIES}, **(said | {"to": "free.parquet", "ledger": None}))
     for other in ("others.parquet", "free.parquet"):

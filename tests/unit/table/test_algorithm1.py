@@ -169,7 +169,8 @@ def test_a_step_costs_the_difference_and_closes_the_keyed_path(place: Path) -> N
     assert run(epsilon="3", old="out.parquet", target="third.parquet")[0] == 0
     assert spent() == "3"
     assert sorted(file.name for file in place.iterdir()) == [
-        "in.parquet", "key", "key.ledger", "key.ledger.begun", "old.parquet", "out.parquet", "third.parquet",
+        "in.parquet", "key", "key.ledger", "key.ledger.begun", "key.ledger.snapshots", "old.parquet", "out.parquet",
+        "third.parquet",
     ]  # fmt: skip
 
 
@@ -346,12 +347,29 @@ def test_refusals_write_and_charge_nothing(place: Path, prepare: Prepare, part: 
     assert account() == cost
 
 
-@pytest.mark.parametrize("word", ["--no-ledger", "--force", "--again", "--growing", "--range"])
+@pytest.mark.parametrize("word", ["--no-ledger", "--force", "--growing", "--range"])
 def test_a_step_has_no_such_options(place: Path, word: str) -> None:
     """It draws once from what was released before, of one column of declared values: so it needs a ledger."""
     status, output = run(word)
     assert status == 2
     assert f"No such option: {word}" in output
+
+
+@pytest.mark.parametrize("words", [("--again",), ("--date", "2026"), ("--snapshots", ".")])
+def test_a_step_is_from_reports_and_from_no_snapshot(place: Path, words: tuple[str, ...]) -> None:
+    status, output = run(*words)
+    assert status == 2
+    assert "are for a release from its snapshot. Nothing was released." in " ".join(output.split())
+
+
+def test_what_a_snapshot_says_itself_is_not_said(place: Path) -> None:
+    words = ["relax", "study", "new.parquet", "--epsilon", "1", "--key", "key"]
+    for more in (["--id", "id"], ["--values", "a,b"], ["--budget", "2"], ["--keep", "x"]):
+        done = CliRunner().invoke(app, [*words, *more])
+        assert isinstance(done.exception, OptionError)
+        assert f"{more[0]} goes with --from-reports" in " ".join(str(done.exception).split())
+    for more in (["--from-reports", "old.parquet"], ["--from-reports", "old.parquet", "--id", "id"]):
+        assert "goes with --id and one --column" in str(CliRunner().invoke(app, [*words, *more]).exception)
 
 
 def test_a_step_is_of_one_column_of_declared_values(place: Path) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -208,6 +208,8 @@ class SparkFolderDrawing(SparkDrawing):
     The folder must be one that the driver and all workers see under the same name.
     """
 
+    seals: ClassVar[bool] = True
+
     def __init__(
         self, frame: Any, request: ReleaseRequest, target: Path, *, progress: Progress | None = None, **options: Any
     ) -> None:
@@ -234,12 +236,17 @@ class SparkFolderDrawing(SparkDrawing):
         """Let the workers write, and gather the files of the attempts that count."""
         # Every part says the rows of the whole, so that a part is not taken for it.
         description = replace(plan.description, rows=self._count())
-        summaries = self._summaries(plan.columns, partial(_to_file, str(self._place), description.dumps()))
+        to_file = partial(_to_file, str(self._place), description.dumps(), plan.snapshot is not None)
+        summaries = self._summaries(plan.columns, to_file)
         refuse_rowless(sum(each.rows for each in summaries))
         _check_rows(summaries, description)
         whole = self._place / "whole"
         gather(self._place, whole, summaries)
-        return Staged(sum(each.rows for each in summaries), self._growth.checked(self._seen(summaries)), whole)
+        kept = None
+        if plan.snapshot is not None:
+            kept = plan.snapshot.join([self._place / each.sealed for each in summaries if each.sealed is not None])
+        rows, seen = sum(each.rows for each in summaries), self._growth.checked(self._seen(summaries))
+        return Staged(rows, seen, whole, snapshot=kept)
 
     def publish(self, plan: Plan, staged: Staged) -> None:
         """Give the folder its name."""
@@ -286,8 +293,8 @@ def _check_rows(summaries: Sequence[Summary], description: FileDescription) -> N
         )
 
 
-def _to_file(folder: str, description: str, task: SparkTask) -> Any:
-    return lambda batches: file_and_summary(task, folder, description, batches)
+def _to_file(folder: str, description: str, seals: bool, task: SparkTask) -> Any:
+    return lambda batches: file_and_summary(task, folder, description, seals, batches)
 
 
 def _with_rows(task: SparkTask, schema: Any) -> Any:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import chain
 from operator import itemgetter
@@ -27,6 +27,7 @@ from relaxdp.errors import KeyFileError, RelaxdpError, SparkError
 from relaxdp.publication.description import FileDescription
 from relaxdp.publication.plain import plain
 from relaxdp.publication.request import Planned, ReleaseRequest
+from relaxdp.publication.snapshot import PartWriter
 from relaxdp.table.engine import Engine
 from relaxdp.table.formats import Output
 from relaxdp.table.growing import Tagger
@@ -99,6 +100,8 @@ class Summary:
     rows: int = 0
     prints: tuple[str, ...] = ()
     file: str | None = None
+    sealed: str | None = None
+    """The part of the snapshot that was written beside the file."""
     error: str | None = None
     sentence: str = ""
     remedy: str = ""
@@ -107,14 +110,14 @@ class Summary:
 
     def dumps(self) -> str:
         """Return it as text."""
-        done = [self.partition, self.rows, list(self.prints), self.file]
+        done = [self.partition, self.rows, list(self.prints), self.file, self.sealed]
         return json.dumps([*done, self.error, self.sentence, self.remedy, self.fields])
 
     @classmethod
     def loads_all(cls, texts: Iterable[str]) -> list[Summary]:
         """Read the summaries of all tasks back, in order; the first refusal is raised as what it was on the worker."""
         found = []
-        for partition, rows, prints, file, error, sentence, remedy, fields in sorted(
+        for partition, rows, prints, file, sealed, error, sentence, remedy, fields in sorted(
             map(json.loads, texts), key=itemgetter(0)
         ):
             if error == _UNSORTED:
@@ -122,21 +125,26 @@ class Summary:
             if error is not None:
                 kind = getattr(errors, error, SparkError)
                 raise kind(sentence, remedy=remedy, **fields)
-            found.append(cls(partition, rows, tuple(prints), file))
+            found.append(cls(partition, rows, tuple(prints), file, sealed))
         return found
 
 
-def released_rows(task: SparkTask, batches: Iterator[Any], summary: Summary) -> Iterator[Any]:
-    """Return the released batches of one partition, and fill in its summary."""
+def released_rows(
+    task: SparkTask, batches: Iterator[Any], summary: Summary, part: Callable[[Key], PartWriter] | None = None
+) -> Iterator[Any]:
+    """Return the released batches of one partition, fill in its summary, and seal what they are drawn from."""
 
     def rows() -> Iterator[Any]:
         request, larger = task.request(), _larger(task, batches)
         first = next(larger, None)
         if first is not None:
-            engine = Engine(request, first.schema, task.columns)
+            sealed = None if part is None else part(request.key)
+            engine = Engine(request, first.schema, task.columns, sealed)
             for batch in engine.run(chain([first], larger), 1, lambda _: None):
                 summary.rows += batch.num_rows
                 yield batch
+            if sealed is not None:
+                sealed.close()
             summary.prints = tuple(each.text() for each in engine.fingerprints)
 
     return _refusals_noted(task, rows(), summary)
@@ -217,23 +225,36 @@ def _cells(place: int, *tags: Words) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=_TAGS)
 
 
-def file_and_summary(task: SparkTask, folder: str, description: str, batches: Iterator[Any]) -> Iterator[Any]:
+def file_and_summary(
+    task: SparkTask, folder: str, description: str, seals: bool, batches: Iterator[Any]
+) -> Iterator[Any]:
     """Write the released rows of one partition to a file of its own, make it durable, and return the summary.
 
-    Every attempt has a file of its own, and the driver takes those of the attempts that count.
+    Every attempt has a file of its own, and the driver takes those of the attempts that count. A part of the snapshot,
+    if one is made, lies beside it.
     """
     summary, output = _begin(), None
     target = str(Path(folder).parent)
     place = Path(folder) / f"part-{summary.partition:05d}-{secrets.token_hex(6)}.parquet"
+    beside = place.with_suffix(".snapshot")
+    part = None
+
+    def begun(key: Key) -> PartWriter:
+        nonlocal part
+        part = os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        # Every part says the same, whatever it holds: together they are one snapshot.
+        said = replace(FileDescription.loads(description), rows=None)
+        return PartWriter(part, key, said, [each.encoding for each in task.columns])
+
     try:
-        for batch in released_rows(task, batches, summary):
+        for batch in released_rows(task, batches, summary, begun if seals else None):
             if output is None:
                 output = Output(place, Kind(Format.PARQUET), batch.schema, FileDescription.loads(description))
             output.write(batch)
         if output is not None:
             output.close()
             os.fsync(output.descriptor())
-            summary.file = place.name
+            summary.file, summary.sealed = place.name, beside.name if seals else None
     except OSError as problem:
         summary.error = "TableFileError"
         summary.sentence = (
@@ -244,6 +265,8 @@ def file_and_summary(task: SparkTask, folder: str, description: str, batches: It
     finally:
         if output is not None:
             output.abandon()
+        if part is not None:
+            part.close()
     yield pa.RecordBatch.from_pydict({"summary": [summary.dumps()]})
 
 

@@ -1,0 +1,397 @@
+"""Snapshots: what a release was drawn from, ids and truths as the stream takes them, sealed under the release's key.
+
+So a release can be relaxed next year, when its table has changed or is gone. Only whoever has the key can read one, and
+whoever erases the key erases all of them. The ledger records the digest of the file, so that another one in its place
+is noticed. Nothing is compressed: the length of a file tells how many rows there are, and nothing about them.
+
+A file is one or more sealed parts, one after the other. A part is a header (a magic word, 32 random bytes, the key's
+fingerprint) and chunks under AES-256-GCM with a key that HKDF derives for these random bytes. The header is
+authenticated with every chunk; a chunk's nonce is its number and whether it is the last one, so that chunks can
+neither be exchanged nor cut off. The first chunk says what was released, the others hold rows.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import struct
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc as pa_ipc
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from relaxdp.draw.canonical import length_prefixed
+from relaxdp.draw.key import Key
+from relaxdp.draw.private_file import sync_folder
+from relaxdp.draw.stream import PathId
+from relaxdp.encodings.protocol import Encoding, Truths, code_dtype
+from relaxdp.errors import DescriptionError, RelaxdpError, SnapshotError, TableFileError
+from relaxdp.ledger.ledger import Ledger
+from relaxdp.publication.derive import ColumnNames
+from relaxdp.publication.description import FileDescription
+from relaxdp.publication.staging import aside, left_behind
+
+_MAGIC = b"relaxdp snapshot 1\n"
+_SALT_BYTES, _FINGERPRINT_BYTES = 32, 8
+_HEADER_BYTES = len(_MAGIC) + _SALT_BYTES + _FINGERPRINT_BYTES
+_LENGTH = struct.Struct("<I")
+_MORE, _LAST = 0, 1
+_MOST_BYTES = 1 << 30
+"""So large a chunk is none of ours."""
+_ENDING = ".snapshot"
+_DIGITS = 32
+"""So much of its digest a file is called by."""
+
+
+def snapshots_folder(ledger: Path) -> Path:
+    """Return where the snapshots of a ledger lie, unless somebody says another place."""
+    return ledger.with_name(f"{ledger.name}.snapshots")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seal:
+    """The key of one part, and the header that goes with every chunk."""
+
+    cipher: AESGCM
+    header: bytes
+
+    @classmethod
+    def new(cls, key: Key) -> _Seal:
+        """Begin a part. Its key was never used before, so that the nonces may be counted."""
+        return cls.of(key, _MAGIC + secrets.token_bytes(_SALT_BYTES) + bytes.fromhex(key.fingerprint))
+
+    @classmethod
+    def of(cls, key: Key, header: bytes) -> _Seal:
+        """Return the seal that a header names."""
+        salt = header[len(_MAGIC) : len(_MAGIC) + _SALT_BYTES]
+        return cls(AESGCM(key.derive(length_prefixed(b"snapshot") + length_prefixed(salt))), header)
+
+    def sealed(self, number: int, kind: int, content: Any) -> bytes:
+        """Return a chunk with its length in front."""
+        chunk = self.cipher.encrypt(_nonce(number, kind), content, self.header)
+        return _LENGTH.pack(len(chunk)) + chunk
+
+    def opened(self, number: int, kind: int, chunk: bytes) -> bytes | None:
+        """Return what a chunk holds; None where it is not that chunk."""
+        try:
+            return self.cipher.decrypt(_nonce(number, kind), chunk, self.header)
+        except InvalidTag:
+            return None
+
+
+def _nonce(number: int, kind: int) -> bytes:
+    return struct.pack("<QI", number, kind)
+
+
+def cannot_be_written(problem: OSError) -> SnapshotError:
+    """Return the refusal to release what could not be kept."""
+    return SnapshotError(
+        "the snapshot cannot be written: {why}.", remedy="no_snapshot", why=problem.strerror or "the disk may be full"
+    )
+
+
+class PartWriter:
+    """Writes one part. Rows are sealed by any thread, and written in their order by one."""
+
+    def __init__(self, file: IO[bytes], key: Key, description: FileDescription, encodings: Sequence[Encoding]) -> None:
+        self._file, self._digest, self._encodings = file, sha256(), encodings
+        self._seal, self._chunks = _Seal.new(key), 1
+        self._put(self._seal.header + self._seal.sealed(0, _MORE, description.dumps().encode()))
+
+    def seal(self, number: int, ids: Any, truths: Sequence[Truths]) -> bytes:
+        """Return the rows of a batch as a chunk; `number` counts the batches from 0."""
+        batch = _as_batch(ids, truths, self._encodings)
+        sink = pa.BufferOutputStream()
+        with pa_ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return self._seal.sealed(number + 1, _MORE, memoryview(sink.getvalue()).cast("B"))
+
+    def write(self, chunk: bytes) -> None:
+        """Write the next chunk."""
+        self._put(chunk)
+        self._chunks += 1
+
+    def close(self) -> str:
+        """Write the end, and return the digest of the whole part."""
+        self._put(self._seal.sealed(self._chunks, _LAST, b""))
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as problem:
+            raise cannot_be_written(problem) from None
+        return self._digest.hexdigest()
+
+    def _put(self, content: bytes) -> None:
+        try:
+            self._file.write(content)
+        except OSError as problem:
+            raise cannot_be_written(problem) from None
+        self._digest.update(content)
+
+
+def _as_batch(ids: Any, truths: Sequence[Truths], encodings: Sequence[Encoding]) -> Any:
+    """Return rows as they are kept. How wide a column is depends on what is declared, and not on a truth."""
+    columns, heads = {"id": ids}, {}
+    for place, (each, encoding) in enumerate(zip(truths, encodings, strict=True)):
+        kind = code_dtype(max(2, len(encoding.labels)))
+        narrow = kind if not len(each) or int(each.index.max()) <= np.iinfo(kind).max else np.dtype(np.uint64)
+        columns[f"{place} index"] = pa.array(each.index.astype(narrow, copy=False))
+        if each.suffix is None:
+            continue
+        head, *words = each.suffix.transpose(0, 2, 1).reshape(-1, len(each))
+        # The first word says of what kind a truth is, and how long: of numbers it is always the same.
+        if len(each) and bool((head == head[0]).all()):
+            heads[f"{place}"] = str(head[0])
+        else:
+            words = [head, *words]
+        columns |= {f"{place} word {number}": pa.array(np.ascontiguousarray(word)) for number, word in enumerate(words)}
+    return pa.RecordBatch.from_pydict(columns).replace_schema_metadata(heads)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBatch:
+    """Rows of a snapshot, to be drawn from like a batch of a table: ids, and for each column its truths."""
+
+    columns: Mapping[str, Any]
+    num_rows: int
+
+    def column(self, name: str) -> Any:
+        """Return the ids, or truths."""
+        return self.columns[name]
+
+
+def _from_batch(batch: Any, id_column: str, names: Sequence[str]) -> KeptBatch:
+    columns: dict[str, Any] = {id_column: batch.column("id")}
+    heads, rows = batch.schema.metadata or {}, batch.num_rows
+    for place, name in enumerate(names):
+        index = batch.column(f"{place} index").to_numpy().astype(np.uint64)
+        words = [batch.column(each).to_numpy() for each in batch.schema.names if each.startswith(f"{place} word ")]
+        head = heads.get(f"{place}".encode())
+        if head is not None:
+            words = [np.full(rows, int(head), np.uint64), *words]
+        suffix = None
+        if words:
+            suffix = np.ascontiguousarray(np.stack(words).reshape(-1, 2, rows).transpose(0, 2, 1))
+        columns[name] = Truths(index, suffix)
+    return KeptBatch(columns, rows)
+
+
+class SnapshotTable:
+    """A snapshot that is open, as a table that can be drawn from. Its rows are in the order of their ids."""
+
+    def __init__(self, path: Path, key: Key, digest: str) -> None:
+        """Open it, or refuse what is no snapshot of this key. What it says of itself was sealed with it."""
+        self.path, self._key, self._digest = path, key, digest
+        with self._opened() as file:
+            part = _Part.begun(file, key, sha256(), path)
+            self.description = part.description
+            first = part.next()
+            if first is None:
+                raise _damaged(path)
+        self._names = list(self.description.columns)
+        kinds = {name: each.made_encoding().report_type for name, each in self.description.columns.items()}
+        self.schema = pa.schema([(self.description.id_column, first.schema.field("id").type), *kinds.items()])
+        self.names = ColumnNames(self.schema.names)
+        self.rows: int | None = None
+
+    def batches(self, columns: Sequence[str]) -> Generator[Any]:
+        """Return all rows. At the end the whole file was the one that the ledger names, or it is refused.
+
+        So what is drawn from it may be staged while it is read, and nothing more.
+        """
+        digest = sha256()
+        with self._opened() as file:
+            while True:
+                part = _Part.begun(file, self._key, digest, self.path)
+                if part.description != self.description:
+                    raise _damaged(self.path)
+                while (batch := part.next()) is not None:
+                    yield _from_batch(batch, self.description.id_column, self._names)
+                if not file.peek(1):
+                    break
+        if digest.hexdigest() != self._digest:
+            raise SnapshotError("{path!r} is not the snapshot that the ledger names.", path=str(self.path))
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        try:
+            with self.path.open("rb") as file:
+                yield file
+        except OSError as problem:
+            if isinstance(problem, RelaxdpError):
+                raise
+            raise SnapshotError(
+                "the snapshot {path!r} cannot be read: {why}.", path=str(self.path), why=problem.strerror
+            ) from None
+
+
+def _damaged(path: Path) -> SnapshotError:
+    return SnapshotError("{path!r} is damaged, cut off or no snapshot.", path=str(path))
+
+
+class _Part:
+    """One part that is being read."""
+
+    def __init__(self, file: IO[bytes], seal: _Seal, digest: Any, path: Path) -> None:
+        self._file, self._seal, self._digest, self._path, self._number = file, seal, digest, path, 0
+
+    @classmethod
+    def begun(cls, file: IO[bytes], key: Key, digest: Any, path: Path) -> _Part:
+        """Read a header, and what was released."""
+        header = file.read(_HEADER_BYTES)
+        if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+            raise _damaged(path)
+        if header[-_FINGERPRINT_BYTES:].hex() != key.fingerprint:
+            raise SnapshotError("{path!r} was sealed with another key than {key}.", path=str(path), key=key.fingerprint)
+        digest.update(header)
+        part = cls(file, _Seal.of(key, header), digest, path)
+        try:
+            part.description = FileDescription.loads(part._chunk() or b"")
+        except DescriptionError:
+            raise _damaged(path) from None
+        return part
+
+    description: FileDescription
+
+    def next(self) -> Any | None:
+        """Return the next batch; None at the end, which was sealed too."""
+        chunk = self._chunk()
+        if chunk is None:
+            return None
+        try:
+            with pa_ipc.open_stream(pa.py_buffer(chunk)) as reader:
+                return reader.read_next_batch()
+        except (pa.ArrowException, StopIteration):
+            raise _damaged(self._path) from None
+
+    def _chunk(self) -> bytes | None:
+        """Return the content of the next chunk; None where it was the last one."""
+        length = self._file.read(_LENGTH.size)
+        if len(length) < _LENGTH.size or _LENGTH.unpack(length)[0] > _MOST_BYTES:
+            raise _damaged(self._path)
+        chunk = self._file.read(_LENGTH.unpack(length)[0])
+        self._digest.update(length)
+        self._digest.update(chunk)
+        number, self._number = self._number, self._number + 1
+        content = self._seal.opened(number, _MORE, chunk)
+        if content is None and self._seal.opened(number, _LAST, chunk) is None:
+            raise _damaged(self._path)
+        return content
+
+
+class Snapshot:
+    """A snapshot that is being made: beside the others of a ledger, under a name that nobody looks for yet."""
+
+    def __init__(
+        self, place: Path, folder: Path, key: Key, paths: Sequence[PathId], subject: str, ledger: Ledger
+    ) -> None:
+        self.place, self._folder, self._key, self._ledger = place, folder, key, ledger
+        self._mark = _mark(subject, paths)
+        self._file: IO[bytes] | None = None
+        self._is_settled = False
+
+    def part(self, description: FileDescription, encodings: Sequence[Encoding]) -> PartWriter:
+        """Begin the only part of it; begun again, what was written before is gone."""
+        self._file = self._file or self.place.open("r+b")
+        self._file.seek(0)
+        self._file.truncate()
+        return PartWriter(self._file, self._key, description, encodings)
+
+    def join(self, parts: Sequence[Path]) -> str:
+        """Put parts that others wrote one after the other, and return the digest of the whole."""
+        digest = sha256()
+        try:
+            with self.place.open("r+b") as whole:
+                for part in parts:
+                    with part.open("rb") as file:
+                        while content := file.read(1 << 20):
+                            whole.write(content)
+                            digest.update(content)
+                whole.flush()
+                os.fsync(whole.fileno())
+        except OSError as problem:
+            raise cannot_be_written(problem) from None
+        return digest.hexdigest()
+
+    def keep(self, digest: str) -> None:
+        """Give it the name that its digest makes. It is durable, and not charged yet; while it is held, it stays."""
+        kept = self._folder / f"{self._mark}-{digest[:_DIGITS]}{_ENDING}"
+        self.place.rename(kept)
+        self.place = kept
+        sync_folder(self._folder)
+
+    def settle(self) -> None:
+        """Leave it there from now on: it is charged, or may be any moment."""
+        self._is_settled = True
+
+    def close(self) -> None:
+        """Let go of the file, and remove what nobody was charged for."""
+        if self._file is not None:
+            with suppress(OSError):  # a full disk refuses the last bytes here too
+                self._file.close()
+        if not self._is_settled:
+            self._remove_unknown(self.place)  # whoever was interrupted may have been charged all the same
+
+    def sweep(self) -> None:
+        """Remove snapshots of the same paths that were never charged, if their makers are gone."""
+        for left in self._folder.glob(f"{self._mark}-*{_ENDING}"):
+            with suppress(OSError), left_behind(left) as descriptor:
+                if descriptor is not None:
+                    self._remove_unknown(left)  # asked after the lock is held
+
+    def _remove_unknown(self, place: Path) -> None:
+        """Remove a snapshot that the ledger does not name; where nobody can tell, it stays."""
+        with suppress(OSError, RelaxdpError):
+            if place.stem.rpartition("-")[2] not in {each[:_DIGITS] for each in self._ledger.snapshots()}:
+                place.unlink(missing_ok=True)
+
+
+def _mark(subject: str, paths: Sequence[PathId]) -> str:
+    names = [subject, *(text for path in paths for text in (path.stream_name(), path.attribute))]
+    return sha256(b"".join(length_prefixed(name.encode()) for name in names)).hexdigest()[:16]
+
+
+@contextmanager
+def making(folder: Path, key: Key, paths: Sequence[PathId], subject: str, ledger: Ledger) -> Iterator[Snapshot]:
+    """Hold the place of a new snapshot; one that the ledger does not name at the end is removed."""
+    with ExitStack() as stack:
+        stack.callback(_remove_empty, folder)
+        while True:
+            try:
+                folder.mkdir(mode=0o700, exist_ok=True)
+            except OSError as problem:
+                raise SnapshotError(
+                    "the snapshot's folder {path!r} cannot be made: {why}.",
+                    remedy="no_snapshot",
+                    path=str(folder),
+                    why=problem.strerror,
+                ) from None
+            try:
+                place = stack.enter_context(aside(folder / "snapshot"))
+                break
+            except TableFileError:
+                if folder.exists():
+                    raise  # else somebody who kept nothing in it removed it at this very instant
+        snapshot = Snapshot(place, folder, key, paths, subject, ledger)
+        stack.callback(snapshot.close)
+        yield snapshot
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def find(folder: Path, digest: str) -> Path | None:
+    """Return the snapshot with a digest; None where there is none."""
+    with suppress(OSError):
+        return next(iter(sorted(folder.glob(f"*-{digest[:_DIGITS]}{_ENDING}"))), None)
+    return None
