@@ -16,6 +16,8 @@ uint64_t relaxdp_tags(int set, const uint8_t *key, const struct messages *messag
 
 uint64_t relaxdp_step(int set, const uint8_t *seed, const struct step *law, const struct columns *columns,
                       uint64_t most, uint8_t *room, uint32_t *places, struct reached *reached);
+uint64_t relaxdp_bridge(int set, const uint8_t *key, const struct bridge *law, const struct messages *messages,
+                        uint64_t first_symbol, uint64_t symbols, const struct columns *columns);
 int relaxdp_letters(const uint32_t *points, uint64_t count, uint64_t width, int64_t *offsets, uint8_t *letters);
 int relaxdp_ascending(const uint32_t *points, uint64_t count, uint64_t width);
 void relaxdp_histogram(int set, const uint8_t *codes, uint64_t count, uint64_t values, uint64_t *counts);
@@ -46,11 +48,9 @@ static void expect(int right, const char *what) {
     exit(1);
 }
 
-static void check_case(int best) {
-    void *taken[8] = {0};
-    static const uint64_t counts[] = {0, 1, 2, 15, 16, 17, 1023, 1024, 1025, 2500};
-    uint64_t count = below(3) ? counts[below(10)] : below(3000), kind = below(3), width = UINT64_C(1) << below(4);
-    uint64_t symbols = below(3) ? 1 : 1 + below(40);
+/* Messages of any kind, in three allocations. */
+static struct messages some_messages(uint64_t count, void **taken) {
+    uint64_t kind = below(3);
     struct messages messages = {.count = count};
     if (kind == 0) {
         messages.integers = exactly(&taken[0], 8 * count, 8);
@@ -69,6 +69,15 @@ static void check_case(int best) {
     }
     messages.more_blocks = kind == 2 || below(2) ? 1 + below(3) : 0;
     if (messages.more_blocks) messages.more = exactly(&taken[2], 16 * count * messages.more_blocks, 8);
+    return messages;
+}
+
+static void check_case(int best) {
+    void *taken[8] = {0};
+    static const uint64_t counts[] = {0, 1, 2, 15, 16, 17, 1023, 1024, 1025, 2500};
+    uint64_t count = below(3) ? counts[below(10)] : below(3000), width = UINT64_C(1) << below(4);
+    uint64_t symbols = below(3) ? 1 : 1 + below(40);
+    struct messages messages = some_messages(count, taken);
     uint64_t *index = exactly(&taken[3], 8 * count, 8), *symbol = exactly(&taken[4], 8 * count, 8);
     uint8_t *key = exactly(&taken[5], 32, below(16));
     struct level level = {next() >> below(30) | 1, 2 + below(UINT64_C(1) << (8 * width < 40 ? 8 * width - 1 : 40))};
@@ -95,6 +104,36 @@ static void check_case(int best) {
     }
     free(first_reports);
     for (int i = 0; i < 8; i++) free(taken[i]);
+}
+
+/* Bridges between codes of any width. Now and then a cut is at 0, or so many values that words are rejected. */
+static void check_bridge(int best) {
+    void *taken[8] = {0};
+    static const uint64_t counts[] = {0, 1, 2, 15, 16, 17, 255, 256, 257, 1025};
+    uint64_t count = below(3) ? counts[below(10)] : below(1500), width = UINT64_C(1) << below(4);
+    uint64_t symbols = below(3) ? 1 : 1 + below(40), rows = count * symbols, size = rows * width;
+    struct messages messages = some_messages(count, taken);
+    uint8_t *key = exactly(&taken[3], 32, below(16)), *first = exactly(&taken[4], size, 0);
+    uint8_t *lower = exactly(&taken[5], size, width), *upper = exactly(&taken[6], size, width);
+    for (uint64_t i = 0; i < rows; i += 1 + below(3)) memcpy(upper + i * width, lower + i * width, width);
+    uint64_t most = width < 8 ? (UINT64_C(1) << 8 * width) - 1 : UINT64_MAX;
+    struct bridge law = {below(2) ? 2 : 2 + below(most - 1), {next(), below(2) ? next() : 0}, {next(), next()}};
+    uint64_t first_told = 0, first_symbol = below(2) << 31;
+    for (int set = AESNI; set <= best; set++) {
+        uint8_t *result = exactly(&taken[7], size, width);
+        struct columns columns = {lower, upper, result, rows, width};
+        uint64_t told = relaxdp_bridge(set, key, &law, &messages, first_symbol, symbols, &columns);
+        expect(told == 0 || told == UNSETTLED, "a bridge was refused");
+        expect(told == 0 || width == 8, "so few values reject no word");
+        if (set == AESNI) {
+            memcpy(first, result, size);
+            first_told = told;
+        }
+        expect(first_told == told, "two sets of instructions settle different bridges");
+        expect(memcmp(first, result, size) == 0, "two sets of instructions draw different bridges");
+        free(taken[7]);
+    }
+    for (int i = 0; i < 7; i++) free(taken[i]);
 }
 
 static struct chance some_chance(void) {
@@ -205,6 +244,7 @@ int main(int count, char **words) {
     }
     for (int i = 0; i < cases; i++) {
         check_case(best);
+        check_bridge(best);
         check_bytes(best);
         check_wide(best);
         check_text();

@@ -12,6 +12,7 @@ from relaxdp.draw.bridge import draw_mixture
 from relaxdp.draw.entropy import Bytestream, Entropy, Keystream
 from relaxdp.draw.kernel.loaded import kernel
 from relaxdp.draw.kernel.step import CompiledStep
+from relaxdp.draw.messages import Messages
 from relaxdp.draw.stream import RowCipher, Words
 from relaxdp.law.bridge import Mixture, bridge_mixture
 from relaxdp.law.threshold import ONE
@@ -188,8 +189,8 @@ def _digit(chance: Fraction, base: int) -> tuple[int, Fraction]:
     return digit, chance * base - digit
 
 
-class KeyedBridges:
-    """Keyed bridges of all symbols of many objects: the same reports as `keyed_bridge` one at a time."""
+class ArrayBridges:
+    """Keyed bridges of all symbols of many objects by NumPy: the same reports as `keyed_bridge` one at a time."""
 
     def __init__(self, derived: bytes, values: int, lower: Fraction, middle: Fraction, upper: Fraction) -> None:
         self._cipher = RowCipher(derived)
@@ -200,17 +201,34 @@ class KeyedBridges:
         self._mixtures = (agree, differ or agree)
         self._cuts = tuple(_Cut(*cuts) for cuts in zip(*map(_cuts, self._mixtures), strict=True))
 
-    def reports(self, blocks: Words, lower_reports: Codes, upper_reports: Codes, *, first: int = 0) -> Codes:
+    def check(self, lower_reports: Codes, upper_reports: Codes) -> None:
+        """Refuse reports between which there is no bridge."""
+        if upper_reports.size and max(int(lower_reports.max()), int(upper_reports.max())) >= self._values:
+            raise ValueError("a code is outside of the alphabet")
+        if self._one_level and not np.array_equal(lower_reports, upper_reports):
+            raise ValueError("there is no bridge between different reports at equal levels")
+
+    def cut_digits(self) -> list[list[int]]:
+        """Return the first 64 binary digits of both cuts, each where the ends agree and where they differ."""
+        return [cut.digits.tolist() for cut in self._cuts]
+
+    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int = 0) -> Codes:
         """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK symbols in all.
 
         Where the lower level is noise, zeros stand in the place of its reports. `first` is the first symbol's number.
         """
+        self.check(lower_reports, upper_reports)
+        result = np.empty_like(upper_reports)
+        for chosen, blocks in messages.groups():
+            result[chosen] = self._group(blocks, lower_reports[chosen], upper_reports[chosen], first)
+        return result
+
+    def _group(self, blocks: Words, lower_reports: Codes, upper_reports: Codes, first: int) -> Codes:
+        """Return the reports of objects whose messages have equally many blocks."""
         rows = self._last_blocks(self._cipher.absorb(blocks).copy(), lower_reports, upper_reports, first)
         words = self._cipher.encrypt(rows)
         lower, upper = lower_reports.reshape(-1), upper_reports.reshape(-1)
         differ = lower != upper
-        if self._one_level and differ.any():
-            raise ValueError("there is no bridge between different reports at equal levels")
         position, value = np.ascontiguousarray(words.T)
         kinds, unclear = differ.view(np.uint8), value > np.uint64(ONE - 1 - ONE % self._values)
         above, at_least = (cut.reached(position, kinds, unclear) for cut in self._cuts)
@@ -254,14 +272,14 @@ class _Cut:
 
     def __init__(self, agree: Fraction, differ: Fraction) -> None:
         cuts = [_digit(cut, ONE) for cut in (agree, differ)]
-        self._digits = np.array([digit for digit, _ in cuts], dtype=np.uint64)
+        self.digits = np.array([digit for digit, _ in cuts], dtype=np.uint64)
         # A boundary of 1 is never reached; one whose digits end is reached by the word that equals it.
         self._never = np.array([rest == 1 for _, rest in cuts])
         self._open = np.array([0 < rest < 1 for _, rest in cuts])
 
     def reached(self, position: Words, kinds: Bytes, unclear: Flags) -> Flags:
         """Return which positions lie at or above the boundary of their kind; what a word cannot tell is noted."""
-        digits = self._digits.take(kinds)
+        digits = self.digits.take(kinds)
         reached: Flags = position >= digits
         ties = np.flatnonzero(position == digits)
         unclear[ties] |= self._open.take(kinds.take(ties))

@@ -5,10 +5,12 @@ Both give the same words, bit for bit. NumPy's is the one to read: tests hold th
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
 
+from relaxdp.draw.bridge_arrays import ArrayBridges
 from relaxdp.draw.kernel.loaded import Kernel, kernel
 from relaxdp.draw.messages import Messages
 from relaxdp.draw.path_arrays import ArrayPath, Codes
@@ -35,6 +37,17 @@ class KeyedTags(Protocol):
         ...
 
 
+class KeyedBridges(Protocol):
+    """Bridges of all symbols of many objects, from one level to another."""
+
+    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int = 0) -> Codes:
+        """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK symbols in all.
+
+        Where the lower level is noise, zeros stand in the place of its reports. `first` is the first symbol's number.
+        """
+        ...
+
+
 def keyed_path(derived: bytes, values: int, threshold: int) -> KeyedPath:
     """Return what draws a path here."""
     found = kernel()
@@ -48,6 +61,12 @@ def keyed_tags(derived: bytes) -> KeyedTags:
     """Return what makes tags here."""
     found = kernel()
     return ArrayTags(derived) if found is None else _CompiledTags(found, derived)
+
+
+def keyed_bridges(derived: bytes, values: int, lower: Fraction, middle: Fraction, upper: Fraction) -> KeyedBridges:
+    """Return what draws bridges here."""
+    found, reference = kernel(), ArrayBridges(derived, values, lower, middle, upper)
+    return reference if found is None else _CompiledBridges(found, derived, values, reference)
 
 
 class ArrayTags:
@@ -90,3 +109,21 @@ class _CompiledTags:
         else:
             symbols = symbol
         return self._kernel.tags(self._derived, messages, index, symbols)
+
+
+class _CompiledBridges:
+    def __init__(self, found: Kernel, derived: bytes, values: int, reference: ArrayBridges) -> None:
+        self._kernel, self._derived, self._values, self._reference = found, derived, values, reference
+
+    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int = 0) -> Codes:
+        self._reference.check(lower_reports, upper_reports)
+        made = self._kernel.bridge(
+            self._derived,
+            self._values,
+            self._reference.cut_digits(),
+            messages,
+            first,
+            (lower_reports, upper_reports),
+        )
+        # One in 2^64 words equals a cut or is rejected: then NumPy draws this chunk, and the word's symbol alone.
+        return self._reference.reports(messages, lower_reports, upper_reports, first=first) if made is None else made

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.draw.bridge_arrays import KeyedBridges, fresh_bridges
-from relaxdp.draw.columns import as_column, column_slice, id_blocks
+from relaxdp.draw.bridge_arrays import fresh_bridges
+from relaxdp.draw.columns import as_column, column_slice, read_ids
 from relaxdp.draw.entropy import Entropy
 from relaxdp.draw.key import Key
+from relaxdp.draw.keyed import keyed_bridges
+from relaxdp.draw.messages import Messages
 from relaxdp.draw.stream import CHUNK, PathName, Purpose, Words, bridge_key
 from relaxdp.encodings.protocol import BATCH, PUBLIC, Codes, Encoding
 from relaxdp.errors import LengthError, LevelError
@@ -103,15 +105,15 @@ def keyed_column(
             "there are {upper:,} reports and {object_ids:,} ids.", upper=len(upper), object_ids=len(object_ids)
         )
     derived = bridge_key(key, name, lower_level, middle, upper_level)
-    draw = KeyedBridges(derived, encoding.alphabet, lower_level, middle, upper_level)
+    draw = keyed_bridges(derived, encoding.alphabet, lower_level, middle, upper_level)
     parts = []
     for start, (low, high), seeds in _ends(encoding, lower, upper, CHUNK):
         assert high is not None  # noqa: S101
         codes, below = np.empty_like(high), np.zeros_like(high) if low is None else low
-        for chosen, blocks in id_blocks(column_slice(object_ids, start, start + len(high)), start)[1]:
-            for first in range(0, encoding.symbols, CHUNK):
-                part = slice(first, first + CHUNK)
-                codes[chosen, part] = draw.reports(blocks, below[chosen, part], high[chosen, part], first=first)
+        messages = Messages(read_ids(column_slice(object_ids, start, start + len(high)), start))
+        for first in range(0, encoding.symbols, CHUNK):
+            part = slice(first, first + CHUNK)
+            codes[:, part] = draw.reports(messages, below[:, part], high[:, part], first=first)
         parts.append(encoding.column(codes, seeds))
     return _joined(encoding, parts)
 

@@ -11,10 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from relaxdp.draw.bridge import draw_mixture, keyed_bridge
-from relaxdp.draw.bridge_arrays import FRESH_CHUNK, KeyedBridges, _Chance, _Cut, _FreshBridge, fresh_bridges
-from relaxdp.draw.columns import id_blocks
+from relaxdp.draw.bridge_arrays import FRESH_CHUNK, ArrayBridges, _Chance, _Cut, _FreshBridge, fresh_bridges
 from relaxdp.draw.entropy import Keystream, SystemEntropy
+from relaxdp.draw.kernel.loaded import SETTING, kernel
 from relaxdp.draw.key import Key
+from relaxdp.draw.keyed import KeyedBridges, _CompiledBridges, keyed_bridges
+from relaxdp.draw.messages import Ids, Messages
 from relaxdp.draw.stream import PathId, PathName, bridge_key
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.law.bridge import NOISE, TRUTH, Mixture, bridge_mixture
@@ -157,12 +159,25 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
     level = F(1, 3)
     with pytest.raises(ValueError, match="no bridge between different reports"):
         bridge_once(3, level, level, level, lower=codes, upper=codes + np.uint8(1))
-    bridges = KeyedBridges(bytes(32), 3, level, level, level)
-    ((_, blocks),) = id_blocks(np.arange(4), 0)[1]
-    assert bridges.reports(blocks, codes[:, None], codes[:, None]).tolist() == codes[:, None].tolist()
+
+
+@pytest.mark.parametrize("setting", ["off", ""])
+def test_reports_between_which_there_is_no_keyed_bridge(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Different reports at equal levels, and codes outside of the alphabet, at either end."""
+    monkeypatch.setenv(SETTING, setting)
+    level, codes, messages = F(1, 3), np.zeros((4, 1), np.uint8), Messages(Ids.of_integers(np.arange(4)))
+    bridges = keyed_bridges(bytes(32), 3, level, level, level)
+    assert bridges.reports(messages, codes, codes).tolist() == codes.tolist()
     for other in ([1, 1, 1, 1], [0, 0, 1, 0]):
         with pytest.raises(ValueError, match="no bridge between different reports"):
-            bridges.reports(blocks, codes[:, None], np.array(other, np.uint8)[:, None])
+            bridges.reports(messages, codes, np.array(other, np.uint8)[:, None])
+    for values in (2, 3, 200):
+        between = keyed_bridges(bytes(32), values, level, F(1, 2), TRUTH)
+        outside = np.array([0, 0, values, 0], np.uint8)[:, None]
+        assert between.reports(messages, outside - outside // values, codes).max() < values
+        for ends in ((outside, codes), (codes, outside)):
+            with pytest.raises(ValueError, match="outside of the alphabet"):
+                between.reports(messages, *ends)
 
 
 def test_fresh_is_fresh_and_every_system_stream_has_its_own_seed() -> None:
@@ -199,21 +214,23 @@ def test_keystream_is_aes_ctr() -> None:
     assert bytes(buffer) == bytes(a ^ b for a, b in zip(plain, cipher, strict=True))
 
 
+@pytest.mark.parametrize("setting", ["off", ""])
 @pytest.mark.parametrize("symbols", [1, 4])
 @pytest.mark.parametrize("values", [2, 3, 10, 300, 2**63 + 1])
-def test_keyed_arrays_equal_one_at_a_time(values: int, symbols: int) -> None:
+def test_keyed_arrays_equal_one_at_a_time(
+    values: int, symbols: int, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At 2^63 + 1 values about half of the value words are rejected, so that branch is met too."""
+    monkeypatch.setenv(SETTING, setting)
     key, name = Key.from_bytes(bytes(range(32))), PathName(PathId("r", "a"), "categorical", values, b"p")
     rng = np.random.default_rng(values % 1000)
     lower, upper = rng.integers(0, min(values, 2**63), (2, 300, symbols)).astype(np.uint64)
     lower[::2] = upper[::2]
     ids = rng.integers(-(2**63), 2**63, 300)
-    _, groups = id_blocks(ids, 0)
-    ((_, blocks),) = groups
     for levels in [(F(1, 9), F(1, 3), F(1)), (NOISE, F(1, 3), F(4, 7)), (F(1, 3), F(1, 3), F(4, 7))]:
         below = lower if levels[0] else np.zeros_like(lower)
-        bridges = KeyedBridges(bridge_key(key, name, *levels), values, *levels)
-        together = bridges.reports(blocks, below, upper, first=3)
+        bridges = keyed_bridges(bridge_key(key, name, *levels), values, *levels)
+        together = bridges.reports(Messages(Ids.of_integers(ids)), below, upper, first=3)
         for row, symbol in np.ndindex(300, symbols):
             alone = keyed_bridge(
                 key, name, int(ids[row]), *levels,
@@ -227,7 +244,7 @@ def test_keyed_arrays_at_words_that_lie_on_a_boundary(values: int) -> None:
     """Cuts that end with their word and cuts that do not, met exactly; the last value word that is accepted, and on."""
     limit, again = ONE - ONE % values, [(5, 1), (0, 0), (ONE - 1, 2), (0, 0)]
     for levels in [(F(1, 4), F(1, 2), F(1)), (F(1, 9), F(1, 3), F(1)), (NOISE, F(1, 4), F(1, 2))]:
-        bridges = KeyedBridges(bytes(32), values, *levels)
+        bridges = ArrayBridges(bytes(32), values, *levels)
         cuts = {int(cut * ONE) % ONE for mixture in bridges._mixtures for cut in (mixture.to_upper, 1 - mixture.redraw)}
         firsts = {(cut + step) % ONE for cut in cuts for step in (-1, 0, 1)}
         words = [(first, value) for first in firsts for value in (0, limit - 1, limit % ONE, ONE - 1)]
@@ -240,7 +257,7 @@ def test_keyed_arrays_at_words_that_lie_on_a_boundary(values: int) -> None:
         bridges._last_blocks = lambda *_: rows  # type: ignore[method-assign] # noqa: B023
         for low, high in [(1, 1), (0, 2)]:
             lower, upper = (np.full((len(words), 1), report, np.uint64) for report in (low, high))
-            together = bridges.reports(rows, lower, upper)
+            together = bridges.reports(Messages(None, rows[None]), lower, upper)
             mixture = bridge_mixture(values, *levels, agree=low == high)
             for word, report in zip(words, together[:, 0].tolist(), strict=True):
                 position, value = ([pair[place] for pair in (word, *again)] for place in (0, 1))
@@ -254,9 +271,12 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
     """A cut exactly at an object's word, with a rest: the array must hand the object to the exact rule."""
     key, name = Key.from_bytes(bytes(32)), PathName(PathId("r", "a"), "categorical", 3, b"")
     levels = (F(1, 9), F(1, 3), F(1))
-    bridges = KeyedBridges(bridge_key(key, name, *levels), 3, *levels)
-    _, groups = id_blocks(np.arange(1), 0)
-    ((_, blocks),) = groups
+    derived, messages = bridge_key(key, name, *levels), Messages(Ids.of_integers(np.arange(1)))
+    bridges = ArrayBridges(derived, 3, *levels)
+    ways: list[KeyedBridges] = [bridges]
+    if (found := kernel()) is not None:
+        ways.append(_CompiledBridges(found, derived, 3, bridges))
+    ((_, blocks),) = messages.groups()
     lower, upper = np.zeros((1, 1), np.uint64), np.full((1, 1), 2, np.uint64)
     ends = np.array([[[2, 0]]], np.uint64)
     state = bridges._cipher.absorb(np.concatenate([blocks, ends]))
@@ -266,7 +286,8 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
         cut = (first + rest) / ONE
         bridges._mixtures = (Mixture(cut, 1 - cut, F(0)), Mixture(cut, 1 - cut, F(0)))
         bridges._cuts = (_Cut(cut, cut), _Cut(F(1), F(1)))
-        assert bridges.reports(blocks, lower, upper).tolist() == [[expected]]
+        for way in ways:
+            assert way.reports(messages, lower, upper).tolist() == [[expected]]
 
 
 def test_a_cut_is_exact_at_its_word() -> None:

@@ -37,6 +37,7 @@ static size_t integer_rows(const struct key *key, const struct messages *of, uin
 }
 
 #include "path.h"
+#include "bridge.h"
 #include "tags.h"
 #include "keystream.h"
 
@@ -52,4 +53,4 @@ TARGET static inline void raise_to(lanes *largest, const lanes *bytes) {
 #include "step_wide.h"
 #include "histogram.h"
 
-const struct instructions aesni_instructions = {draw, tags, step, histogram};
+const struct instructions aesni_instructions = {draw, tags, step, bridge, histogram};

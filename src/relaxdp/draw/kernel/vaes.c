@@ -60,6 +60,7 @@ TARGET static size_t integer_rows(const struct key *key, const struct messages *
 }
 
 #include "path.h"
+#include "bridge.h"
 #include "tags.h"
 #include "keystream.h"
 
@@ -77,4 +78,4 @@ TARGET static inline void raise_to(lanes *largest, const lanes *bytes) {
 #include "step_wide.h"
 #include "histogram.h"
 
-const struct instructions vaes_instructions = {draw, tags, step, histogram};
+const struct instructions vaes_instructions = {draw, tags, step, bridge, histogram};
