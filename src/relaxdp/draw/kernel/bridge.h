@@ -62,8 +62,9 @@ static inline struct place next_place(struct place place, uint64_t symbols) {
 }
 
 /* The last blocks of `count` rows from a place on: state and ends are encrypted, then come subkey and symbol. */
-TARGET static void rows_of_ends(const struct key *key, struct bridging *of, struct place place, uint64_t symbols,
-                                uint64_t first_symbol, size_t count) {
+__attribute__((always_inline)) TARGET static inline void rows_of_ends(const struct key *key, struct bridging *of,
+                                                                      struct place place, uint64_t symbols,
+                                                                      uint64_t first_symbol, size_t count) {
     block *rows = of->walk.rows;
     struct place at = place;
     for (size_t i = 0; i < count; i++, at = next_place(at, symbols)) {
@@ -88,12 +89,17 @@ TARGET static void pair_ends(const struct key *key, struct bridging *of, size_t 
     for (size_t i = 0; i < 4 * count; i++) store(of->paired + i, _mm_xor_si128(load(of->paired + i), load(&key->subkey)));
 }
 
+/* The same for bits, object by object. */
 TARGET static void rows_of_bits(struct bridging *of, struct place at, uint64_t symbols, uint64_t first_symbol,
                                 size_t count) {
-    for (size_t i = 0; i < count; i++, at = next_place(at, symbols)) {
-        const block *its = of->paired + 4 * at.object + 2 * (of->upper[i] & 1) + (of->lower[i] & 1);
-        of->walk.rows[i].word[0] = its->word[0];
-        of->walk.rows[i].word[1] = its->word[1] ^ (first_symbol + at.symbol);
+    for (size_t i = 0; i < count; at = (struct place){at.object + 1, 0}) {
+        const block *its = of->paired + 4 * at.object;
+        size_t end = symbols - at.symbol < count - i ? i + symbols - at.symbol : count;
+        __m128i symbol = _mm_set_epi64x((int64_t)(first_symbol + at.symbol), 0), next = _mm_set_epi64x(1, 0);
+        for (; i < end; i++, symbol = _mm_add_epi64(symbol, next)) {
+            uint64_t which = 2 * (of->upper[i] & 1) + (of->lower[i] & 1);
+            store(of->walk.rows + i, _mm_xor_si128(load(its + which), symbol));
+        }
     }
 }
 
@@ -123,6 +129,8 @@ TARGET static uint64_t bridge(const uint8_t *key_bytes, const struct bridge *law
             read_codes(of->upper, (const uint8_t *)columns->upper + at, count, width);
             if (are_bits)
                 rows_of_bits(of, place, symbols, first_symbol, count);
+            else if (symbols == 1) /* a constant, for a simpler loop */
+                rows_of_ends(&secret.key, of, (struct place){place.object, 0}, 1, first_symbol, count);
             else
                 rows_of_ends(&secret.key, of, place, symbols, first_symbol, count);
             encrypt_rows(&secret.key, of->walk.rows, of->walk.room, count);
