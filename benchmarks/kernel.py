@@ -54,7 +54,7 @@ def beside_numpy(result: Race, own: str, rival: str, target: float | None) -> li
     return [compare(result, own, rival, target), compare(result, numpy_name(own), rival, None)]
 
 
-class _Counting(RowCipher):
+class Counting(RowCipher):
     """A cipher that counts its blocks."""
 
     blocks = 0
@@ -67,11 +67,15 @@ class _Counting(RowCipher):
 def block_contender(values: int, epsilon: str, objects: int) -> Contender:
     """Return as many AES blocks as the paths of so many objects need, encrypted by the library as fast as it can."""
     path = ArrayPath(bytes(32), values, threshold(epsilon, values))
-    counting = path.cipher = _Counting(bytes(32))
+    counting = path.cipher = Counting(bytes(32))
     ids = Messages(Ids.of_integers(np.arange(CHUNK)))
     path.draw_objects(np.zeros((CHUNK, 1), np.uint8), ids, np.zeros(CHUNK, np.uint64))
     path.finish()
-    blocks = counting.blocks * objects // CHUNK
+    return encryptions(counting.blocks * objects // CHUNK, objects)
+
+
+def encryptions(blocks: int, objects: int) -> Contender:
+    """Return so many AES blocks for so many objects, in pieces that stay in the cache."""
     encryptor = Cipher(algorithms.AES(os.urandom(32)), modes.ECB()).encryptor()
     source, room = np.zeros(2 * CHUNK, np.uint64), np.zeros(2 * CHUNK + 2, np.uint64)
 

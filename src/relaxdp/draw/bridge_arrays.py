@@ -193,7 +193,7 @@ class ArrayBridges:
     """Keyed bridges of all symbols of many objects by NumPy: the same reports as `keyed_bridge` one at a time."""
 
     def __init__(self, derived: bytes, values: int, lower: Fraction, middle: Fraction, upper: Fraction) -> None:
-        self._cipher = RowCipher(derived)
+        self.cipher = RowCipher(derived)
         self._values = values
         agree = bridge_mixture(values, lower, middle, upper, agree=True)
         differ = bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
@@ -225,8 +225,8 @@ class ArrayBridges:
 
     def _group(self, blocks: Words, lower_reports: Codes, upper_reports: Codes, first: int) -> Codes:
         """Return the reports of objects whose messages have equally many blocks."""
-        rows = self._last_blocks(self._cipher.absorb(blocks).copy(), lower_reports, upper_reports, first)
-        words = self._cipher.encrypt(rows)
+        rows = self._last_blocks(self.cipher.absorb(blocks).copy(), lower_reports, upper_reports, first)
+        words = self.cipher.encrypt(rows)
         lower, upper = lower_reports.reshape(-1), upper_reports.reshape(-1)
         differ = lower != upper
         position, value = np.ascontiguousarray(words.T)
@@ -246,17 +246,17 @@ class ArrayBridges:
         if symbols == 1 or self._values > 2:
             ends = np.empty((objects * symbols, 2), dtype=np.uint64)
             ends[:, 0], ends[:, 1] = upper.reshape(-1), lower.reshape(-1)
-            after = self._cipher.encrypt(np.bitwise_xor(ends, np.repeat(state, symbols, axis=0)))
-            return self._cipher.last_block(after, np.uint64(0), np.tile(numbers, objects))
+            after = self.cipher.encrypt(np.bitwise_xor(ends, np.repeat(state, symbols, axis=0)))
+            return self.cipher.last_block(after, np.uint64(0), np.tile(numbers, objects))
         # A bit has four pairs of ends, so many bits of an object share four chaining states.
         pairs = [np.array([high, low], dtype=np.uint64) for high in (0, 1) for low in (0, 1)]
-        after = np.stack([self._cipher.encrypt(np.bitwise_xor(state, pair)).copy() for pair in pairs], axis=1)
+        after = np.stack([self.cipher.encrypt(np.bitwise_xor(state, pair)).copy() for pair in pairs], axis=1)
         which = (upper << np.uint8(1) | lower).astype(np.intp) + 4 * np.arange(objects)[:, None]
         chosen = after.reshape(-1, 2).take(which.reshape(-1), axis=0)
-        return self._cipher.last_block(chosen, np.uint64(0), np.tile(numbers, objects))
+        return self.cipher.last_block(chosen, np.uint64(0), np.tile(numbers, objects))
 
     def _draw_alone(self, mixture: Mixture, row: Words, lower: int, upper: int) -> int:
-        first, second = tee(self._cipher.words_of(row))
+        first, second = tee(self.cipher.words_of(row))
         return draw_mixture(
             mixture,
             self._values,

@@ -249,7 +249,7 @@ def test_keyed_arrays_at_words_that_lie_on_a_boundary(values: int) -> None:
         firsts = {(cut + step) % ONE for cut in cuts for step in (-1, 0, 1)}
         words = [(first, value) for first in firsts for value in (0, limit - 1, limit % ONE, ONE - 1)]
         rows = np.array(words, np.uint64)
-        bridges._cipher = SimpleNamespace(  # type: ignore[assignment]
+        bridges.cipher = SimpleNamespace(  # type: ignore[assignment]
             absorb=lambda blocks: blocks,
             encrypt=lambda rows: rows,
             words_of=lambda row: iter([tuple(row.tolist()), *again]),
@@ -279,8 +279,8 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
     ((_, blocks),) = messages.groups()
     lower, upper = np.zeros((1, 1), np.uint64), np.full((1, 1), 2, np.uint64)
     ends = np.array([[[2, 0]]], np.uint64)
-    state = bridges._cipher.absorb(np.concatenate([blocks, ends]))
-    stream = bridges._cipher.words_of(bridges._cipher.last_block(state, np.uint64(0), 0)[0])
+    state = bridges.cipher.absorb(np.concatenate([blocks, ends]))
+    stream = bridges.cipher.words_of(bridges.cipher.last_block(state, np.uint64(0), 0)[0])
     (first, _), (second, _) = next(stream), next(stream)
     for rest, expected in [(F(second + 1, ONE), 2), (F(second, ONE), 0)]:
         cut = (first + rest) / ONE
