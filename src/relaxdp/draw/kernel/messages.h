@@ -33,13 +33,14 @@ TARGET static inline __m128i next_id_block(const struct messages *of, uint64_t o
 }
 
 static inline int64_t id_blocks(const struct messages *of, uint64_t object) {
-    return (of->offsets[object + 1] - of->offsets[object] + 23) / 16;
+    return (of->offsets[object + 1] - of->offsets[object] + 23) >> 4; /* there are no negative lengths */
 }
 
 /* Ids of different lengths: after the first block, all that have another one are encrypted together in each round, and
    those that have no more fall out. */
-TARGET static void absorb_bytes(const struct key *key, const struct messages *of, uint64_t first, size_t count,
+TARGET static void absorb_bytes(const struct key *key, const struct messages *messages, uint64_t first, size_t count,
                                 block *state, block *room) {
+    const struct messages copy = *messages, *of = &copy; /* no store below can change it: its fields stay in registers */
     uint16_t who[PIECE];
     size_t active = 0;
     for (size_t i = 0; i < count; i++) {
