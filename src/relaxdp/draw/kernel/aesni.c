@@ -5,18 +5,25 @@ enum { WIDTH = 16, FEW = 24 };
 
 enum { GROUP = 8 };
 
+TARGET static inline void encrypt_group(const struct key *key, __m128i x[GROUP]) {
+#pragma GCC unroll 8
+    for (int lane = 0; lane < GROUP; lane++) x[lane] = _mm_xor_si128(x[lane], key->round[0]);
+    for (int round = 1; round < ROUNDS; round++)
+#pragma GCC unroll 8
+        for (int lane = 0; lane < GROUP; lane++) x[lane] = _mm_aesenc_si128(x[lane], key->round[round]);
+#pragma GCC unroll 8
+    for (int lane = 0; lane < GROUP; lane++) x[lane] = _mm_aesenclast_si128(x[lane], key->round[ROUNDS]);
+}
+
 /* Encrypt `count` rows, rounded up to whole groups. */
 TARGET static void encrypt_rows(const struct key *key, const block *from, block *to, size_t count) {
     for (size_t i = 0; i < count; i += GROUP) {
         __m128i x[GROUP];
 #pragma GCC unroll 8
-        for (int lane = 0; lane < GROUP; lane++) x[lane] = _mm_xor_si128(load(from + i + lane), key->round[0]);
-        for (int round = 1; round < ROUNDS; round++)
+        for (int lane = 0; lane < GROUP; lane++) x[lane] = load(from + i + lane);
+        encrypt_group(key, x);
 #pragma GCC unroll 8
-            for (int lane = 0; lane < GROUP; lane++) x[lane] = _mm_aesenc_si128(x[lane], key->round[round]);
-#pragma GCC unroll 8
-        for (int lane = 0; lane < GROUP; lane++)
-            store(to + i + lane, _mm_aesenclast_si128(x[lane], key->round[ROUNDS]));
+        for (int lane = 0; lane < GROUP; lane++) store(to + i + lane, x[lane]);
     }
 }
 
@@ -39,6 +46,22 @@ static size_t integer_rows(const struct key *key, const struct messages *of, uin
 #include "path.h"
 #include "bridge.h"
 #include "tags.h"
+
+/* Encrypt `count` numbers of 16 bytes, the highest first, whose lower halves are `first` and those after it. They are
+   made where they are encrypted, and never written. */
+TARGET static void encrypt_counters(const struct key *key, uint64_t high, uint64_t first, block *to, size_t count) {
+    int64_t top = (int64_t)__builtin_bswap64(high);
+    for (size_t i = 0; i < count; i += GROUP) {
+        __m128i x[GROUP];
+#pragma GCC unroll 8
+        for (int lane = 0; lane < GROUP; lane++)
+            x[lane] = _mm_set_epi64x((int64_t)__builtin_bswap64(first + i + (size_t)lane), top);
+        encrypt_group(key, x);
+#pragma GCC unroll 8
+        for (int lane = 0; lane < GROUP; lane++) store(to + i + lane, x[lane]);
+    }
+}
+
 #include "keystream.h"
 
 /* WIDTH bytes that are 0 or 255, as bits. */

@@ -1,6 +1,7 @@
 /* AES-256 in counter mode: the bytes of a keystream, as `Keystream` in entropy.py has them.
 
-   Included by aesni.c and vaes.c, after messages.h. */
+   Included by aesni.c and vaes.c, after messages.h and after each has said how it encrypts numbers in ascending order
+   (`encrypt_counters`). */
 
 struct stream {
     struct key key;
@@ -23,13 +24,14 @@ TARGET static void begin_stream(struct stream *stream, const uint8_t *seed, uint
 TARGET static const uint8_t *next_bytes(struct stream *stream, uint64_t size) {
     uint64_t first = stream->low + stream->position / 16, skip = stream->position % 16;
     uint64_t high = stream->high + (first < stream->low), blocks = (skip + size + 15) / 16;
-    for (uint64_t i = 0; i < blocks; i++) {
-        stream->made[i].word[0] = __builtin_bswap64(high);
-        stream->made[i].word[1] = __builtin_bswap64(first + i);
-    }
-    if (first + blocks < first) /* the lower half overflows: a loop of its own, so that the other one is simple */
-        for (uint64_t i = 0 - first; i < blocks; i++) stream->made[i].word[0] = __builtin_bswap64(high + 1);
-    encrypt_rows(&stream->key, stream->made, stream->made, blocks);
+    if (first + blocks < first) { /* the lower half overflows: a loop of its own, so that the other one is simple */
+        for (uint64_t i = 0; i < blocks; i++) {
+            stream->made[i].word[0] = __builtin_bswap64(high + (first + i < first));
+            stream->made[i].word[1] = __builtin_bswap64(first + i);
+        }
+        encrypt_rows(&stream->key, stream->made, stream->made, blocks);
+    } else
+        encrypt_counters(&stream->key, high, first, stream->made, blocks);
     stream->position += size;
     return (const uint8_t *)stream->made + skip;
 }

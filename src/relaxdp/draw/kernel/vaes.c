@@ -62,6 +62,25 @@ TARGET static size_t integer_rows(const struct key *key, const struct messages *
 #include "path.h"
 #include "bridge.h"
 #include "tags.h"
+
+/* Encrypt `count` numbers of 16 bytes, the highest first, whose lower halves are `first` and those after it. They are
+   made where they are encrypted, and never written. */
+TARGET static void encrypt_counters(const struct key *key, uint64_t high, uint64_t first, block *to, size_t count) {
+    const four reversed = both(_mm_set_epi64x(0x08090a0b0c0d0e0f, 0x0001020304050607));
+    four number = _mm256_set_epi64x((int64_t)(first + 1), (int64_t)high, (int64_t)first, (int64_t)high);
+    for (size_t i = 0; i < count; i += GROUP) {
+        four x[GROUP / 2];
+#pragma GCC unroll 8
+        for (int pair = 0; pair < GROUP / 2; pair++) {
+            x[pair] = _mm256_shuffle_epi8(number, reversed);
+            number = _mm256_add_epi64(number, _mm256_set_epi64x(2, 0, 2, 0));
+        }
+        encrypt_group(key, x);
+#pragma GCC unroll 8
+        for (int pair = 0; pair < GROUP / 2; pair++) _mm256_storeu_si256((four *)(to + i + 2 * pair), x[pair]);
+    }
+}
+
 #include "keystream.h"
 
 /* WIDTH bytes that are 0 or 255, as bits. */
