@@ -48,7 +48,7 @@ def _contenders(encoding: Encoding, settings: Settings) -> list[Contender]:
     def part_by_part(draw: KeyedBridges, stop: int) -> None:
         for start in range(0, stop, step):
             part = slice(start, start + step)
-            draw.reports(Messages(Ids.of_integers(ids[part])), low[part], high[part])
+            draw.reports(Messages(Ids.of_integers(ids[part])), low[part], high[part], first=0)
 
     def reports() -> None:
         part_by_part(keyed_bridges(derived, encoding.alphabet, lower, middle, upper), objects)

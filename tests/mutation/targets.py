@@ -47,10 +47,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "draw/entropy.py": (_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
     "draw/key.py": ("src/relaxdp/draw/key.py", "tests/unit/draw/test_key.py"),
     "draw/keyed.py": (
-        _KERNEL,
-        f"{_BRIDGES}::test_keyed_arrays_equal_one_at_a_time",
-        "-k",
-        "tags or asked_for or one_at_a_time or (numpy_draws and not ten_million)",
+        *(_KERNEL, f"{_BRIDGES}::test_keyed_arrays_equal_one_at_a_time"),
+        f"{_BRIDGES}::test_reports_between_which_there_is_no_keyed_bridge",
+        *("-k", "tags or asked_for or one_at_a_time or no_keyed_bridge or (numpy_draws and not ten_million)"),
     ),
     "draw/messages.py": (_KERNEL, "-k", "tags or no_length or (numpy_draws and not ten_million)"),
     "draw/path.py": (_STREAM, "tests/exact/draw/test_path.py", "-k", "not other_words"),

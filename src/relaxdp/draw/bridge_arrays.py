@@ -203,7 +203,7 @@ class ArrayBridges:
 
     def check(self, lower_reports: Codes, upper_reports: Codes) -> None:
         """Refuse reports between which there is no bridge."""
-        if upper_reports.size and max(int(lower_reports.max()), int(upper_reports.max())) >= self._values:
+        if max(int(lower_reports.max()), int(upper_reports.max())) >= self._values:
             raise ValueError("a code is outside of the alphabet")
         if self._one_level and not np.array_equal(lower_reports, upper_reports):
             raise ValueError("there is no bridge between different reports at equal levels")
@@ -212,7 +212,7 @@ class ArrayBridges:
         """Return the first 64 binary digits of both cuts, each where the ends agree and where they differ."""
         return [cut.digits.tolist() for cut in self._cuts]
 
-    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int = 0) -> Codes:
+    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int) -> Codes:
         """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK symbols in all.
 
         Where the lower level is noise, zeros stand in the place of its reports. `first` is the first symbol's number.

@@ -40,7 +40,7 @@ class KeyedTags(Protocol):
 class KeyedBridges(Protocol):
     """Bridges of all symbols of many objects, from one level to another."""
 
-    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int = 0) -> Codes:
+    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int) -> Codes:
         """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK symbols in all.
 
         Where the lower level is noise, zeros stand in the place of its reports. `first` is the first symbol's number.
@@ -115,7 +115,7 @@ class _CompiledBridges:
     def __init__(self, found: Kernel, derived: bytes, values: int, reference: ArrayBridges) -> None:
         self._kernel, self._derived, self._values, self._reference = found, derived, values, reference
 
-    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int = 0) -> Codes:
+    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int) -> Codes:
         self._reference.check(lower_reports, upper_reports)
         made = self._kernel.bridge(
             self._derived,

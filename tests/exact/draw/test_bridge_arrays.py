@@ -167,17 +167,17 @@ def test_reports_between_which_there_is_no_keyed_bridge(setting: str, monkeypatc
     monkeypatch.setenv(SETTING, setting)
     level, codes, messages = F(1, 3), np.zeros((4, 1), np.uint8), Messages(Ids.of_integers(np.arange(4)))
     bridges = keyed_bridges(bytes(32), 3, level, level, level)
-    assert bridges.reports(messages, codes, codes).tolist() == codes.tolist()
+    assert bridges.reports(messages, codes, codes, first=0).tolist() == codes.tolist()
     for other in ([1, 1, 1, 1], [0, 0, 1, 0]):
         with pytest.raises(ValueError, match="no bridge between different reports"):
-            bridges.reports(messages, codes, np.array(other, np.uint8)[:, None])
+            bridges.reports(messages, codes, np.array(other, np.uint8)[:, None], first=0)
     for values in (2, 3, 200):
         between = keyed_bridges(bytes(32), values, level, F(1, 2), TRUTH)
         outside = np.array([0, 0, values, 0], np.uint8)[:, None]
-        assert between.reports(messages, outside - outside // values, codes).max() < values
+        assert between.reports(messages, outside - outside // values, codes, first=0).max() < values
         for ends in ((outside, codes), (codes, outside)):
             with pytest.raises(ValueError, match="outside of the alphabet"):
-                between.reports(messages, *ends)
+                between.reports(messages, *ends, first=0)
 
 
 def test_fresh_is_fresh_and_every_system_stream_has_its_own_seed() -> None:
@@ -257,7 +257,7 @@ def test_keyed_arrays_at_words_that_lie_on_a_boundary(values: int) -> None:
         bridges._last_blocks = lambda *_: rows  # type: ignore[method-assign] # noqa: B023
         for low, high in [(1, 1), (0, 2)]:
             lower, upper = (np.full((len(words), 1), report, np.uint64) for report in (low, high))
-            together = bridges.reports(Messages(None, rows[None]), lower, upper)
+            together = bridges.reports(Messages(None, rows[None]), lower, upper, first=0)
             mixture = bridge_mixture(values, *levels, agree=low == high)
             for word, report in zip(words, together[:, 0].tolist(), strict=True):
                 position, value = ([pair[place] for pair in (word, *again)] for place in (0, 1))
@@ -287,7 +287,7 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
         bridges._mixtures = (Mixture(cut, 1 - cut, F(0)), Mixture(cut, 1 - cut, F(0)))
         bridges._cuts = (_Cut(cut, cut), _Cut(F(1), F(1)))
         for way in ways:
-            assert way.reports(messages, lower, upper).tolist() == [[expected]]
+            assert way.reports(messages, lower, upper, first=0).tolist() == [[expected]]
 
 
 def test_a_cut_is_exact_at_its_word() -> None:
