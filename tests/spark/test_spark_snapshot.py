@@ -16,7 +16,7 @@ from relaxdp.ledger.entries import Subject
 
 ROWS = 3000
 VALUES = ["flu", "covid", "none"]
-SAID = {"answer": VALUES, "age": rx.Numeric(0, 120)}
+SAID: dict[str, Any] = {"answer": VALUES, "age": rx.Numeric(0, 120)}
 
 
 @pytest.mark.parametrize("is_sorted", [True, False])
