@@ -65,6 +65,12 @@ def plan(
         list[str] | None,
         typer.Option("--stop", metavar="EPSILON=SHARE", help="Part of the objects that stops early, like 0.5=30%."),
     ] = None,
+    dates: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="NUMBER", help="How many dated releases: what all cost, and how precise a change is."
+        ),
+    ] = None,
     share: Annotated[
         float | None, typer.Option(help="The share that is expected; without it, the plan holds for every share.")
     ] = None,
@@ -126,11 +132,16 @@ def plan(
         what: dict[str, Any] = {"values": values} if number_range is None else {"range": number_range}
         chosen_name = made.encoding if encoding is None else encoding
         what = what if chosen_name is None else {**what, "encoding": chosen_name}
-        show_json({**_answer(made), "wanted_half_width": half_width, "objects": made.objects, **asked, **what})
+        series = {} if dates is None else {"dates": dates, "series": _series_json(made, dates)}
+        show_json(
+            {**_answer(made), "wanted_half_width": half_width, "objects": made.objects, **asked, **what, **series}
+        )
         return
     console = Console()
     console.print(_heading(made.objects, values, number_range, encoding or made.encoding, asked))
     console.print(_third(made) if made.epsilon is not None else _step_table(list(made.steps), half_width))
+    if dates is not None:
+        console.print(_series_table(made, dates))
     if schedule is not None and half_width is not None:
         console.print(_advice(made.stop, half_width, made.objects, of, asked))
 
@@ -158,6 +169,23 @@ def _answer(made: Plan) -> dict[str, Any]:
         for step in made.steps
     ]
     return {"steps": rows, "stop_at": None if made.stop is None else epsilon_text(made.stop.epsilon)}
+
+
+def _series_json(made: Plan, dates: int) -> list[dict[str, Any]]:
+    return [
+        {"epsilon": epsilon_text(step.epsilon), "total": epsilon_text(step.total), "change_half_width": step.change}
+        for step in made.over(dates)
+    ]
+
+
+def _series_table(made: Plan, dates: int) -> Table:
+    """Return what dates cost together: each has a path of its own, so that they add up."""
+    table = Table(title=f"{dates:,} dates, each with a path of its own")
+    for column in ("epsilon of each date", "who is in all of them pays", "a change to within"):
+        table.add_column(column, justify="right")
+    for step in made.over(dates):
+        table.add_row(epsilon_text(step.epsilon), epsilon_text(step.total), f"{step.change:.4g}")
+    return table
 
 
 def _third(made: Plan) -> Table:

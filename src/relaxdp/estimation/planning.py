@@ -6,6 +6,7 @@ was: the level at which one stops is known beforehand.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
@@ -23,7 +24,7 @@ from relaxdp.estimation.frequency import report_variance
 from relaxdp.estimation.mean import present_variance
 from relaxdp.estimation.products import ProductLaw
 from relaxdp.estimation.result import About, check_about, questions_of, tail_of
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text, plain
 from relaxdp.law.level import retention
 from relaxdp.law.support import Support
 from relaxdp.law.threshold import MOST_VALUES, release_threshold
@@ -183,6 +184,17 @@ def _step(plan: _Plan, objects: int, level: Decimal, target: float | None) -> St
 
 
 @dataclass(frozen=True, slots=True)
+class SeriesStep:
+    """One level of a series: what whoever is in all of its dates pays, and how precise a change between two is."""
+
+    epsilon: Decimal
+    half_width: float
+    total: Decimal
+    change: float
+    """The half-width of the difference of two dates, which have noise of their own."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What a release will be good for: objects, epsilon and half-width, one of which was found from the others."""
 
@@ -195,6 +207,18 @@ class Plan:
     steps: tuple[Step, ...] = ()
     encoding: str | None = None
     """The encoding that it is planned with, where it was left open."""
+
+    def over(self, dates: int) -> tuple[SeriesStep, ...]:
+        """Return what each level means for a series of dated releases, each with a path of its own.
+
+        >>> [(str(step.epsilon), str(step.total)) for step in plan(values=3, objects=1000, epsilon=2).over(3)]
+        [('2', '6')]
+        """
+        if type(dates) is not int or dates < 1:
+            raise PlanError("a series has one date at least.")
+        one = [] if self.epsilon is None or self.half_width is None else [(self.epsilon, self.half_width)]
+        found = [*one, *((step.epsilon, step.half_width) for step in self.steps)]
+        return tuple(SeriesStep(level, width, plain(level * dates), math.sqrt(2) * width) for level, width in found)
 
     @property
     def stop(self) -> Step | None:

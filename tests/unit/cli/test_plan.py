@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from relaxdp.cli.main import app, main
-from relaxdp.estimation.planning import epsilon_for, half_width, objects_for
+from relaxdp.errors import PlanError
+from relaxdp.estimation.planning import epsilon_for, half_width, objects_for, plan
 
 RUNNER = CliRunner()
 
@@ -116,3 +117,13 @@ def test_a_mistake_is_one_sentence(
     assert shown.out == ""
     assert sentence in shown.err
     assert shown.err.count("\n") == 1
+
+
+def test_dates_add_up_and_a_change_is_of_two_of_them() -> None:
+    made = answer("--values", "3", "--objects", "20000", "--epsilon", "1", "--dates", "3")
+    (step,) = made["series"]
+    assert (made["dates"], step["epsilon"], step["total"]) == (3, "1", "3")
+    assert step["change_half_width"] == pytest.approx(2**0.5 * made["half_width"])
+    assert "4 dates, each with a path of its own" in run("--values", "3", "--objects", "20000", "--dates", "4")
+    with pytest.raises(PlanError):
+        plan(values=3, objects=10, epsilon=1).over(0)
