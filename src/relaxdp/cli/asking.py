@@ -28,8 +28,8 @@ _QUESTIONS = {
     "column": "Which column is to be released",
     "id_column": "Which column holds the ids; one id is one person",
     "epsilon": "At which epsilon, like 0.5; a smaller one hides more",
-    "key": "Which key file (`relaxdp keygen FILE` makes one)",
 }
+_KEY = "Which key file (`relaxdp keygen FILE` makes one)"
 _WHAT = ("values", "values_file", "public_values", "number_range", "bins", "value_map", "part")
 _ASKED = "relaxdp.asked"
 
@@ -60,6 +60,9 @@ class AskingCommand(GroupedCommand):
                 if not is_missing or question is None:
                     raise
                 words, asked = [*words, *_answer(parameter, question, ctx.params.get("source"))], True
+        if not ctx.params.get("key") and not ctx.params.get("key_command"):
+            words, asked = [*words, "--key", typer.prompt(_KEY, err=True)], True
+            rest = super().parse_args(ctx, list(words))
         if not any(ctx.params.get(name) for name in _WHAT):
             words, asked = [*words, *_what_it_can_be(ctx.params["column"])], True
             rest = super().parse_args(ctx, list(words))

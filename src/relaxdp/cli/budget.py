@@ -13,46 +13,55 @@ from rich.console import Console
 from rich.table import Table
 
 from relaxdp.cli.commands import Commands
-from relaxdp.cli.options import KEY_VARIABLE, LEDGER_VARIABLE
+from relaxdp.cli.options import LEDGER_VARIABLE, JsonOption, KeyCommand, KeyOption, key_of, said_key
 from relaxdp.cli.talk import closing
+from relaxdp.draw.key_sources import keyring_name
 from relaxdp.errors import DateError, LedgerError, OptionError, refusing
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import PathState, total
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.payer import ledger_of
+from relaxdp.ledger.payer import ledger_beside, ledger_of
 
 app = Commands(help="Show and raise privacy budgets.")
 
 LedgerOption = Annotated[
     str | None, typer.Option("--ledger", envvar=LEDGER_VARIABLE, help="Ledger file or database URL.")
 ]
-KeyOption = Annotated[
-    Path | None, typer.Option("--key", envvar=KEY_VARIABLE, help="Key file, beside which the ledger lies.")
-]
 PopulationOption = Annotated[str, typer.Option("--population", help="Whose budget.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 @contextmanager
-def _open(ledger: str | None, key: Path | None, nothing: str = "", *, create: bool = False) -> Iterator[Ledger]:
+def _open(
+    ledger: str | None, key: str | None, command: str | None, nothing: str = "", *, create: bool = False
+) -> Iterator[Ledger]:
     """Open a ledger that is there, or may begin; `nothing` says what does not happen where it refuses."""
-    if ledger is None and key is None:
-        raise LedgerError("say which ledger: --ledger FILE or URL, or --key KEY for the one beside a key.")
-    place = ledger_of(key) if ledger is None and key is not None else str(ledger)
-    with refusing(nothing), Ledger.open(place, create=create) as book:
+    with refusing(nothing), Ledger.open(_place(ledger, key, command), create=create) as book:
         yield book
+
+
+def _place(ledger: str | None, key: str | None, command: str | None) -> str | Path:
+    """Return where the ledger is; a key file that lies beside it need not be read for that."""
+    if ledger is not None:
+        return ledger
+    key, command = said_key(key, command)
+    if key is None and command is None:
+        raise LedgerError("say which ledger: --ledger FILE or URL, or --key KEY for the one beside a key.")
+    if key is not None and keyring_name(key) is None:
+        return ledger_of(key)
+    return ledger_beside(key_of(key, command))
 
 
 @app.command("show")
 def show(
     ledger: LedgerOption = None,
     key: KeyOption = None,
+    key_command: KeyCommand = None,
     population: PopulationOption = "everyone",
     as_json: JsonOption = False,
 ) -> None:
     """Show the budget, what was spent, and every path that it was spent on."""
-    with _open(ledger, key) as book:
+    with _open(ledger, key, key_command) as book:
         balance = book.balance(Subject.population(population))
     if as_json:
         answer = {
@@ -97,10 +106,11 @@ def raise_(
     reason: Annotated[str, typer.Option(help="Why: it is recorded.")],
     ledger: LedgerOption = None,
     key: KeyOption = None,
+    key_command: KeyCommand = None,
     population: PopulationOption = "everyone",
 ) -> None:
     """Raise a budget. It cannot be lowered again."""
-    with _open(ledger, key, "Nothing was changed.") as book:
+    with _open(ledger, key, key_command, "Nothing was changed.") as book:
         book.raise_budget(Subject.population(population), budget, reason=reason)
         balance = book.balance(Subject.population(population))
     closing(f"the budget is now {budget}, {epsilon_text(balance.left)} of it left")
@@ -118,6 +128,7 @@ def series(
     budget: Annotated[str | None, typer.Option(help="Budget of the population, where it has none yet.")] = None,
     ledger: LedgerOption = None,
     key: KeyOption = None,
+    key_command: KeyCommand = None,
     population: PopulationOption = "everyone",
     as_json: JsonOption = False,
 ) -> None:
@@ -129,7 +140,7 @@ def series(
     if (dates is None) != (each is None):
         raise OptionError("--dates and --each go together.")
     subject, begins = Subject.population(population), dates is not None
-    with _open(ledger, key, "Nothing was declared." if begins else "", create=begins) as book:
+    with _open(ledger, key, key_command, "Nothing was declared." if begins else "", create=begins) as book:
         if dates is not None and each is not None:
             said = dict.fromkeys(filter(None, (date.strip() for date in dates.split(","))), each)
             why = reason or f"the series {release}"
@@ -172,9 +183,10 @@ def series(
 def history(
     ledger: LedgerOption = None,
     key: KeyOption = None,
+    key_command: KeyCommand = None,
     population: PopulationOption = "everyone",
 ) -> None:
     """Show everything that was ever recorded, oldest first."""
-    with _open(ledger, key) as book:
+    with _open(ledger, key, key_command) as book:
         for event in book.history(Subject.population(population)):
             typer.echo(str(event))

@@ -9,19 +9,22 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from relaxdp import __version__
-from relaxdp.cli.options import KEY_VARIABLE, LEDGER_VARIABLE, JsonOption
+from relaxdp.cli.options import KEY_VARIABLE, LEDGER_VARIABLE, JsonOption, KeyCommand, KeyOption, key_of
 from relaxdp.cli.render import show_json
 from relaxdp.cli.talk import is_quiet
 from relaxdp.draw.kernel.loaded import in_use
-from relaxdp.draw.key import Key
 from relaxdp.errors import LedgerError, RelaxdpError
+
+if TYPE_CHECKING:
+    from relaxdp.draw.key import Key
 
 _EXTRA = re.compile(r"(?P<package>[\w.-]+).*;.*extra == ['\"](?P<extra>[\w-]+)['\"]")
 _LEAST_ROOM = 100 << 20
@@ -41,9 +44,8 @@ class Finding:
 
 
 def doctor(
-    key: Annotated[
-        Path | None, typer.Option("--key", envvar=KEY_VARIABLE, help="Key file to look at.", show_default=False)
-    ] = None,
+    key: KeyOption = None,
+    key_command: KeyCommand = None,
     ledger: Annotated[
         str | None,
         typer.Option(
@@ -56,7 +58,10 @@ def doctor(
 
     Nothing is changed, and nothing secret is shown. The exit status is 0 if all is well, and 1 otherwise.
     """
-    parts, findings = installed(), list(_findings(key, ledger))
+    parts, findings = (
+        installed(),
+        list(_findings(partial(key_of, key, key_command) if key or key_command else None, ledger)),
+    )
     is_well = all(each.is_well for each in findings)
     if as_json:
         show_json({"well": is_well, "installed": parts, "findings": [asdict(each) for each in findings]})
@@ -89,7 +94,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _findings(key: Path | None, ledger: str | None) -> Iterator[Finding]:
+def _findings(key: Callable[[], Key] | None, ledger: str | None) -> Iterator[Finding]:
     yield Finding("relaxdp", True, f"{__version__}, Python {platform.python_version()}, {platform.system()}")
     yield _looked("kernel", lambda: f"drawn by {in_use()}")
     now = datetime.now(UTC)
@@ -105,28 +110,37 @@ def _looked(what: str, look: Callable[[], str]) -> Finding:
         return Finding(what, False, problem.sentence)
 
 
-def _key_and_ledger(key: Path | None, ledger: str | None, now: datetime) -> Iterator[Finding]:
+def _key_and_ledger(key: Callable[[], Key] | None, ledger: str | None, now: datetime) -> Iterator[Finding]:
+    secret: Key | None = None
     if key is None:
         yield Finding("key", True, f"none is named: --key or {KEY_VARIABLE} names its file")
     else:
-        found = _looked("key", lambda: f"{Key.load(key).fingerprint}, which only you can read")
+        opened: list[Key] = []  # a command is run once: it may ask somebody
+        found = _looked("key", lambda: _key_state(key, opened))
         yield found
         if ledger is None and not found.is_well:  # where a key itself was given, no file name is made of it
             return
+        secret = opened[0] if opened else None
     if ledger is None and key is None:
         yield Finding("ledger", True, f"none is named: --ledger or {LEDGER_VARIABLE} names it, or --key does")
         return
-    yield _looked("ledger", lambda: _ledger_state(key, ledger, now))
+    yield _looked("ledger", lambda: _ledger_state(secret, ledger, now))
 
 
-def _ledger_state(key: Path | None, ledger: str | None, now: datetime) -> str:
+def _key_state(key: Callable[[], Key], opened: list[Key]) -> str:
+    opened.append(key())
+    where = "which only you can read" if opened[0].source is not None else "from no file"
+    return f"{opened[0].fingerprint}, {where}"
+
+
+def _ledger_state(key: Key | None, ledger: str | None, now: datetime) -> str:
     # Databases are imported by whoever has a ledger.
     from relaxdp.ledger.ledger import Ledger  # noqa: PLC0415
     from relaxdp.ledger.payer import ledger_beside  # noqa: PLC0415
     from relaxdp.ledger.store import SCHEMA  # noqa: PLC0415
 
     # The one beside a key is begun by the first release, and may be missing until then; nothing is written here.
-    place = ledger if ledger is not None or key is None else ledger_beside(Key.load(key))
+    place = ledger if ledger is not None or key is None else ledger_beside(key)
     with Ledger.open(str(place), create=ledger is None) as book:
         book.verify()
         events = book.history()

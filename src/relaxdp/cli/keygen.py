@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +10,9 @@ from relaxdp.cli.talk import closing
 from relaxdp.draw.key import Key
 
 
-def keygen(key: Annotated[Path, typer.Argument(help="Where the key file is written; it must not exist.")]) -> None:
+def keygen(
+    key: Annotated[str, typer.Argument(help="File for the key, which must not exist; or keyring:NAME.")],
+) -> None:
     """Make a secret key file that only you can read.
 
     Keep a copy in a safe place: without the key nothing can be relaxed, and with it released reports can be undone.

@@ -11,9 +11,8 @@ import typer
 
 from relaxdp.cli.market_options import ServerOption, TokenFile, afterwards, open_market, say
 from relaxdp.cli.market_tables import credits_text, text
-from relaxdp.cli.options import CaFile, JsonOption
+from relaxdp.cli.options import CaFile, JsonOption, KeyCommand, KeyOption, key_of
 from relaxdp.device.client import tidy
-from relaxdp.draw.key import Key
 from relaxdp.draw.private_file import PrivateFileError, read_private
 from relaxdp.errors import OptionError, refusing
 from relaxdp.law.epsilon import as_epsilon
@@ -26,12 +25,13 @@ _MOST_SHOWN = 20
 
 def join(
     pool: Annotated[str, typer.Argument(metavar="POOL", help="Name of the pool.", show_default=False)],
-    key: Annotated[Path, typer.Option(help="Your key file; keep it as long as you may want to raise your limit.")],
     epsilon: Annotated[
         str,
         typer.Option(help="Your limit, one of the pool's levels: nothing above it is ever sold.", show_default=False),
     ],
     server: ServerOption,
+    key: KeyOption = None,
+    key_command: KeyCommand = None,
     minimum: Annotated[int, typer.Option(help="Be in no sale that pays you less.", min=0)] = 0,
     answer_file: Annotated[
         Path | None, typer.Option(help="Private file with your answer  [default: you are asked for it]")
@@ -42,11 +42,11 @@ def join(
 ) -> None:
     """Join a pool with one report, or raise your limit there with the same key and the same answer.
 
-    Your answer and your key stay on this machine. Choose the limit before you think of the answer: a limit that depends
-    on the answer tells of it.
+    Your answer and your key stay on this machine; keep the key as long as you may want to raise your limit. Choose the
+    limit before you think of the answer: a limit that depends on the answer tells of it.
     """
     asked = as_epsilon(epsilon)
-    secret = Key.load(key)
+    secret = key_of(key, key_command)
     market = open_market(server, token_file, ca_file)
     with understood():
         role = market.me()["role"]
@@ -58,7 +58,7 @@ def join(
     joined = Pool.of(market.listing(pool), pool)
     answer = joined.answer(_asked(joined) if answer_file is None else _read(answer_file))
     body: dict[str, Any] = {**joined.report(answer, key=secret, epsilon=asked), "minimum": minimum}
-    remember(joined, answer, key=secret, beside=key)
+    remember(joined, answer, key=secret)
     with afterwards("If you ask again, use the same key and the same answer."):
         found = market.report(pool, body)
     limit = body["level"]["epsilon"]

@@ -2,21 +2,58 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from relaxdp.errors import OptionError
 
-KEY_VARIABLE, LEDGER_VARIABLE = "RELAXDP_KEY", "RELAXDP_LEDGER"
-"""Where a key's file and the ledger may be named once for all commands. A key itself stands in no variable."""
+if TYPE_CHECKING:
+    from relaxdp.draw.key import Key
 
-KeyFile = Annotated[
-    Path, typer.Option("--key", envvar=KEY_VARIABLE, help="Key file, from `relaxdp keygen`.", show_default=False)
-]
+KEY_VARIABLE, KEY_COMMAND_VARIABLE, LEDGER_VARIABLE = "RELAXDP_KEY", "RELAXDP_KEY_COMMAND", "RELAXDP_LEDGER"
+"""Where a key and the ledger may be named once for all commands. A key itself stands in no variable."""
+
+KeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--key", envvar=KEY_VARIABLE, metavar="KEY", help="Key file, from `relaxdp keygen`, or keyring:NAME.",
+        show_default=False,
+    ),
+]  # fmt: skip
+KeyCommand = Annotated[
+    str | None,
+    typer.Option(
+        "--key-command", envvar=KEY_COMMAND_VARIABLE, metavar="COMMAND",
+        help="Command that prints the key, like 'pass show relaxdp'; no shell reads it.", show_default=False,
+    ),
+]  # fmt: skip
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 CaFile = Annotated[Path | None, typer.Option("--ca-file", help="Certificates to trust, for a private authority.")]
+
+
+def said_key(key: str | None, command: str | None) -> tuple[str | None, str | None]:
+    """Return which of the two says where the key is: what stands in the command counts more than a variable."""
+    if key is None or command is None:
+        return key, command
+    is_variable = os.environ.get(KEY_VARIABLE) == key
+    if is_variable != (os.environ.get(KEY_COMMAND_VARIABLE) == command):
+        return (None, command) if is_variable else (key, None)
+    raise OptionError("--key and --key-command exclude each other: a key has one source.")
+
+
+def key_of(key: str | None, command: str | None) -> Key:
+    """Return the key from where the options say that it is."""
+    from relaxdp.draw.key import Key  # noqa: PLC0415 (a look at the options needs none)
+
+    key, command = said_key(key, command)
+    if command is not None:
+        return Key.from_command(command)
+    if key is None:
+        raise OptionError("say which key: --key names its file, or --key-command a command that prints it.")
+    return Key.load(key)
 
 
 def encoding_and_options(written: str) -> tuple[str, dict[str, int]]:

@@ -10,10 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli.options import LEDGER_VARIABLE, JsonOption, KeyFile
+from relaxdp.cli.options import LEDGER_VARIABLE, JsonOption, KeyCommand, KeyOption, key_of
 from relaxdp.cli.release import NewLedger
 from relaxdp.cli.render import progress_bar, show_released
-from relaxdp.draw.key import Key
 from relaxdp.errors import DescriptionError, OptionError, ScheduleError, refusing
 from relaxdp.estimation.schedules import Linear, NoisySampling
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
@@ -53,7 +52,8 @@ def encode(
     source: Source,
     target: Target,
     params: Params,
-    key: KeyFile,
+    key: KeyOption = None,
+    key_command: KeyCommand = None,
     epsilon: Annotated[
         str | None, typer.Option(help="The level of a whole report  [default: that of the parameters' f]")
     ] = None,
@@ -81,11 +81,11 @@ def encode(
         raise OptionError("f is 0 in {params!r}, which is no level: --epsilon must name one.", params=str(params))
     level = epsilon_of(parameters.shape, parameters.responses.noise) if epsilon is None else as_epsilon(epsilon)
     request = RapporRequest.make(
-        parameters.shape, source, target, id_column=id_column, column=column, epsilon=level, key=Key.load(key),
-        release=source.stem if name is None else name,
+        parameters.shape, source, target, id_column=id_column, column=column, epsilon=level,
+        key=key_of(key, key_command), release=source.stem if name is None else name,
     )  # fmt: skip
     _run(
-        request, None, key, ledger, no_ledger, population, budget, dry_run, as_json,
+        request, None, ledger, no_ledger, population, budget, dry_run, as_json,
         again=again, force=force, named=name is not None, new_ledger=new_ledger,
     )  # fmt: skip
     _warn_beyond(parameters, level)
@@ -97,7 +97,8 @@ def relax(
     target: Target,
     last: Annotated[Path, typer.Option(metavar="OLD", help="The last reports, of the same table.", show_default=False)],
     params: Params,
-    key: KeyFile,
+    key: KeyOption = None,
+    key_command: KeyCommand = None,
     epsilon: Annotated[str | None, typer.Option(help="The new level of a whole report.")] = None,
     pace: Annotated[PaceChoice | None, typer.Option(help="Take the next level of a schedule instead.")] = None,
     first: Annotated[str | None, typer.Option(help="linear: the first level.")] = None,
@@ -133,10 +134,10 @@ def relax(
         else _next_level(pace or PaceChoice.LINEAR, given, parameters.shape, description.report.epsilon)
     )
     request = RapporRequest.make(
-        parameters.shape, source, target, id_column=id_column, column=column, epsilon=level, key=Key.load(key),
-        release=description.report.path.release,
+        parameters.shape, source, target, id_column=id_column, column=column, epsilon=level,
+        key=key_of(key, key_command), release=description.report.path.release,
     )  # fmt: skip
-    _run(request, last, key, ledger, no_ledger, population, budget, dry_run, as_json, named=True, new_ledger=new_ledger)
+    _run(request, last, ledger, no_ledger, population, budget, dry_run, as_json, named=True, new_ledger=new_ledger)
     _warn_beyond(parameters, level)
 
 
@@ -174,7 +175,6 @@ def _next_level(pace: PaceChoice, given: dict[str, Any], shape: BloomShape, last
 def _run(
     request: RapporRequest,
     last: Path | None,
-    key: Path,
     ledger: str | None,
     no_ledger: bool,
     population: str,

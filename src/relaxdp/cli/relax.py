@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli.options import KeyFile
+from relaxdp.cli.options import KeyCommand, KeyOption, key_of
 from relaxdp.cli.release import (
     AsJson,
     Bins,
@@ -48,7 +48,8 @@ def relax(
     ],
     target: Target,
     epsilon: Level,
-    key: KeyFile,
+    key: KeyOption = None,
+    key_command: KeyCommand = None,
     column: Annotated[
         list[str] | None, typer.Option(help="Column to relax; several times  [default: all of the release]")
     ] = None,
@@ -98,7 +99,7 @@ def relax(
     """
     call: Any
     common: Any = {
-        "to": target, "epsilon": epsilon, "key": key, "ledger": ledger or BESIDE_KEY, "population": population,
+        "to": target, "epsilon": epsilon, "key": key_of(key, key_command), "ledger": ledger or BESIDE_KEY, "population": population,
         "reason": f"release to {target.name}", "dry_run": dry_run, "threads": threads,
     }  # fmt: skip
     said: Any = {"bins": bins, "map": value_map, "nulls": nulls, "missing_as": missing_as}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relaxdp.cli.asking import agreed_budget, is_interactive
-from relaxdp.cli.options import LEDGER_VARIABLE, KeyFile, encoding_and_options
+from relaxdp.cli.options import LEDGER_VARIABLE, KeyCommand, KeyOption, encoding_and_options, key_of
 from relaxdp.cli.pipes import PIPE, Format, given, taken
 from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.render import progress_bar, show_released
@@ -142,7 +142,8 @@ def release(
     column: Annotated[list[str], typer.Option(help="Column to release; may be given several times.")],
     id_column: IdColumn,
     epsilon: Level,
-    key: KeyFile,
+    key: KeyOption = None,
+    key_command: KeyCommand = None,
     name: Name = None,
     date: Date = "",
     as_of: Annotated[
@@ -257,6 +258,7 @@ def release(
         raise OptionError("--snapshots and --no-snapshot do not go together.")
     unit = "rows" if engine is EngineChoice.LOCAL else "tasks"
     declared = declared_columns(column, values, values_file, public_values, **said)
+    secret = key_of(key, key_command)
 
     with taken(source, kind) as place, given(target, kind) as out:
         call = partial(
@@ -267,7 +269,7 @@ def release(
             id=id_column,
             epsilon=epsilon,
             planned_epsilon=planned_epsilon,
-            key=key,
+            key=secret,
             release=name,
             date=date,
             as_of=as_of,
@@ -290,7 +292,7 @@ def release(
         quote = None if no_ledger else lambda said: call(budget=said, dry_run=True)
         budget = agreed_budget(context, quote, budget)
         look = partial(
-            changes, place, declared, to=out, id=id_column, epsilon=epsilon, key=key, release=name, date=date,
+            changes, place, declared, to=out, id=id_column, epsilon=epsilon, key=secret, release=name, date=date,
             ledger=ledger or BESIDE_KEY, population=population, snapshots=snapshots or True, separator=separator,
         )  # fmt: skip
         with _changes_shown(look):

@@ -63,6 +63,7 @@ ON_COMMAND_LINE = {
     "series": "`relaxdp budget series {release!r} --dates {date} --each EPSILON --reason WHY` declares it.",
     "series_more": "`relaxdp budget series {release!r} --dates {date} --each {epsilon} --reason WHY` raises that.",
     "separator": "--separator says so, like --separator ';' for semicolons.",
+    "say_ledger": "--ledger names one.",
     "schedule": "Give --objects, and not --epsilon.",
     "snapshots": "If it lies in another folder, --snapshots names that; else release the table once more.",
     "spark_folder": "Only --engine spark writes a folder.",

@@ -20,6 +20,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from relaxdp.device.state import State
+from relaxdp.draw.key_sources import SourceError, ask_keyring
 from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, write_private
 from relaxdp.errors import BudgetMissingError, DeviceFileError, MissingPartError
 
@@ -123,19 +124,17 @@ class DeviceStore:
 
 
 def _ring(store: DeviceStore, method: str, name: str, *secret: str) -> Any:
-    """Ask the system's keyring. What it says when it fails is not repeated: it may hold what it was given."""
+    """Ask the system's keyring."""
     try:
-        import keyring  # noqa: PLC0415
+        return ask_keyring(method, SERVICE, name, *secret)
     except ImportError:
         raise MissingPartError(
             "a device whose file is sealed needs the package keyring: pip install 'relaxdp[device]'."
         ) from None
-    with contextlib.suppress(Exception):  # backends raise what they like
-        return getattr(keyring, method)(SERVICE, name, *secret)
-    raise DeviceFileError(
-        "the device file {path!r} cannot be sealed or opened: the system's keyring does not answer.",
-        path=str(store.path),
-    )
+    except SourceError as problem:
+        raise DeviceFileError(
+            "the device file {path!r} cannot be sealed or opened: {problem}.", path=str(store.path), problem=problem
+        ) from None
 
 
 def _literal(text: str) -> str:

@@ -70,7 +70,7 @@ class Marks:
         with ExitStack() as stack:
             problem: object = None
             try:
-                folder = self._folder()
+                folder = self.folder()
                 folder.mkdir(0o700, parents=True, exist_ok=True)
                 if os.name == "posix":
                     stack.enter_context(locked_folder(folder))
@@ -106,12 +106,12 @@ class Marks:
 
     def mark_of(self, place: str) -> Path:
         """Return the file of a mark."""
-        return self._folder() / f"{sha256(os.fsencode(place)).hexdigest()[:16]}.json"
+        return self.folder() / f"{sha256(os.fsencode(place)).hexdigest()[:16]}.json"
 
     def _read(self) -> dict[str, bool]:
         found = {}
         with suppress(OSError, RuntimeError):
-            for file in self._folder().glob("*.json"):
+            for file in self.folder().glob("*.json"):
                 try:
                     mark = json.loads(read_private(file) or b"")
                     found[str(mark["place"])] = mark["sure"] is True
@@ -121,12 +121,13 @@ class Marks:
                     self._warn(f"holds a damaged mark, {file.name!r}")
         return found
 
-    def _folder(self) -> Path:
+    def folder(self) -> Path:
+        """Return where the marks of the key lie; a `RuntimeError` where the user has no home."""
         return state_folder() / self._kind / self._fingerprint
 
     def _warn(self, problem: object) -> None:
         try:
-            folder = repr(str(self._folder()))
+            folder = repr(str(self.folder()))
         except RuntimeError:
             folder = "of this user"
         warnings.warn(

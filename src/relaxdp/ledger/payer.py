@@ -80,7 +80,15 @@ def ledger_of(key: str | os.PathLike[str]) -> Path:
 def ledger_beside(key: Key) -> Path:
     """Return the ledger of a key; where only those of other keys lie there, a new one would forget what was spent."""
     if key.source is None:
-        raise LedgerAccessError("this key comes from no file beside which a ledger could lie.", remedy="say_ledger")
+        places = Marks("ledgers", key.fingerprint).elsewhere("", partial(_is_used, key.fingerprint))
+        raise LedgerAccessError(
+            "this key comes from no file beside which a ledger could lie. It has spent in {listed}."
+            if places
+            else "this key comes from no file beside which a ledger could lie.",
+            remedy="say_ledger",
+            listed=" and ".join(map(repr, places)),
+            ledgers=places,
+        )
     place = ledger_of(key.source)
     others = sorted(other.name for other in place.parent.glob("*.ledger"))
     if others and not place.exists() and not mark_of(place).exists():

@@ -85,15 +85,16 @@ class Pool:
 
 
 @refusing(_UNSENT)
-def remember(pool: Pool, answer: Any, *, key: Key, beside: Path) -> None:
+def remember(pool: Pool, answer: Any, *, key: Key) -> None:
     """Write down, before anything leaves, what a key was used for; refuse what does not fit what it was used for.
 
     A second answer, or other values, would be a second path: what both tell adds up, and a changed answer shows. Levels
     need not be remembered: on one path they may be read in any order, and cost the largest one. It is beside the file
-    itself, whatever links lead there; where the key is a copy, a mark in the state folder says where it is.
+    itself, whatever links lead there; where the key is a copy, a mark in the state folder says where it is. A key that
+    comes from no file has its memory in the state folder.
     """
-    real = beside.resolve()
-    place, marks = real.with_name(f"{real.name}.pools"), Marks("pools", key.fingerprint)
+    marks = Marks("pools", key.fingerprint)
+    place = _memory_of(key, marks)
     now = {
         "encoding": pool.encoding.name,
         "params": pool.encoding.params.hex(),
@@ -114,6 +115,16 @@ def remember(pool: Pool, answer: Any, *, key: Key, beside: Path) -> None:
                 marks.write(str(place), sure=True)
     except PrivateFileError as problem:
         raise DeviceFileError("{path!r} {why}.", why=problem, path=str(place)) from None
+
+
+def _memory_of(key: Key, marks: Marks) -> Path:
+    if key.source is not None:
+        real = key.source.resolve()
+        return real.with_name(f"{real.name}.pools")
+    try:
+        return marks.folder().with_suffix(".pools")  # beside the marks, whose folder is held meanwhile
+    except RuntimeError:
+        raise DeviceFileError("a key that comes from no file has no place for what it answered in pools.") from None
 
 
 def _refuse_second(marks: Marks, place: Path) -> None:

@@ -18,13 +18,14 @@ import pyarrow.parquet as pa_parquet
 import pytest
 import typer
 from tests.docs.help_page import commands
+from tests.memory_ring import MemoryRing
 from tests.patience import PATIENCE
 from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.completion import answer_shells
 from relaxdp.cli.main import app
-from relaxdp.errors import KeyFileError, RelaxdpError
+from relaxdp.errors import KeyFileError, LedgerAccessError, OptionError, RelaxdpError, SecondLedgerError
 
 SCRIPTS = Path(sys.executable).parent
 
@@ -212,6 +213,59 @@ def test_a_key_in_the_variable_of_its_file_is_refused_and_not_shown(place: Path,
         assert isinstance(shown.exception, KeyFileError)
         assert "looks like the key itself" in str(shown.exception)
         assert bytes(range(8)).hex() not in f"{shown.output}{shown.exception}{shown.exception.fields}"
+
+
+def test_every_command_that_takes_a_key_takes_it_from_all_sources() -> None:
+    keyed = {" ".join(words): run(*words, "--help").output for words in every_command()}
+    keyed = {words: shown for words, shown in keyed.items() if re.search(r"--key\b(?!-)", shown)}
+    assert set(keyed) >= {"release", "relax", "budget show", "doctor", "rappor encode", "rappor relax", "market join"}
+    assert all("--key-command COMMAND" in shown and "keyring:NAME" in shown for shown in keyed.values())
+
+
+def test_a_key_from_a_command_or_the_keyring_releases_and_names_its_ledger(place: Path, ring: MemoryRing) -> None:
+    """A key in no file has no ledger beside it; that it has spent is noticed by its mark all the same."""
+    rx.Key.load("key").save("keyring:mine")
+    for words in ((*RELEASE, "--key", "keyring:mine"), (*RELEASE, "--key-command", "cat key")):
+        problem = run(*words).exception
+        assert isinstance(problem, LedgerAccessError)
+        assert problem.message == (
+            "this key comes from no file beside which a ledger could lie. --ledger names one. Nothing was released."
+        )
+    assert run(*RELEASE, "--key-command", "cat key", "--ledger", "ledger.db").exit_code == 0
+    (place / "out.parquet").rename(place / "first.parquet")
+    assert run(*RELEASE, env={"RELAXDP_KEY": "keyring:mine", "RELAXDP_LEDGER": "ledger.db"}).exit_code == 0
+    assert (place / "out.parquet").read_bytes() == (place / "first.parquet").read_bytes()
+    (place / "out.parquet").unlink()
+    for key in ("key", "keyring:mine"):
+        assert isinstance(run(*RELEASE, "--key", key, "--ledger", "second.db").exception, SecondLedgerError)
+    problem = run("budget", "show", "--key", "keyring:mine").exception
+    assert isinstance(problem, LedgerAccessError)
+    assert problem.fields["ledgers"] == [str(place / "ledger.db")]
+    shown = run("doctor", "--key-command", "cat key", "--ledger", "ledger.db").output
+    assert re.search(r"^ok +key +404702b4a9c7e559, from no file$", shown, re.MULTILINE)
+
+
+def test_what_stands_in_the_command_counts_more_than_a_variable(place: Path) -> None:
+    command, file = ("--key-command", "cat key"), ("--key", "key")
+    ledger = {"RELAXDP_LEDGER": "ledger.db"}
+    dry = (*RELEASE, "--dry-run")
+    assert run(*dry, *command, env={"RELAXDP_KEY": "none", **ledger}).exit_code == 0
+    assert run(*dry, *file, env={"RELAXDP_KEY_COMMAND": "false", **ledger}).exit_code == 0
+    assert run(*dry, env={"RELAXDP_KEY_COMMAND": "cat key", **ledger}).exit_code == 0
+    both = {"RELAXDP_KEY_COMMAND": "cat key", "RELAXDP_KEY": "key", **ledger}
+    for words, variables in (((*command, *file), ledger), ((), both)):
+        assert "exclude each other" in str(run(*dry, *words, env=variables).exception)
+    none = run(*dry).exception
+    assert isinstance(none, OptionError)
+    assert "say which key: --key names its file" in none.message
+
+
+def test_keygen_keeps_a_key_in_the_keyring_and_never_overwrites_one(place: Path, ring: MemoryRing) -> None:
+    assert re.fullmatch(r"wrote the key [0-9a-f]{16} to keyring:new\n", run("keygen", "keyring:new").output)
+    kept = dict(ring.kept)
+    assert "Nothing was written." in str(run("keygen", "keyring:new").exception)
+    assert ring.kept == kept
+    assert "`relaxdp keygen 'keyring:none'` makes one" in str(run(*RELEASE, "--key", "keyring:none").exception)
 
 
 def test_a_budget_that_is_exceeded_names_the_command_that_raises_it(place: Path) -> None:

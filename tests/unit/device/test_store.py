@@ -13,16 +13,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import keyring
-import keyring.backend
-import keyring.errors
 import pytest
+from tests.memory_ring import MemoryRing
 from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, fake_collector
 
 from relaxdp.device import Device
 from relaxdp.device.state import Record, Sent, State
 from relaxdp.device.store import SERVICE
+from relaxdp.draw.key_sources import SourceError
 from relaxdp.errors import (
     AnswerChangedError,
     BudgetError,
@@ -37,38 +36,6 @@ from relaxdp.errors import (
 def collector() -> Iterator[FakeCollector]:
     with fake_collector() as one:
         yield one
-
-
-class MemoryRing(keyring.backend.KeyringBackend):
-    """A keyring that forgets, and that can be told to refuse."""
-
-    priority = 1
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.kept: dict[tuple[str, str], str] = {}
-        self.locked = False
-
-    def set_password(self, service: str, username: str, password: str) -> None:
-        if self.locked:
-            raise keyring.errors.KeyringLocked(f"locked, and here is what you gave me: {password}")
-        self.kept[service, username] = password
-
-    def get_password(self, service: str, username: str) -> str | None:
-        if self.locked:
-            raise keyring.errors.KeyringLocked("locked")
-        return self.kept.get((service, username))
-
-    def delete_password(self, service: str, username: str) -> None:
-        del self.kept[service, username]
-
-
-@pytest.fixture
-def ring() -> Iterator[MemoryRing]:
-    before, made = keyring.get_keyring(), MemoryRing()
-    keyring.set_keyring(made)
-    yield made
-    keyring.set_keyring(before)
 
 
 def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
@@ -186,7 +153,8 @@ def test_a_sealed_file_without_its_key(tmp_path: Path, ring: MemoryRing) -> None
         Device.open(file)
     with pytest.raises(DeviceFileError, match="keyring does not answer") as refused:
         Device.open(tmp_path / "new", limit=1, keyring=True)
-    assert refused.value.__context__ is None, "a backend's message may hold what it was given"
+    assert type(refused.value.__context__) is SourceError
+    assert refused.value.__context__.__context__ is None, "a backend's message may hold what it was given"
     assert not (tmp_path / "new").exists()
     ring.locked = False
     ring.kept.clear()

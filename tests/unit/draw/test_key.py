@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import pickle
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.memory_ring import MemoryRing
+from tests.patience import PATIENCE
 from tests.refusals import refused
 
 from relaxdp import Categorical, Key, release
 from relaxdp.draw.key import is_key_text
 from relaxdp.draw.private_file import read_private
-from relaxdp.errors import KeyFileError, RelaxdpError
+from relaxdp.errors import KeyFileError, MissingPartError, RelaxdpError
 
 SECRET = bytes(range(32))
 
@@ -192,3 +197,112 @@ def test_a_file_may_be_called_like_a_key(tmp_path: Path) -> None:
     Key.from_bytes(SECRET).save(tmp_path / "key")
     (tmp_path / "key").rename(place)
     assert Key.load(place).fingerprint == Key.from_bytes(SECRET).fingerprint
+
+
+# From a command.
+
+FILE = f"relaxdp key 1\n{SECRET.hex()}\n404702b4a9c7e559\n"
+PRINTED = f"print({SECRET.hex()[:30]!r} {SECRET.hex()[30:]!r})"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_key_that_a_command_prints(tmp_path: Path, end: str) -> None:
+    """As a file holds it, or its digits alone; no shell reads the command."""
+    place = tmp_path / "a key; touch *"
+    place.write_text(SECRET.hex() + end)
+    assert Key.from_command(f"cat {shlex.quote(str(place))}") == Key.from_bytes(SECRET)
+    place.write_text(FILE.replace("\n", end))
+    found = Key.from_command(["cat", str(place)])
+    assert (found, found.source) == (Key.from_bytes(SECRET), None)
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (f"print({SECRET.hex()[:30]!r} {SECRET.hex()[30:62]!r})", "printed is no key"),
+        (f"print('relaxdp key 1'); {PRINTED}; print('404702b4a9c7e558')", "printed is no key"),
+        ("print()", "printed is no key"),
+        (f"{PRINTED}; exit(3)", "failed with exit status 3"),
+        ("import os; os.kill(os.getpid(), 9)", "was stopped by signal 9"),
+        ("while True: print('a' * 10000)", "printed much more than a secret"),
+    ],
+)
+def test_a_command_that_gives_no_key_is_one_sentence_without_what_it_printed(code: str, says: str) -> None:
+    with pytest.raises(KeyFileError) as caught:
+        Key.from_command([sys.executable, "-c", code])
+    assert says in caught.value.message
+    assert caught.value.fields["program"] == Path(sys.executable).name
+    shown = f"{caught.value!r}{caught.value.fields}{caught.value.__cause__}{caught.value.__context__!r}"
+    assert SECRET.hex()[:16] not in shown
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [("", "is empty"), ("cat 'key", "not closed"), ("no-such-command x", "cannot be run"), ("a\0b", "cannot be run")],
+)
+def test_no_command(command: str, says: str) -> None:
+    with pytest.raises(KeyFileError, match=says):
+        Key.from_command(command)
+
+
+def test_a_key_in_a_command_is_refused_and_not_shown() -> None:
+    with refused(KeyFileError, says="what looks like the key itself") as caught:
+        Key.from_command(f"echo {SECRET.hex()}")
+    assert SECRET.hex()[:16] not in f"{caught.value!r}{caught.value.fields}"
+
+
+def test_what_a_command_complains_about_is_heard_and_standard_input_is_not_its_own() -> None:
+    """A table may come from there."""
+    asks = f"import sys; sys.stderr.write('unlock me' + sys.stdin.read()); {PRINTED}"
+    code = f"import sys, relaxdp; print(relaxdp.Key.from_command([sys.executable, '-c', {asks!r}]), sys.stdin.read())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], input="rows", capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
+    assert (done.stderr, done.stdout) == ("unlock me", "<relaxdp.Key 404702b4a9c7e559> rows\n")
+
+
+# In the keyring.
+
+
+def test_a_key_in_the_keyring(ring: MemoryRing) -> None:
+    key = Key.generate()
+    key.save("keyring:hospital")
+    assert ring.kept["relaxdp key", "hospital"].startswith("relaxdp key 1\n")
+    found = Key.load("keyring:hospital")
+    assert (found, found.source) == (key, None)
+    assert Key.from_keyring("hospital") == key
+    with refused(KeyFileError, name="hospital", says="has something under") as caught:
+        Key.generate().save_to_keyring("hospital")
+    assert str(caught.value).endswith("Nothing was written.")
+    assert Key.from_keyring("hospital") == key
+    ring.kept["relaxdp key", "by-hand"] = SECRET.hex()
+    assert Key.from_keyring("by-hand") == Key.from_bytes(SECRET)
+
+
+def test_a_keyring_that_has_no_key(ring: MemoryRing, monkeypatch: pytest.MonkeyPatch) -> None:
+    with refused(KeyFileError, name="absent", remedy="keygen"):
+        Key.from_keyring("absent")
+    ring.kept["relaxdp key", "other"] = f"{SECRET.hex()} and more"
+    with refused(KeyFileError, name="other", says="is no key, or it is damaged") as caught:
+        Key.from_keyring("other")
+    assert SECRET.hex() not in f"{caught.value!r}{caught.value.fields}{caught.value.__context__!r}"
+    for name in ("", "a/b", "a b", "-", "x" * 101):
+        with refused(KeyFileError, says="letters, digits and the marks"):
+            Key.load(f"keyring:{name}")
+    ring.keeps_nothing = True
+    with refused(KeyFileError, says="did not keep"):
+        Key.generate().save("keyring:new")
+    ring.locked = True
+    with refused(KeyFileError, problem="the system's keyring does not answer") as caught:
+        Key.generate().save("keyring:new")
+    assert caught.value.__context__.__context__ is None, "a backend's message may hold what it was given"
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    with refused(MissingPartError, says="relaxdp[keyring]"):
+        Key.load("keyring:hospital")
+
+
+def test_a_file_may_be_called_like_a_name_in_the_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    key = Key.generate()
+    key.save("./keyring:mine")
+    assert Key.load("./keyring:mine") == Key.load(Path("keyring:mine")) == key

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import (
+    AnswerChangedError,
     BudgetError,
     BudgetExceededError,
     DeviceFileError,
@@ -250,24 +251,34 @@ POOL = Pool("salaries", "Salaries", rx.Categorical(["a", "b"]).encoding, (Decima
 
 def test_a_copied_or_linked_key_answers_a_pool_once(place: Path) -> None:
     Path("second/link").symlink_to("../first/key")
-    remember(POOL, "a", key=KEY, beside=Path("second/link"))
+    remember(POOL, "a", key=rx.Key.load("second/link"))
     assert (names("first"), names("second")) == (["key", "key.pools"], ["link"])
     other = Path(copied())
     for answer in ("a", "b"):
         with pytest.raises(
             DeviceFileError, match=r"used for pools before, which .*first/key\.pools.* Nothing was sent"
         ):
-            remember(POOL, answer, key=KEY, beside=other)
+            remember(POOL, answer, key=rx.Key.load(other))
     assert names("second") == ["key", "link"]
     shutil.copy("first/key.pools", "second/key.pools")
-    remember(POOL, "a", key=KEY, beside=other)
+    remember(POOL, "a", key=rx.Key.load(other))
     Path("first/key.pools").unlink()
     with refused(DeviceFileError, says="used for pools before"):
-        remember(POOL, "b", key=KEY, beside=Path("first/key"))
+        remember(POOL, "b", key=rx.Key.load("first/key"))
+
+
+def test_a_key_from_no_file_answers_a_pool_once(state: Path) -> None:
+    remember(POOL, "a", key=rx.Key.from_command("cat first/key"))
+    remember(POOL, "a", key=KEY)
+    with refused(AnswerChangedError):
+        remember(POOL, "b", key=KEY)
+    with refused(DeviceFileError, says="used for pools before"):
+        remember(POOL, "a", key=rx.Key.load("first/key"))
+    assert len(list(state.rglob("*.pools"))) == 1
 
 
 def test_a_pool_is_joined_without_a_state_folder(place: Path, state: Path) -> None:
     state.write_text("")
     with pytest.warns(StateFolderWarning, match="cannot be used: Not a directory"):
-        remember(POOL, "a", key=KEY, beside=Path("first/key"))
+        remember(POOL, "a", key=rx.Key.load("first/key"))
     assert Path("first/key.pools").exists()
