@@ -170,6 +170,10 @@ class KeyFileError(RelaxdpError):
     """A key file is missing, damaged, readable by others, or would be overwritten."""
 
 
+class SharesError(RelaxdpError, ValueError):
+    """Shares of a key are too few, mixed, mistyped or not to be written. No word of theirs is part of the message."""
+
+
 class ChainFileError(RelaxdpError):
     """The file that keeps the last report of a relaxation is damaged or belongs to something else."""
 
