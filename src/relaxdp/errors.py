@@ -174,6 +174,10 @@ class SharesError(RelaxdpError, ValueError):
     """Shares of a key are too few, mixed, mistyped or not to be written. No word of theirs is part of the message."""
 
 
+class BackupError(RelaxdpError):
+    """A backup cannot be written or read, is damaged, has another passphrase, or would overwrite something."""
+
+
 class ChainFileError(RelaxdpError):
     """The file that keeps the last report of a relaxation is damaged or belongs to something else."""
 
@@ -256,6 +260,10 @@ class LedgerChangedError(LedgerError):
 
 class LedgerVersionError(LedgerError):
     """The ledger was written by a newer version of this package."""
+
+
+class OldLedgerError(LedgerError):
+    """A released file shows a level that the ledger does not know: it came from an old backup, or is another one."""
 
 
 class SecondLedgerError(LedgerError):

@@ -1,4 +1,4 @@
-"""`relaxdp budget show|raise|series|history`: the ledger, for people."""
+"""`relaxdp budget show|raise|series|history|check`: the ledger, for people."""
 
 from __future__ import annotations
 
@@ -13,21 +13,16 @@ from rich.console import Console
 from rich.table import Table
 
 from relaxdp.cli.commands import Commands
-from relaxdp.cli.options import LEDGER_VARIABLE, JsonOption, KeyCommand, KeyOption, key_of, said_key
+from relaxdp.cli.options import JsonOption, KeyCommand, KeyOption, LedgerOption, ledger_place
 from relaxdp.cli.talk import closing
-from relaxdp.draw.key_sources import keyring_name
-from relaxdp.errors import DateError, LedgerError, OptionError, refusing
+from relaxdp.errors import DateError, OptionError, refusing
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import PathState, total
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.payer import ledger_beside, ledger_of
 
-app = Commands(help="Show and raise privacy budgets.")
+app = Commands(help="Show, raise and check privacy budgets.")
 
-LedgerOption = Annotated[
-    str | None, typer.Option("--ledger", envvar=LEDGER_VARIABLE, help="Ledger file or database URL.")
-]
 PopulationOption = Annotated[str, typer.Option("--population", help="Whose budget.")]
 
 
@@ -36,20 +31,8 @@ def _open(
     ledger: str | None, key: str | None, command: str | None, nothing: str = "", *, create: bool = False
 ) -> Iterator[Ledger]:
     """Open a ledger that is there, or may begin; `nothing` says what does not happen where it refuses."""
-    with refusing(nothing), Ledger.open(_place(ledger, key, command), create=create) as book:
+    with refusing(nothing), Ledger.open(ledger_place(ledger, key, command), create=create) as book:
         yield book
-
-
-def _place(ledger: str | None, key: str | None, command: str | None) -> str | Path:
-    """Return where the ledger is; a key file that lies beside it need not be read for that."""
-    if ledger is not None:
-        return ledger
-    key, command = said_key(key, command)
-    if key is None and command is None:
-        raise LedgerError("say which ledger: --ledger FILE or URL, or --key KEY for the one beside a key.")
-    if key is not None and keyring_name(key) is None:
-        return ledger_of(key)
-    return ledger_beside(key_of(key, command))
 
 
 @app.command("show")
@@ -190,3 +173,18 @@ def history(
     with _open(ledger, key, key_command) as book:
         for event in book.history(Subject.population(population)):
             typer.echo(str(event))
+
+
+@app.command("check")
+def check(
+    files: Annotated[list[Path], typer.Argument(help="Released files, or folders of them.")],
+    ledger: LedgerOption = None,
+    key: KeyOption = None,
+    key_command: KeyCommand = None,
+) -> None:
+    """Compare a ledger with released files: one that does not know a level that left is old, and is refused."""
+    from relaxdp.safekeeping.released import refuse_old  # noqa: PLC0415 (slow to import)
+
+    with _open(ledger, key, key_command) as book:
+        compared = refuse_old(book, files)
+    closing(f"compared with released columns: {compared:,}; the ledger knows them all")

@@ -40,7 +40,15 @@ COMMANDS = {
         "relaxdp.cli.relax:relax",
         "Relax what was released before to a larger epsilon, from its snapshot: the table is not needed any more.",
     ),
-    "budget": ("relaxdp.cli.budget:app", "Show and raise privacy budgets."),
+    "budget": ("relaxdp.cli.budget:app", "Show, raise and check privacy budgets."),
+    "backup": (
+        "relaxdp.cli.backup:backup",
+        "Write one file with the key, sealed under a passphrase, its ledger, and what lies beside the ledger.",
+    ),
+    "restore": (
+        "relaxdp.cli.backup:restore",
+        "Put a backup back: the key, its ledger, and what lies beside the ledger. Nothing is overwritten.",
+    ),
     "estimate": (
         "relaxdp.cli.estimate:estimate",
         "Estimate shares or means from released files; the files say their own values and levels.",

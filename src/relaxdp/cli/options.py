@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from relaxdp.errors import OptionError
+from relaxdp.errors import LedgerError, OptionError
 
 if TYPE_CHECKING:
     from relaxdp.draw.key import Key
@@ -30,6 +30,10 @@ KeyCommand = Annotated[
         help="Command that prints the key, like 'pass show relaxdp'; no shell reads it.", show_default=False,
     ),
 ]  # fmt: skip
+LedgerOption = Annotated[
+    str | None,
+    typer.Option("--ledger", envvar=LEDGER_VARIABLE, help="Ledger file or database URL  [default: KEY.ledger]"),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 CaFile = Annotated[Path | None, typer.Option("--ca-file", help="Certificates to trust, for a private authority.")]
 
@@ -54,6 +58,21 @@ def key_of(key: str | None, command: str | None) -> Key:
     if key is None:
         raise OptionError("say which key: --key names its file, or --key-command a command that prints it.")
     return Key.load(key)
+
+
+def ledger_place(ledger: str | None, key: str | None, command: str | None) -> str | Path:
+    """Return where the ledger is; a key file that lies beside it need not be read for that."""
+    from relaxdp.draw.key_sources import keyring_name  # noqa: PLC0415
+    from relaxdp.ledger.payer import ledger_beside, ledger_of  # noqa: PLC0415
+
+    if ledger is not None:
+        return ledger
+    key, command = said_key(key, command)
+    if key is None and command is None:
+        raise LedgerError("say which ledger: --ledger FILE or URL, or --key KEY for the one beside a key.")
+    if key is not None and keyring_name(key) is None:
+        return ledger_of(key)
+    return ledger_beside(key_of(key, command))
 
 
 def encoding_and_options(written: str) -> tuple[str, dict[str, int]]:

@@ -99,8 +99,8 @@ def relax(
     """
     call: Any
     common: Any = {
-        "to": target, "epsilon": epsilon, "key": key_of(key, key_command), "ledger": ledger or BESIDE_KEY, "population": population,
-        "reason": f"release to {target.name}", "dry_run": dry_run, "threads": threads,
+        "to": target, "epsilon": epsilon, "key": key_of(key, key_command), "ledger": ledger or BESIDE_KEY,
+        "population": population, "reason": f"release to {target.name}", "dry_run": dry_run, "threads": threads,
     }  # fmt: skip
     said: Any = {"bins": bins, "map": value_map, "nulls": nulls, "missing_as": missing_as}
     if reports is None:

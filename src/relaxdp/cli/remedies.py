@@ -12,6 +12,7 @@ ON_COMMAND_LINE = {
     ),
     "booleans": "--map FILE with the lines true,yes and false,no gives them other names.",
     "budget": "--budget 2 gives one.",
+    "charge_missing": "Before anything else is released, charge what is missing: docs/ledger.md says how.",
     "chosen_rows": (
         "--by makes groups of a kept column. If rows were chosen without a look at reports, say --description {name}."
     ),
@@ -43,6 +44,10 @@ ON_COMMAND_LINE = {
     "missing_value": "--nulls NAME makes it a value of its own.",
     "more_rows": "More rows, or fewer values, would tell more.",
     "new_ledger": "If there must be a new one, say why: --new-ledger REASON.",
+    "newer_backup": (
+        "Look for a newer backup; if there is none, restore this one without --released, and charge what is missing "
+        "before anything else (docs/ledger.md)."
+    ),
     "no_snapshot": "--no-snapshot releases it without one.",
     "numbers": "--range and --bins are for numbers, and --map FILE says what each value becomes.",
     "old_values": "--values-file FILE with the values of the first release goes on, if the table has no others.",
@@ -78,5 +83,6 @@ ON_COMMAND_LINE = {
     "which_releases": (
         "Say --release with one of these names to relax it, or with another for a new path, whose cost is added."
     ),
+    "without_key": "--without-key restores the rest.",
     "without_force": "Without --force the path goes on.",
 }

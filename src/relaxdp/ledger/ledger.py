@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -278,6 +279,10 @@ class Ledger:
             for subject, account in accounts.items():
                 if account != read_account(connection, subject):
                     raise ValueError(f"the account of {subject} is not what its events add up to")
+
+    def copy_to(self, target: Path) -> None:
+        """Write a consistent copy to a new file, also while others write; a ledger in PostgreSQL has its own tools."""
+        self._store.copy_to(target)
 
     def close(self) -> None:
         """Let go of the ledger; it cannot be used afterwards."""

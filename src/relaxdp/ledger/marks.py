@@ -90,6 +90,10 @@ class Marks:
         found = sorted(self._read().items())
         return [place for place, sure in found if sure or (place != here and is_used(place))]
 
+    def places(self) -> list[str]:
+        """Return all places at which the key has surely spent."""
+        return [place for place, sure in sorted(self._read().items()) if sure]
+
     def is_confirmed(self, here: str) -> bool:
         """Tell whether it is known that the key has spent here."""
         return self._read().get(here, False)

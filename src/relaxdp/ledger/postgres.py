@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -23,7 +24,7 @@ from relaxdp.errors import (
     LedgerUncertainError,
     LedgerVersionError,
 )
-from relaxdp.ledger.store import SCHEMA
+from relaxdp.ledger.store import SCHEMA, own_tools
 from relaxdp.storage.address import postgres_address
 from relaxdp.storage.engines import postgres_engine, unfit
 
@@ -203,6 +204,10 @@ class PostgresStore:
     def address(self) -> str:
         """Return the URL without what is secret."""
         return self._place
+
+    def copy_to(self, target: Path) -> None:
+        """Refuse: the server's own tools do it, triggers and all."""
+        raise own_tools()
 
     def absence(self) -> str:
         """Say that nothing has happened in it yet."""

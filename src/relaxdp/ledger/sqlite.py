@@ -116,6 +116,14 @@ class SqliteStore:
         """Return the name of the file, from the root."""
         return str(self._path)
 
+    def copy_to(self, target: Path) -> None:
+        """Write one snapshot to a new file, by SQLite's own backup; writers do not wait for it."""
+        if not self._is_there():
+            raise self._error(LedgerAccessError, "does not exist")
+        with self._transaction() as connection, contextlib.closing(sqlite3.connect(target)) as copy:
+            plain: Any = connection.connection.dbapi_connection
+            plain.backup(copy)
+
     def absence(self) -> str:
         """Say that nothing has happened in it yet."""
         name = repr(str(self._path))
