@@ -312,18 +312,22 @@ def test_a_list_that_leads_elsewhere_is_refused(place: Path) -> None:
 
 
 def test_another_ledger_in_a_sealed_backup_is_refused(place: Path) -> None:
-    """Its list says so truly, but the list is sealed with the key."""
+    """The list says its hash; one that says another hash is not what was sealed with the key."""
     backup()
     lose()
     with Ledger.open("forged.db") as ledger:
         ledger.set_budget(EVERYONE, 9, reason="mine")
     back_up(Path("forged"), "forged.db")
-    with zipfile.ZipFile("backup") as old, zipfile.ZipFile("forged") as other, zipfile.ZipFile("evil", "w") as new:
-        new.writestr("ledger", other.read("ledger"))
-        new.writestr("key.sealed", old.read("key.sealed"))
-        new.writestr("backup.json", other.read("backup.json").replace(b'"key": null', b'"key": "404702b4a9c7e559"'))
-    with refused(BackupError, says="or the file was changed"):
-        come_back("evil")
+    with zipfile.ZipFile("backup") as old, zipfile.ZipFile("forged") as other:
+        ledger_file, sealed, listed = other.read("ledger"), old.read("key.sealed"), old.read("backup.json")
+        lying = other.read("backup.json").replace(b'"key": null', b'"key": "404702b4a9c7e559"')
+    for list_, says in ((listed, "or it is damaged"), (lying, "or the file was changed")):
+        with zipfile.ZipFile("evil", "w") as new:
+            for name, content in (("ledger", ledger_file), ("key.sealed", sealed), ("backup.json", list_)):
+                new.writestr(name, content)
+        with refused(BackupError, says=says):
+            come_back("evil")
+    assert names("new") == []
 
 
 def test_without_the_key(place: Path) -> None:
