@@ -41,6 +41,9 @@ IN_PYTHON = {
     "more_rows": "More rows, or fewer values, would tell more.",
     "new_ledger": "If there must be a new one, say why: new_ledger='...'.",
     "old_values": "rx.Column with the values of the first release goes on, if the table has no others.",
+    "older_ledger": (
+        "Restore the newer one; if it is lost, charge what is missing, the first time with new_ledger='...'."
+    ),
     "planned_epsilon": "planned_epsilon= says it.",
     "no_snapshot": "snapshots=False releases it without one.",
     "numbers": "rx.Numeric is for numbers, and rx.Column makes bins of them.",

@@ -18,6 +18,7 @@ from relaxdp.cli.options import (
     key_of,
     ledger_place,
 )
+from relaxdp.cli.streams import say
 from relaxdp.cli.talk import closing
 from relaxdp.errors import BackupError, OptionError, refusing
 
@@ -116,6 +117,12 @@ def restore(
     if done.elsewhere:
         listed = " and ".join(map(repr, done.elsewhere))
         closing(f"it was at {done.contents.ledger!r}; the key has spent in {listed}, and goes on here")
+    if done.forgotten:
+        say(
+            f"this backup is old: entries that the ledger had and are not in it: {done.forgotten:,}. Look for a newer "
+            "one, or charge what left since before anything else (docs/ledger.md)."
+        )
+        raise typer.Exit(1)
     if done.compared:
         closing(f"compared with released columns: {done.compared:,}; it knows them all")
     else:

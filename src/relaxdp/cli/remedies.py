@@ -51,6 +51,10 @@ ON_COMMAND_LINE = {
     "no_snapshot": "--no-snapshot releases it without one.",
     "numbers": "--range and --bins are for numbers, and --map FILE says what each value becomes.",
     "old_values": "--values-file FILE with the values of the first release goes on, if the table has no others.",
+    "older_ledger": (
+        "Restore the newer one; if it is lost, charge what is missing (`relaxdp budget check FILES` names it), the "
+        "first time with --new-ledger REASON."
+    ),
     "planned_epsilon": "--planned-epsilon says it.",
     "plan_boolean": "`relaxdp plan --values 2` plans it.",
     "raise_budget": (

@@ -253,6 +253,12 @@ class Ledger:
         """Where it is kept: a file, or a URL without its password."""
         return self._store.address()
 
+    @property
+    def entries(self) -> int:
+        """How many events were ever recorded."""
+        with self._store.reading() as connection:
+            return last_number(connection)
+
     def knows_key(self, fingerprint: str) -> bool:
         """Return whether anything was ever released here with a key."""
         with self._store.reading() as connection:

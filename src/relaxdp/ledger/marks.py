@@ -5,7 +5,8 @@ charged from it and nothing is in it; whoever knows what is lost removes it, and
 state folder, by the key's fingerprint: what is kept beside a key is found through links, but not from a copy. Such a
 mark holds the fingerprint and the address (without a password) of what was written down for the key, never the key. It
 is made before the first charge and confirmed after it: one that was not confirmed may belong to a charge that never
-happened, and is looked into.
+happened, and is looked into. Beside it stands how many entries a ledger had after the last charge: one that has fewer
+is an older copy.
 """
 
 from __future__ import annotations
@@ -94,6 +95,26 @@ class Marks:
         """Return all places at which the key has surely spent."""
         return [place for place, sure in sorted(self._read().items()) if sure]
 
+    def entries(self, *places: str) -> int:
+        """Return how many entries the ledger at one of these places had at least; 0 where nobody knows."""
+        most = 0
+        for place in places:
+            with suppress(OSError, RuntimeError, ValueError):
+                most = max(most, int(self._count_of(place).read_bytes()))
+        return most
+
+    def count(self, here: str, entries: int) -> None:
+        """Write down how many entries the ledger has now.
+
+        Nobody waits for the disk: after a power cut a smaller number notices less, and never a ledger that is whole.
+        """
+        with suppress(OSError, RuntimeError):
+            descriptor = os.open(self._count_of(here), os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                os.write(descriptor, b"%020d\n" % entries)  # of one length, so that nothing of an old one is left
+            finally:
+                os.close(descriptor)
+
     def is_confirmed(self, here: str) -> bool:
         """Tell whether it is known that the key has spent here."""
         return self._read().get(here, False)
@@ -111,6 +132,9 @@ class Marks:
     def mark_of(self, place: str) -> Path:
         """Return the file of a mark."""
         return self.folder() / f"{sha256(os.fsencode(place)).hexdigest()[:16]}.json"
+
+    def _count_of(self, place: str) -> Path:
+        return self.mark_of(place).with_suffix(".entries")
 
     def _read(self) -> dict[str, bool]:
         found = {}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from relaxdp.draw.key import Key, key_place
-from relaxdp.errors import LedgerAccessError, LedgerError, PathChangedError, SecondLedgerError
+from relaxdp.errors import LedgerAccessError, LedgerError, OldLedgerError, PathChangedError, SecondLedgerError
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.entries import Entry, Subject, check_reason
 from relaxdp.ledger.ledger import Charge, Ledger
@@ -29,11 +29,13 @@ _LOOKING = 5.0
 def spending(ledger: Ledger, fingerprint: str, new_ledger: str = "") -> Iterator[str]:
     """Hold the marks of a key while a ledger is charged, and give what that is to record: why it is begun anew.
 
-    The mark is durable before the charge, so that no crash leaves a charge without one, and confirmed after it.
+    The mark is durable before the charge, so that no crash leaves a charge without one, and confirmed after it. Then
+    the entries are counted: by their number an older copy of the ledger is known.
     """
     marks, here = Marks("ledgers", fingerprint), ledger.address
     if ledger.knows_key(fingerprint) and marks.is_confirmed(here):
-        yield ""
+        yield refuse_second(ledger, fingerprint, new_ledger)
+        marks.count(here, ledger.entries)
         return
     with marks.held() as can_be_written:
         anew = refuse_second(ledger, fingerprint, new_ledger)
@@ -41,13 +43,14 @@ def spending(ledger: Ledger, fingerprint: str, new_ledger: str = "") -> Iterator
         yield anew
         if is_marked:
             marks.write(here, sure=True)
+            marks.count(here, ledger.entries)
 
 
 def refuse_second(ledger: Ledger, fingerprint: str, new_ledger: str = "") -> str:
     """Refuse a ledger that knows nothing of a key that has spent; with a reason, return what is to be recorded."""
-    if ledger.knows_key(fingerprint):
-        return ""
     here = ledger.address
+    if ledger.knows_key(fingerprint):
+        return _refuse_older(ledger, Marks("ledgers", fingerprint).entries(here), new_ledger)
     places = Marks("ledgers", fingerprint).elsewhere(here, partial(_is_used, fingerprint))
     if not places:
         return ""
@@ -68,6 +71,23 @@ def refuse_second(ledger: Ledger, fingerprint: str, new_ledger: str = "") -> str
         remedy="ledger new_ledger",
         listed=listed,
         ledgers=places,
+    )
+
+
+def _refuse_older(ledger: Ledger, known: int, new_ledger: str) -> str:
+    """Refuse a ledger that has fewer entries than were `known` before it was looked at: it is an older copy."""
+    found = ledger.entries
+    if found >= known:
+        return ""
+    if new_ledger:
+        check_reason(new_ledger)
+        return f"{new_ledger}; it had {known} entries, and has {found}"
+    raise OldLedgerError(
+        "the ledger {here!r} is an older copy: it had {known:,} entries when this key last spent, and has {found:,}.",
+        remedy="older_ledger",
+        here=ledger.address,
+        known=known,
+        found=found,
     )
 
 

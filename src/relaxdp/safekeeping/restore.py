@@ -34,6 +34,8 @@ class Restored:
     """Ledgers that the key has spent in, other than this one, as this user's marks know."""
     compared: int
     """How many released columns it was compared with."""
+    forgotten: int
+    """How many entries the ledger had that are not in the backup, as this user's marks know."""
 
 
 @refusing("Nothing was restored.")
@@ -80,12 +82,25 @@ def restore(
             raise BackupError("{path!r} cannot be restored: {why}.", path=str(here), why=problem.strerror) from None
         except PrivateFileError as problem:
             raise BackupError("the folder of {path!r} {problem}.", path=str(here), problem=problem) from None
-    for fingerprint in _keys(events):
+    known = _remembered(backup.contents, here, _keys(events))
+    return Restored(backup.contents, elsewhere, compared, max(0, known - len(events)))
+
+
+def _remembered(contents: Contents, here: Path, keys: set[str]) -> int:
+    """Let the marks of the keys know the ledger where it is now, and return how many entries it had, as they know.
+
+    That number stays: a release into an older ledger is refused, until somebody says why it goes on.
+    """
+    most = 0
+    for fingerprint in keys:
         marks = Marks("ledgers", fingerprint)
         with marks.held() as can_be_written:
+            known = max(contents.events, marks.entries(str(here), contents.ledger))
+            most = max(most, known)
             if can_be_written:
                 marks.write(str(here), sure=True)
-    return Restored(backup.contents, elsewhere, compared)
+                marks.count(str(here), known)
+    return most
 
 
 def _unsealed(source: Path, backup: Reader, place: str, passphrase: Callable[[], str]) -> Key:

@@ -19,6 +19,7 @@ from relaxdp.errors import (
     BudgetMissingError,
     LedgerAccessError,
     LevelError,
+    OldLedgerError,
     RelaxdpError,
     SamplerChangedError,
     SecondLedgerError,
@@ -93,6 +94,31 @@ def test_a_lost_ledger_is_missed_and_made_anew(place: Path) -> None:
     assert run("budget", "show", "--key", "key") == shown
 
 
+def test_an_older_copy_in_the_ledgers_place_is_noticed(place: Path, state: Path) -> None:
+    """By the number of entries that the user's marks know; who goes on says why, and that is recorded."""
+    release("first.parquet", "0.5", "--budget", "2")
+    older = (place / "key.ledger").read_bytes()
+    release("second.parquet", "1")
+    (place / "key.ledger").write_bytes(older)
+    for words in ((), ("--dry-run",)):
+        with pytest.raises(OldLedgerError) as found:
+            release("third.parquet", "1.5", *words)
+    assert found.value.message == (
+        f"the ledger {str(place / 'key.ledger')!r} is an older copy: it had 4 entries when this key last spent, and "
+        "has 3. Restore the newer one; if it is lost, charge what is missing (`relaxdp budget check FILES` names it), "
+        "the first time with --new-ledger REASON. Nothing was released."
+    )
+    release("again.parquet", "1", "--new-ledger", "the newer one is lost")
+    assert "the newer one is lost; it had 4 entries, and has 3" in run("budget", "history", "--key", "key")
+    release("third.parquet", "1.5")
+    with Ledger.open("key.ledger") as ledger:
+        ledger.verify()
+    (count,) = state.rglob("*.entries")
+    assert (int(count.read_text()), count.stat().st_mode & 0o777) == (6, 0o600)
+    count.write_text("damaged")
+    release("fourth.parquet", "1.75")
+
+
 def test_what_a_kill_left_of_its_beginning_is_swept(place: Path) -> None:
     left = place / ".key.ledger.0a1b_c2d.relaxdp-unfinished"
     others = [place / ".key.ledger.mine", place / ".other.ledger.0a1b_c2d.relaxdp-unfinished"]
@@ -118,10 +144,14 @@ def test_what_was_made_with_last_is_charged_and_not_drawn_again(place: Path) -> 
             Subject.population("everyone"), [Entry(said.path, facts, said.epsilon, last=Decimal("0.5"))], budget=3,
             reason="relaxed.parquet, by Algorithm 1",
         )  # fmt: skip
+    anew = ("--new-ledger", "lost, made anew")
     for words, error in ((("--again",), SamplerChangedError), (("--from-reports", "old.parquet"), LevelError)):
         with refused(error, path="'x' of release 'in'"):
-            release("second-draw.parquet", "2", *words)
-    assert "cost 0.5; spent 2.5 of the budget 3" in release("more.parquet", "2.5", "--from-reports", "relaxed.parquet")
+            release("second-draw.parquet", "2", *words, *anew)
+    with refused(OldLedgerError, known=5, found=4):  # the marks know that more was recorded
+        release("more.parquet", "2.5", "--from-reports", "relaxed.parquet")
+    said = release("more.parquet", "2.5", "--from-reports", "relaxed.parquet", *anew)
+    assert "cost 0.5; spent 2.5 of the budget 3" in said
 
 
 def test_a_frame_misses_its_ledger_too(place: Path) -> None:
