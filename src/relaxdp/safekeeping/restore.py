@@ -70,9 +70,9 @@ def restore(
             elsewhere = _elsewhere(events, here)
             stack.enter_context(locked_folder(here.parent))
             _refuse_ledger(here)
-            _put_in_place(backup, folder, here)
             if secret is not None and key is not None and not _has(secret.fingerprint, key):
-                secret.save(key)
+                secret.save(key)  # the first, for only this can still be refused
+            _put_in_place(backup, folder, here)
             (folder / LEDGER).rename(here)  # the last: where it is, all is
             sync_folder(here.parent)
             mark(here)

@@ -345,10 +345,19 @@ def test_without_the_key(place: Path) -> None:
 
 def test_a_key_from_the_keyring_comes_back_there(ring: MemoryRing, place: Path) -> None:
     KEY.save("keyring:mine")
+    Path("key.ledger.snapshots").mkdir()
+    Path("key.ledger.snapshots/a.snapshot").write_bytes(b"sealed")
     lines = ("--passphrase-file", "words")
     run("backup", "backup", "--key", "keyring:mine", "--ledger", "key.ledger", *lines)
     ring.kept.clear()
     Path("key.ledger").unlink()
+    shutil.rmtree("key.ledger.snapshots")
+    before = names(".")
+    rx.Key.generate().save("keyring:other")
+    for wrong in ("keyring:other", bytes(range(32)).hex()):  # a name that is taken, and the key itself
+        with pytest.raises(KeyFileError):
+            run("restore", "backup", "--key", wrong, "--ledger", "key.ledger", *lines)
+        assert names(".") == before
     run("restore", "backup", "--key", "keyring:mine", "--ledger", "key.ledger", *lines)
     assert rx.Key.load("keyring:mine") == KEY
 
