@@ -1,6 +1,6 @@
 """Shares of a key: any so many of them make it again, and fewer tell nothing. They are words, by SLIP-0039.
 
-The arithmetic is that of the reference implementation (docs/decisions/0011-safekeeping.md); here is what stands around
+The arithmetic is that of the reference implementation (docs/decisions/0012-safekeeping.md); here is what stands around
 the words: which key they are of, the number of a share, and one sentence for each mistake. No sentence shows a word.
 """
 
