@@ -93,7 +93,7 @@ bench-market: $(VENV)/dev.stamp ## measure deliveries and sales beside releases;
 scale: $(VENV)/dev.stamp ## measure 10^4 to 10^8 rows, and Spark; writes docs/scale.md (15 minutes, 15 GB)
 	$(BIN)/python -m benchmarks.scale
 
-coverage: $(VENV)/dev.stamp ## measure how often all intervals hold; writes docs/coverage.md (7 minutes)
+coverage: $(VENV)/dev.stamp ## measure how often all intervals hold; writes docs/coverage.md (10 minutes)
 	$(BIN)/python -m tests.statistical.estimation.interval_coverage
 
 consistent: $(VENV)/dev.stamp ## measure ways to make shares consistent; writes docs/consistent.md (3 minutes)

@@ -7,7 +7,6 @@ from relaxdp import errors
 if TYPE_CHECKING:
     from relaxdp.draw.key import Key
     from relaxdp.estimation.advice import Advice, best_encoding
-    from relaxdp.estimation.combined import difference
     from relaxdp.estimation.counts import Counts, highest_only
     from relaxdp.estimation.cross import cross
     from relaxdp.estimation.mean import variance
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from relaxdp.mechanisms import Categorical, LocalHash, Numeric, Relaxation, Unary, mechanism
     from relaxdp.publication.request import Column
     from relaxdp.table.calls import BESIDE_KEY, Released, count, description, estimate, relax, relax_reports, release
+    from relaxdp.table.difference import difference
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -77,7 +77,6 @@ __all__ = [
 _HOMES = {
     "relaxdp.draw.key": "Key",
     "relaxdp.estimation.advice": "Advice best_encoding",
-    "relaxdp.estimation.combined": "difference",
     "relaxdp.estimation.counts": "Counts highest_only",
     "relaxdp.estimation.cross": "cross",
     "relaxdp.estimation.mean": "variance",
@@ -90,6 +89,7 @@ _HOMES = {
     "relaxdp.mechanisms": "Categorical LocalHash Numeric Relaxation Unary mechanism",
     "relaxdp.publication.request": "Column",
     "relaxdp.table.calls": "BESIDE_KEY Released count description estimate relax relax_reports release",
+    "relaxdp.table.difference": "difference",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

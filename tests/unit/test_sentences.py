@@ -125,7 +125,14 @@ def test_a_way_out_can_be_gone() -> None:
         assert set(re.findall(r"`relaxdp ([a-z]+)", words)) <= set(known), words
     arguments = {
         name
-        for each in (relaxdp.release, relaxdp.estimate, relaxdp.plan, relaxdp.Numeric, relaxdp.Column)
+        for each in (
+            relaxdp.release,
+            relaxdp.estimate,
+            relaxdp.difference,
+            relaxdp.plan,
+            relaxdp.Numeric,
+            relaxdp.Column,
+        )
         for name in signature(each).parameters
     }
     for words in IN_PYTHON.values():

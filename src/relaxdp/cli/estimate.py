@@ -9,13 +9,24 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli.estimate_render import ENDINGS, Asked, Block, MethodChoice, blocks_of, draw, name_of, print_blocks
+from relaxdp.cli.difference_render import compared, show_changes
+from relaxdp.cli.estimate_render import (
+    ENDINGS,
+    Asked,
+    Block,
+    MethodChoice,
+    blocks_of,
+    draw,
+    name_of,
+    plain_label,
+    print_blocks,
+)
 from relaxdp.cli.options import MOST_ROWS
 from relaxdp.cli.pipes import Format, taken
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.render import show_json
 from relaxdp.cli.talk import aside_console, closing
-from relaxdp.errors import CountsError, TableFileError
+from relaxdp.errors import CountsError, OptionError, TableFileError
 from relaxdp.estimation.result import IMPLAUSIBLE
 from relaxdp.table.calls import count
 from relaxdp.table.counting import PairTally, Tally
@@ -25,13 +36,27 @@ from relaxdp.table.released_files import Axis
 def estimate(
     files: Annotated[
         list[str],
-        typer.Argument(help="Released files, folders or addresses of them, of one path; or -.", show_default=False),
+        typer.Argument(
+            help="Released files, folders or addresses of them, of one path (one for each date: --difference); or -.",
+            show_default=False,
+        ),
     ],
     column: Annotated[
         str | None, typer.Option("--column", "--release-column", help="The released column, where there are several.")
     ] = None,
     by: Annotated[str | None, typer.Option(help="Estimate for each group of a kept column.")] = None,
     cross: Annotated[str | None, typer.Option(help="A second released column: a two-way table.")] = None,
+    difference: Annotated[
+        bool,
+        typer.Option("--difference", help="Each file is a date of its own: what changed from one to the next."),
+    ] = False,
+    new_column: Annotated[
+        str | None, typer.Option(help="With --difference: another column, which the later files have.")
+    ] = None,
+    independent: Annotated[
+        bool,
+        typer.Option("--independent", help="With --difference: other people at each date, so that no ids are joined."),
+    ] = False,
     confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
     simultaneous: Annotated[
         bool,
@@ -67,10 +92,19 @@ def estimate(
 ) -> None:
     """Estimate shares or means from released files; the files say their own values and levels.
 
-    Files of one release may hold the same objects at different levels: each object counts once, at its highest.
+    Files of one release may hold the same objects at different levels: each object counts once, at its highest. Files
+    of different releases, one for each date, are compared by --difference.
     """
     asked = Asked(confidence, simultaneous, about.value, method, consistent, by, cross)
     _check(asked, plot)
+    if not difference and (independent or new_column is not None):
+        raise OptionError("dates are compared, and their people, with --difference.", option="difference")
+    if difference:
+        with aside_console().status("Counting ..."), ExitStack() as stack:
+            places = [stack.enter_context(taken(each, kind)) for each in files]
+            found = compared(places, asked, column, new_column, independent=independent, description=description)
+        show_changes(found, asked, top=top, plot=plot, as_json=as_json)
+        return
     with aside_console().status("Counting ..."), ExitStack() as stack:
         places = [stack.enter_context(taken(each, kind)) for each in files]
         tally = count(places, column, by=by, cross=cross, description=description or [])
@@ -147,17 +181,11 @@ def _json_rows(part: Block) -> Iterable[dict[str, Any]]:
     numbers = (each.tolist() for each in (part.estimate, part.std_error, part.low, part.high))
     for (value, other), beyond, share, error, low, high in zip(part.labels, part.beyond, *numbers, strict=True):
         yield {
-            "value": _plain(value),
-            "cross_value": _plain(other),
+            "value": plain_label(value),
+            "cross_value": plain_label(other),
             "estimate": share,
             "std_error": error,
             "low": low,
             "high": high,
             "beyond": beyond,
         }
-
-
-def _plain(label: Any) -> Any:
-    if label is None or isinstance(label, str | int | float):
-        return label
-    return label.hex() if isinstance(label, bytes) else str(label)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -154,6 +154,13 @@ def label_of(label: Any) -> str:
     return label.hex() if isinstance(label, bytes) else clean(str(label))
 
 
+def plain_label(label: Any) -> Any:
+    """Return a value as JSON knows it."""
+    if label is None or isinstance(label, str | int | float):
+        return label
+    return label.hex() if isinstance(label, bytes) else str(label)
+
+
 def clean(text: str) -> str:
     """Return text that a terminal only shows: a file may come from anybody."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
@@ -170,8 +177,7 @@ def print_blocks(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked
     console = Console()
     console.print(Text(_heading(tally, axis, parts, asked)))
     table, width = _table(axis, parts, asked, console.width)
-    # A number is never cut: where even the least is too wide, the terminal breaks the lines.
-    (console if width <= console.width else Console(width=width)).print(table)
+    print_table(console, table, width)
     shown, rows = sum(len(part.labels) for part in parts), sum(part.rows_in_all for part in parts)
     if shown < rows:
         console.print(
@@ -226,16 +232,16 @@ def _release(described: ColumnDescription) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class Row:
     """One row in words, and how long its bar is; the last one of a group has a line below it."""
 
     labels: list[str]
     numbers: list[str]
-    length: float
-    is_last: bool
+    length: float = 0.0
+    is_last: bool = False
 
 
-def _rows(parts: list[Block], asked: Asked, longest: float) -> Iterator[_Row]:
+def _rows(parts: list[Block], asked: Asked, longest: float) -> Iterator[Row]:
     for part in parts:
         for place, row in enumerate(part.labels):
             labels = [label_of(label) for label in row[: 1 if asked.cross is None else 2]]
@@ -244,7 +250,7 @@ def _rows(parts: list[Block], asked: Asked, longest: float) -> Iterator[_Row]:
                 labels = [f"{label_of(part.group)} ({part.objects:,})" if place == 0 else "", *labels]
             numbers = [_number(each[place]) for each in (part.estimate, part.low, part.high)]
             length = min(max(float(part.estimate[place]) - part.least, 0.0), longest)
-            yield _Row(labels, numbers, length, place == len(part.labels) - 1)
+            yield Row(labels, numbers, length, place == len(part.labels) - 1)
 
 
 def _table(axis: Axis, parts: list[Block], asked: Asked, room: int) -> tuple[Table, int]:
@@ -252,22 +258,37 @@ def _table(axis: Axis, parts: list[Block], asked: Asked, room: int) -> tuple[Tab
     headings = [clean(axis.name), clean(asked.cross)] if asked.cross is not None else ["value"]
     headings = headings if asked.by is None else [clean(asked.by), *headings]
     longest = max(_scale(part) for part in parts)
-    rows = list(_rows(parts, asked, longest))
-    numbers = [max(map(cell_len, each)) for each in zip(_NUMBERS, *(row.numbers for row in rows), strict=True)]
+    return fitted(headings, _NUMBERS, list(_rows(parts, asked, longest)), room, longest)
+
+
+def fitted(
+    headings: Sequence[str], number_headings: Sequence[str], rows: Sequence[Row], room: int, longest: float | None
+) -> tuple[Table, int]:
+    """Return a table of labels, numbers and bars (none without a `longest`), and how wide it is.
+
+    It is as wide as there is room, but never so narrow that a number is cut.
+    """
+    numbers = [max(map(cell_len, each)) for each in zip(number_headings, *(row.numbers for row in rows), strict=True)]
     natural = [max(map(cell_len, each)) for each in zip(headings, *(row.labels for row in rows), strict=True)]
-    labels, bar = _widths(natural, room - sum(numbers) - _frame(len(headings) + len(numbers)))
+    left = room - sum(numbers) - _frame(len(headings) + len(numbers))
+    labels, bar = _widths(natural, left, most_bar=0 if longest is None else BAR_WIDTH)
     table = Table()
     for heading, width in zip(headings, labels, strict=True):
         table.add_column(Text(heading), overflow="fold", width=width)
-    for heading, width in zip(_NUMBERS, numbers, strict=True):
-        table.add_column(heading, justify="right", no_wrap=True, width=width)
+    for heading, width in zip(number_headings, numbers, strict=True):
+        table.add_column(Text(heading), justify="right", no_wrap=True, width=width)
     if bar:
         table.add_column("", width=bar, no_wrap=True)
     for row in rows:
-        bars = [Bar(longest, 0, row.length, width=bar)] if bar else []
-        table.add_row(*map(Text, row.labels), *row.numbers, *bars, end_section=row.is_last)
+        bars = [Bar(longest or 1.0, 0, row.length, width=bar)] if bar else []
+        table.add_row(*map(Text, row.labels), *map(Text, row.numbers), *bars, end_section=row.is_last)
     columns = [*labels, *numbers, *([bar] if bar else [])]
     return table, sum(columns) + _frame(len(columns))
+
+
+def print_table(console: Console, table: Table, width: int) -> None:
+    """Print a table. A number is never cut: where even the least is too wide, the terminal breaks the lines."""
+    (console if width <= console.width else Console(width=width)).print(table)
 
 
 def _frame(columns: int) -> int:
@@ -275,10 +296,10 @@ def _frame(columns: int) -> int:
     return 3 * columns + 1
 
 
-def _widths(natural: list[int], room: int) -> tuple[list[int], int]:
+def _widths(natural: list[int], room: int, *, most_bar: int = BAR_WIDTH) -> tuple[list[int], int]:
     """Return the widths of labels and of the bar, 0 for none: it shrinks and goes before labels are folded."""
     left = room - sum(min(each, _EASY_LABEL) for each in natural) - 3
-    bar = min(BAR_WIDTH // len(natural), left)
+    bar = min(most_bar // len(natural), left)
     if bar < _LEAST_BAR:
         bar = 0
     room -= bar + 3 if bar else 0
@@ -304,18 +325,14 @@ ENDINGS = (".png", ".svg", ".pdf")
 
 
 def draw(path: Path, parts: list[Block], name: str, asked: Asked, pairs: Result | None = None) -> None:
-    """Write the picture beside its place, then rename it: nothing half-written. `pairs` is a two-way table."""
+    """Write the picture of an answer; `pairs` is a two-way table."""
     if len(parts) > MOST_PICTURES:
         raise CountsError(
             "a plot shows at most {most} groups, and there are {parts}.", most=MOST_PICTURES, parts=len(parts)
         )
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError:
-        raise MissingPartError("plots need matplotlib: pip install 'relaxdp[plot]'.") from None
     if pairs is not None and len(pairs.labels) == len(parts[0].labels):
         rows, columns = (len(set(map(str, side))) for side in pairs.keys.values())
-        figure = Figure(figsize=size_of_pairs(rows, columns), layout="constrained")
+        figure = new_figure(*size_of_pairs(rows, columns))
         plot_pairs(
             pairs,
             figure.subplots(),
@@ -323,10 +340,10 @@ def draw(path: Path, parts: list[Block], name: str, asked: Asked, pairs: Result 
             simultaneous=asked.simultaneous,
             about=asked.about,
         )
-        _save(figure, path)
+        save(figure, path)
         return
     heights = [0.8 + 0.32 * len(part.labels) for part in parts]
-    figure = Figure(figsize=(7, 0.4 + sum(heights)), layout="constrained")
+    figure = new_figure(7, 0.4 + sum(heights))
     axes = figure.subplots(len(parts), 1, squeeze=False, sharex=True, gridspec_kw={"height_ratios": heights})[:, 0]
     hollow = False
     for part, each in zip(parts, axes, strict=True):
@@ -340,10 +357,20 @@ def draw(path: Path, parts: list[Block], name: str, asked: Asked, pairs: Result 
     chosen = sum(len(part.labels) for part in parts) < sum(part.rows_in_all for part in parts)
     which = f"the largest of {parts[0].rows_in_all:,}, " if chosen else ""
     axes[-1].set_xlabel(f"{name}\n{which}with {intervals}".replace("$", r"\$"))
-    _save(figure, path)
+    save(figure, path)
 
 
-def _save(figure: Any, path: Path) -> None:
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty picture of so many inches."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ImportError:
+        raise MissingPartError("plots need matplotlib: pip install 'relaxdp[plot]'.") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write the picture beside its place, then rename it: nothing half-written."""
     aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         figure.savefig(aside, format=path.suffix[1:].lower(), dpi=150)

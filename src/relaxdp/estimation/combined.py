@@ -1,4 +1,4 @@
-"""Sums of independent estimates with weights: a pool of levels, a difference between groups."""
+"""Sums of independent estimates with weights: a pool of levels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.errors import CountsError
 from relaxdp.estimation.result import About, Result, check_about
 from relaxdp.estimation.shrinkage import expected_shares
 
@@ -65,25 +64,16 @@ class Combined(Result):
         above: Any = 0.0
         for weight, part in self._pairs:
             low, high = part.ends(tail, about)
-            distances = (weight * (part.value - low), weight * (high - part.value))
-            below = below + (distances[0] if weight > 0 else distances[1]) ** 2
-            above = above + (distances[1] if weight > 0 else distances[0]) ** 2
+            below = below + (weight * (part.value - low)) ** 2
+            above = above + (weight * (high - part.value)) ** 2
         return self.value - np.sqrt(below), self.value + np.sqrt(above)
 
     def consistent(self) -> Floats:
         """Return shares that are not negative and sum to 1: less error, at the price of some bias."""
-        if self.least < 0:
-            raise CountsError("a difference may be negative: there are no consistent shares of it.")
+        if (self.least, self.most) != (0, 1):
+            return super().consistent()
         return expected_shares(self.value, self.std_error**2)
 
     @property
     def _pairs(self) -> list[tuple[float, Result]]:
         return list(zip(self.weights, self.parts, strict=True))
-
-
-def difference(first: Result, second: Result) -> Combined:
-    """Return `first` minus `second`, row by row, for two groups that have no object in common."""
-    if list(first.labels) != list(second.labels):
-        raise CountsError("a difference needs two estimates of the same values, in the same order.")
-    width = first.most - first.least
-    return Combined([first, second], [1.0, -1.0], least=-width, most=width)

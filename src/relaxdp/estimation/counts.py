@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.encodings.protocol import Encoding
+from relaxdp.encodings.protocol import Encoding, Measure
 from relaxdp.errors import CountsError, refusing
 from relaxdp.estimation.frequency import Frequency, check_counts
 from relaxdp.estimation.mean import answer
@@ -101,6 +101,10 @@ class Counts:
         levels have the same shares, that is if the level does not depend on the truth.
         The likeliest shares under that same assumption: `likelihood`.
         """
+        return answer(self._encoding.measure, *self.weighted(method))
+
+    def weighted(self, method: Method = "average") -> tuple[list[Frequency], list[float]]:
+        """Return the shares at each level, and what each level counts for in the estimate."""
         parts = self._parts()
         if method == "average":
             weights = [float(part.objects) for part in parts]
@@ -112,7 +116,12 @@ class Counts:
             ]
         else:
             raise CountsError("the method is 'average' or 'precision', not {method!r}.", method=method)
-        return answer(self._encoding.measure, parts, [weight / sum(weights) for weight in weights])
+        return parts, [weight / sum(weights) for weight in weights]
+
+    @property
+    def measure(self) -> Measure | None:
+        """What the labels count for where the answer is a mean; None where it is their shares."""
+        return self._encoding.measure
 
     def likelihood(self) -> NDArray[np.float64]:
         """Return the likeliest shares: not negative, summing to 1, at all levels together.

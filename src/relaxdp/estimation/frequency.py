@@ -143,8 +143,8 @@ class Frequency(Result):
         return np.clip(self.value, 0, 1)
 
 
-def report_variance(share: Any, hit: float, noise: float, about: About) -> Any:
-    """Return the variance of one object's support of a value that a `share` of objects have."""
+def report_variance(share: Any, hit: Any, noise: Any, about: About) -> Any:
+    """Return the variance of one object's support of a value that a `share` of objects have, exact or as floats."""
     if about == "population":
         chance = noise + (hit - noise) * share
         return chance * (1 - chance)

@@ -6,6 +6,8 @@ from html import escape
 
 import numpy as np
 
+from relaxdp.estimation.dates import rows_of
+from relaxdp.estimation.difference import Change
 from relaxdp.estimation.result import BEYOND, IMPLAUSIBLE, TOGETHER, Result
 
 _WIDTH, _HEIGHT = 160, 14
@@ -32,6 +34,36 @@ def html_of(result: Result) -> str:
     if result.is_implausible():
         notes.append(IMPLAUSIBLE)
     return f"<table>{body}</table><p><small>{escape('; '.join(notes))}</small></p>"
+
+
+def html_of_change(change: Change, old: str = "old", new: str = "new") -> str:
+    """Return a table of changes, the largest of many, with the interval of each around a mark at 0."""
+    shown = change.largest(change.most_shown)
+    low, high = map(np.atleast_1d, shown.interval())
+    reach = max(float(np.abs([low, high]).max()), 1e-9)
+    rows = ["".join(f"<th>{escape(head)}</th>" for head in ("value", old, new, "change", "95 % interval", ""))]
+    for row, a, b in zip(rows_of(shown), low, high, strict=True):
+        cells = [escape(each) for each in (row.label, row.old, row.new, row.change, f"{row.low} to {row.high}")]
+        ends = [(float(each) / reach + 1) / 2 for each in (a, b)]
+        rows.append("".join(f"<td>{cell}</td>" for cell in [*cells, _line(*ends)]))
+    notes = [f"about these objects{TOGETHER if shown.is_chosen else ''}"]
+    if shown is not change:
+        notes.append(f"the {len(shown.labels):,} of {len(change.labels):,} that changed most")
+    if change.is_implausible():
+        notes.append(IMPLAUSIBLE)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table>{body}</table><p><small>{escape('; '.join(notes))}</small></p>"
+
+
+def _line(low: float, high: float) -> str:
+    """Return a line for the interval of a change, and a mark in the middle that is 0."""
+    middle, x = _HEIGHT / 2, _WIDTH - 2
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-hidden="true">'
+        f'<line x1="{x / 2:.1f}" x2="{x / 2:.1f}" y1="0" y2="{_HEIGHT}" stroke="#7a7a7a"/>'
+        f'<line x1="{low * x:.1f}" x2="{high * x:.1f}" y1="{middle}" y2="{middle}" stroke="#2563a8" stroke-width="2"/>'
+        "</svg>"
+    )
 
 
 def _picture(value: float, low: float, high: float) -> str:

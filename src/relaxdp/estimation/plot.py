@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 
 from relaxdp.errors import MissingPartError
+from relaxdp.estimation.dates import rows_of
+from relaxdp.estimation.difference import Change
 from relaxdp.estimation.result import TOGETHER, About, Floats, Result
 
 BLUE, GREY = "#2563a8", "#7a7a7a"
@@ -17,18 +20,16 @@ MOST_DRAWN = 40
 
 def plot_result(result: Result, axes: Any, *, confidence_level: float, simultaneous: bool, about: About) -> Any:
     """Draw one row per label, the first one on top; of a two-way table, one field per pair."""
-    try:
-        import matplotlib.pyplot as plt  # noqa: PLC0415
-    except ImportError:
-        raise MissingPartError("plots need matplotlib: pip install 'relaxdp[plot]'.") from None
     asked: Any = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
+    if isinstance(result, Change):
+        return _plot_change(result, axes, **asked)
     if len(result.keys) > 1 and not result.is_chosen:
         if axes is None:
             rows, columns = (len(set(map(str, side))) for side in result.keys.values())
-            _, axes = plt.subplots(figsize=size_of_pairs(rows, columns), layout="constrained")
+            axes = _new_axes(size_of_pairs(rows, columns))
         return plot_pairs(result, axes, **asked)
     if axes is None:
-        _, axes = plt.subplots(figsize=(6, 0.8 + 0.32 * len(result.labels)), layout="constrained")
+        axes = _new_axes((6, 0.8 + 0.32 * len(result.labels)))
     low, high = map(np.atleast_1d, result.interval(**asked))
     hollow = draw_rows(axes, [str(label) for label in result.labels], np.atleast_1d(result.value), low, high)
     together = simultaneous or result.is_chosen
@@ -36,6 +37,90 @@ def plot_result(result: Result, axes: Any, *, confidence_level: float, simultane
     what = "share" if (result.least, result.most) == (0, 1) else "number"
     axes.set_xlabel(f"estimated {what}\nwith {intervals}")
     return axes
+
+
+def _plot_change(change: Change, axes: Any, *, confidence_level: float, simultaneous: bool, about: About) -> Any:
+    """Draw one row per change, from what to what beside its label, and a line at 0."""
+    asked: Any = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
+    if axes is None:
+        axes = _new_axes((7, 1.1 + 0.42 * len(change.labels)))
+    texts = rows_of(change, **asked)
+    low, high = map(np.atleast_1d, change.interval(**asked))
+    scale = 1 if change.is_mean else 100
+    labels = [plain(f"{text.label}\n{text.old} \N{RIGHTWARDS ARROW} {text.new}") for text in texts]
+    hollow = draw_rows(axes, labels, scale * np.atleast_1d(change.value), scale * low, scale * high)
+    axes.tick_params(axis="y", labelsize=9)
+    together = simultaneous or change.is_chosen
+    intervals = intervals_named(confidence_level, simultaneous=together, about=about, hollow=hollow)
+    axes.set_xlabel(f"change{'' if change.is_mean else ' in percentage points'}\nwith {intervals}")
+    return axes
+
+
+MOST_LINES = 8
+"""How many values a picture over dates has: more cannot be told apart."""
+_SHORT = 12
+"""How many letters of a date's name fit beside the next one."""
+
+
+def plot_dates(
+    dates: Sequence[tuple[str, Result]],
+    axes: Any,
+    *,
+    top: int | None = None,
+    confidence_level: float,
+    simultaneous: bool,
+    about: About,
+) -> Any:
+    """Draw one line per value over the dates, in their order, with an interval at each of them."""
+    results = [result for _, result in dates]
+    labels = [str(label) for label in results[0].labels]
+    shown = results
+    if len(labels) > (top or MOST_LINES):
+        size = np.max([np.atleast_1d(result.value) for result in results], axis=0)
+        places = np.argsort(-size, kind="stable")[: top or MOST_LINES]
+        shown, labels = [result.choose(places) for result in results], [labels[place] for place in places]
+    if axes is None:
+        axes = _new_axes((2.5 + 1.1 * len(dates), 4.2))
+    scale = 100 if (results[0].least, results[0].most) == (0, 1) and labels != ["mean"] else 1
+    asked: Any = {"simultaneous": simultaneous, "about": about}
+    ends = [[np.atleast_1d(end) for end in result.interval(confidence_level, **asked)] for result in shown]
+    values = scale * np.clip([np.atleast_1d(result.value) for result in shown], *np.swapaxes(ends, 0, 1))
+    low, high = (scale * np.array([each[side] for each in ends]) for side in (0, 1))
+    for place, label in enumerate(labels):
+        # A little to the side of each other, so that intervals at one date can be told apart.
+        where = np.arange(len(dates)) + 0.05 * (place - (len(labels) - 1) / 2)
+        distances = [values[:, place] - low[:, place], high[:, place] - values[:, place]]
+        axes.errorbar(where, values[:, place], yerr=distances, marker="o", markersize=4, capsize=2, label=plain(label))
+    slanted: Any = {"rotation": 20, "ha": "right"} if max(len(label) for label, _ in dates) > _SHORT else {}
+    axes.set_xticks(range(len(dates)), [plain(label) for label, _ in dates], **slanted)
+    axes.set_xlim(-0.5, len(dates) - 0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_ylabel("mean" if labels == ["mean"] else "share in percent")
+    chosen = f"the largest {len(labels)} of {len(results[0].labels):,} values\n" if shown is not results else ""
+    together = simultaneous or shown is not results
+    intervals = intervals_named(confidence_level, simultaneous=together, about=about, hollow=False)
+    axes.set_xlabel(f"{chosen}with {intervals} at each date")
+    if len(labels) > 1:
+        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
+    return axes
+
+
+def _new_axes(size: tuple[float, float]) -> Any:
+    try:
+        import matplotlib.pyplot as plt  # noqa: PLC0415
+    except ImportError:
+        raise MissingPartError("plots need matplotlib: pip install 'relaxdp[plot]'.") from None
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def plain(text: str) -> str:
+    """Return text that matplotlib does not take for a formula."""
+    return text.replace("$", r"\$")
+
+
+def set_title(axes: Any, title: str) -> None:
+    """Write a title above the left end, in as many lines as it takes."""
+    axes.set_title(plain(fill(title, 75)), loc="left", fontsize=10)
 
 
 def size_of_pairs(rows: int, columns: int) -> tuple[float, float]:

@@ -144,7 +144,12 @@ class Result(ABC):
             raise CountsError("at least one row is shown, not {number}.", number=number)
         if len(self.labels) <= number:
             return self
-        return self.choose(np.argsort(-np.atleast_1d(self.value), kind="stable")[:number])
+        return self.choose(np.argsort(-self.prominence, kind="stable")[:number])
+
+    @property
+    def prominence(self) -> Floats:
+        """By what rows are the largest."""
+        return np.atleast_1d(self.value)
 
     def choose(self, places: Any) -> Result:
         """Return some rows, by their places, that were chosen by what they say: see `largest`."""
@@ -270,6 +275,11 @@ class Chosen(Result):
         """Return the ends of the chosen rows."""
         low, high = map(np.atleast_1d, self.whole.ends(tail, about))
         return low[self.places], high[self.places]
+
+    @property
+    def prominence(self) -> Floats:
+        """That of the chosen rows."""
+        return self.whole.prominence[self.places]
 
     def is_implausible(self) -> bool:
         """Tell it of all rows."""

@@ -20,6 +20,7 @@ from relaxdp.draw.key import Key, as_key
 from relaxdp.draw.stream import PathId
 from relaxdp.errors import OptionError, ValuesError
 from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.table.frame_kinds import is_file, is_spark
 
 if TYPE_CHECKING:
     from relaxdp.ledger.account import Account, PathState
@@ -279,19 +280,19 @@ class Where:
         """Take what was said, or refuse what makes no sense."""
         if engine not in ("local", "spark"):
             raise OptionError("there is no engine {engine!r}: rows are drawn locally or by Spark.", engine=engine)
-        from_file, is_frame_of_spark = is_file(source), is_spark_frame(source)
+        from_file, is_frame_of_spark = is_file(source), is_spark(source)
         if from_file and to is None:
             raise OptionError("what is released of a file goes to a file.", remedy="to", option="to")
         if not from_file and to is not None:
             raise OptionError("what is released of a data frame is one, and is not written.", option="to")
         if spark and engine != "spark" and not is_frame_of_spark:
             raise OptionError("this is for Spark: {options}.", remedy="engine", options=", ".join(spark))
-        is_spark = engine == "spark" or is_frame_of_spark
-        if separator is not None and (is_spark or not from_file):
+        on_spark = engine == "spark" or is_frame_of_spark
+        if separator is not None and (on_spark or not from_file):
             raise OptionError("fields are separated in files, which the local engine reads.", option="separator")
-        if isinstance(to, str) and "://" in to and not is_spark:
+        if isinstance(to, str) and "://" in to and not on_spark:
             raise OptionError("what is released goes to a file that lies here, and to no address.", option="to")
-        return cls(source, None if to is None else Path(to), is_spark, spark, separator)
+        return cls(source, None if to is None else Path(to), on_spark, spark, separator)
 
     @contextmanager
     def opened(
@@ -342,16 +343,6 @@ def _name_of(source: FileName) -> str:
     from relaxdp.table.kinds import stem_of  # noqa: PLC0415
 
     return stem_of(Path(name_of(str(source)) if is_address(source) else source))
-
-
-def is_file(source: Any) -> bool:
-    """Tell whether a table is said by the name of its file."""
-    return isinstance(source, str | os.PathLike)
-
-
-def is_spark_frame(frame: Any) -> bool:
-    """Tell whether a table is a data frame of Spark."""
-    return type(frame).__module__.startswith("pyspark.sql")
 
 
 @contextmanager

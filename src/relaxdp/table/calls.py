@@ -28,13 +28,11 @@ from relaxdp.table.asked import (
     Released,
     Where,
     carried_out,
-    is_file,
-    is_spark_frame,
     loaded,
     opened_ledger,
     place_of_snapshots,
 )
-from relaxdp.table.frame_kinds import as_text, by_text
+from relaxdp.table.frame_kinds import as_text, by_text, is_file, is_spark
 
 if TYPE_CHECKING:
     from relaxdp.ledger.ledger import Ledger
@@ -297,7 +295,7 @@ def estimate(
     from relaxdp.table.frame_estimate import estimate_frames, told  # noqa: PLC0415
 
     said = told(len(tables), which, description, mechanism, epsilon)
-    if tables and all(map(is_spark_frame, tables)):
+    if tables and all(map(is_spark, tables)):
         from relaxdp.table.spark.estimate import estimate_spark  # noqa: PLC0415
 
         if second is not None:
@@ -345,4 +343,4 @@ def description(source: Any) -> FileDescription:
 
 
 def _by_text(source: Any) -> tuple[Any, dict[str, int]]:
-    return (source, {}) if is_file(source) or is_spark_frame(source) else by_text(source)
+    return (source, {}) if is_file(source) or is_spark(source) else by_text(source)

@@ -72,20 +72,32 @@ def estimate_frames(
         raise CountsError("there is no frame: there is nothing to estimate.")
     if by is not None and cross is not None:
         raise CountsError("groups of a two-way table are not offered.", option="by")
-    if len({id(native) for native in natives}) < len(natives):
-        raise MixedFilesError("a frame is named twice: its objects would count twice.")
-    names = ["the frame"] if len(natives) == 1 else [f"frame {number}" for number in range(1, len(natives) + 1)]
     wanted = [name for name in (column, by, cross) if name is not None]
-    files = [
-        _opened(name, native, told, wanted, ids=len(natives) > 1)
-        for name, native, told in zip(names, natives, said, strict=True)
-    ]
-    check_rows([(str(file.path), file.counted()) for file in files])
+    files = whole_frames(natives, said, wanted, ids=len(natives) > 1)
     if cross is not None:
         return count_opened_pairs(files, column=column, cross=cross).estimate(method)
     groups = count_opened(files, column=column, by=by).groups
     found = {group: counts.estimate(method) for group, counts in groups}
     return Groups(by, found) if by is not None else found[None]
+
+
+def whole_frames(
+    natives: Sequence[Any], said: Sequence[FileDescription | None], wanted: list[str], *, ids: bool, called: str = ""
+) -> list[ReleasedFile]:
+    """Open frames that are counted together in the place of files, or refuse those that have other rows than released.
+
+    `called` is what they are called in messages, beside their numbers.
+    """
+    if len({id(native) for native in natives}) < len(natives):
+        raise MixedFilesError("a frame is named twice: its objects would count twice.")
+    names = [f"the frame{called}"]
+    if len(natives) > 1:
+        names = [f"frame {number}{called}" for number in range(1, len(natives) + 1)]
+    files = [
+        _opened(name, native, told, wanted, ids=ids) for name, native, told in zip(names, natives, said, strict=True)
+    ]
+    check_rows([(str(file.path), file.counted()) for file in files])
+    return files
 
 
 def _opened(name: str, native: Any, told: FileDescription | None, wanted: list[str], *, ids: bool) -> ReleasedFile:

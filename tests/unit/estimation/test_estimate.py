@@ -240,8 +240,8 @@ def test_difference_between_groups() -> None:
     (first, one), (second, two) = halves
     gap = rx.difference(first, second)
     low, high = gap.interval()
-    assert low[0] <= one - two <= high[0] < 0
-    assert abs(gap.value[0] - (one - two)) < 4.5 * gap.std_error[0]
+    assert 0 < low[0] <= two - one <= high[0]
+    assert abs(gap.value[0] - (two - one)) < 4.5 * gap.std_error[0]
     with refused(CountsError, says="same values"):
         rx.difference(first, rx.Categorical([0, 1]).estimate([0, 1], epsilon=1))
 

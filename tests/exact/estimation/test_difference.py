@@ -1,0 +1,136 @@
+"""Two dates are two paths: their joint law is a product, so variances add; and what truths have in common is found."""
+
+from __future__ import annotations
+
+import itertools
+from decimal import Decimal
+from fractions import Fraction as F
+from math import prod
+from typing import get_args
+
+import numpy as np
+import pytest
+from tests.exact.enumeration import Law, path_law
+
+from relaxdp.draw.key import Key
+from relaxdp.draw.stream import PathId, PathName, Purpose, path_key
+from relaxdp.estimation.difference import Pairs
+from relaxdp.estimation.frequency import report_variance
+from relaxdp.law.bridge import report_law
+from relaxdp.law.support import Support
+
+KEY = Key.from_bytes(bytes(range(32)))
+DATES = PathId("survey-2026", "voted"), PathId("survey-2027", "voted")
+ONE, VALUES = 8, 3
+THRESHOLDS = (2, 5), (3,)
+"""Two levels at the first date, one at the second."""
+
+
+def joint_law(truths: tuple[int, int]) -> Law:
+    """The law of all reports of one object at both dates, every word fed: equal keys and truths read the same words."""
+    sources: dict[tuple[bytes, int], list[int]] = {}
+    for date, (path, truth) in enumerate(zip(DATES, truths, strict=True)):
+        key = path_key(KEY, PathName(path, "categorical", VALUES, b""))
+        sources.setdefault((key, truth), []).append(date)
+    law: Law = {}
+    parts = [
+        path_law(VALUES, [each for date in dates for each in THRESHOLDS[date]], truth, one=ONE).items()
+        for (_, truth), dates in sources.items()
+    ]
+    for drawn in itertools.product(*parts):
+        transcript = tuple(report for reports, _ in drawn for report in reports)
+        law[transcript] = law.get(transcript, F(0)) + prod((chance for _, chance in drawn), start=F(1))
+    return law
+
+
+def check_dates(truths: tuple[int, int]) -> None:
+    """The law is the product of two paths; so a debiased change has the sum of both variances."""
+    then, now = (path_law(VALUES, each, truth, one=ONE) for each, truth in zip(THRESHOLDS, truths, strict=True))
+    product = {(*a, *b): p * q for (a, p), (b, q) in itertools.product(then.items(), now.items())}
+    law = joint_law(truths)
+    assert sum(law.values()) == 1
+    assert law == product
+    supports = [Support.of_one_symbol(F(each[-1], ONE), VALUES) for each in THRESHOLDS]
+    for value in range(VALUES):
+        scores = {
+            reports: supports[1].debias(F(int(reports[-1] == value))) - supports[0].debias(F(int(reports[1] == value)))
+            for reports in law
+        }
+        mean = sum(chance * scores[reports] for reports, chance in law.items())
+        variance = sum(chance * (scores[reports] - mean) ** 2 for reports, chance in law.items())
+        has = [F(int(truth == value)) for truth in truths]
+        assert mean == has[1] - has[0]
+        assert variance == sum(
+            report_variance(share, each.hit, each.noise, "objects") / each.gain**2
+            for share, each in zip(has, supports, strict=True)
+        )
+
+
+TRUTHS = list(itertools.product(range(VALUES), repeat=2))
+
+
+@pytest.mark.parametrize("truths", TRUTHS)
+def test_two_dates_are_two_paths(truths: tuple[int, int]) -> None:
+    check_dates(truths)
+
+
+def test_mutant_a_path_that_dates_share_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the release no part of the stream's name, who did not change would answer with the same noise again."""
+    monkeypatch.setattr(PathId, "stream_name", lambda self: "survey")
+    for truth in range(VALUES):
+        with pytest.raises(AssertionError):
+            check_dates((truth, truth))
+
+
+@pytest.mark.parametrize("purpose", get_args(Purpose))
+def test_dates_share_no_kept_randomness_either(purpose: Purpose) -> None:
+    """A rounding or a hash that were kept from one date to the next would be noise in common."""
+    keys = {path_key(KEY, PathName(path, "categorical", VALUES, b""), purpose) for path in DATES}
+    assert len(keys) == 2
+
+
+# What the truths of those who stayed have in common.
+
+TOGETHER = {(0, 0): F(1, 2), (0, 1): F(1, 10), (1, 0): F(1, 20), (1, 1): F(7, 20)}
+"""The law of a person's truths at two dates, for one of two values."""
+KEEPS = F(1, 3), F(3, 5)
+
+
+def reports_together() -> dict[tuple[int, int], F]:
+    """The law of a person's two reports: noise that is independent, on truths that are not."""
+    laws = [[report_law(2, keep, truth=truth) for truth in (0, 1)] for keep in KEEPS]
+    return {
+        (a, b): sum((chance * laws[0][x][a] * laws[1][y][b] for (x, y), chance in TOGETHER.items()), start=F(0))
+        for a, b in itertools.product((0, 1), repeat=2)
+    }
+
+
+@pytest.mark.parametrize("objects", [2, 3, 4])
+def test_the_covariance_of_the_truths_is_found_exactly(objects: int) -> None:
+    """All reports of some people drawn from a population: sums of products, and the variance of the change."""
+    supports = [Support.of_one_symbol(keep, 2) for keep in KEEPS]
+    products, first, second = F(0), F(0), F(0)
+    matrix = np.array([[F(0)] * 2] * 2, dtype=object)
+    for people in itertools.product(reports_together().items(), repeat=objects):
+        chance = prod((each for _, each in people), start=F(1))
+        old, new = (sum(reports[date] for reports, _ in people) for date in (0, 1))
+        both = sum(reports == (1, 1) for reports, _ in people)
+        counts = np.array([objects - old, old], object), np.array([objects - new, new], object)
+        table = np.array([[objects - old - new + both, new - both], [old - both, both]], object)
+        pairs = Pairs((Decimal(1), Decimal(2)), objects, counts[0][1:], counts[1][1:], np.array([both], object))
+        shares = F(old, objects), F(new, objects)
+        products += chance * pairs.products(np.array([shares[0]]), np.array([shares[1]]))[0]
+        cells = Pairs((Decimal(1), Decimal(2)), objects, *counts, table)
+        matrix += chance * cells.products(*(np.array([1 - each, each], object) for each in shares))
+        change = supports[1].debias(shares[1]) - supports[0].debias(shares[0])
+        first, second = first + chance * change, second + chance * change**2
+    old_share, new_share = TOGETHER[1, 0] + TOGETHER[1, 1], TOGETHER[0, 1] + TOGETHER[1, 1]
+    common = TOGETHER[1, 1] - old_share * new_share
+    assert products == (objects - 1) * common * supports[0].gain * supports[1].gain
+    assert (matrix == products * np.array([[1, -1], [-1, 1]])).all()
+    assert first == new_share - old_share
+    alone = [
+        report_variance(share, each.hit, each.noise, "population") / each.gain**2
+        for share, each in zip((old_share, new_share), supports, strict=True)
+    ]
+    assert second - first**2 == (sum(alone) - 2 * common) / objects
