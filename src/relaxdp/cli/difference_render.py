@@ -125,6 +125,9 @@ def _print_step(console: Console, step: Difference, asked: Asked, top: int) -> b
             names = ["old", "new"]
         _print_part(console, step, who, (["value"], [*names, "change", "low", "high"], rows))
         _say_chosen(console, change, shown, "changed most")
+        if change.missing is not None:
+            for text in rows_of(change.missing, asked.confidence, **_intervals(asked)):
+                console.print(Text(f"{text}.".capitalize()))
         is_clear &= all(text.is_clear for text in texts)
     for who, result in step.others.items():
         largest = result.largest(top)
@@ -207,27 +210,30 @@ def _json(dates: Sequence[Date], steps: Sequence[Difference], asked: Asked) -> d
                 "to": step.new.label,
                 "joined_by_id": bool(step.objects),
                 **{
-                    who: {"objects": step.objects[who], "rows": rows} if rows is not None else None
-                    for who, rows in _json_parts(step, asked).items()
+                    who: None if part is None else {"objects": step.objects[who], **part}
+                    for who, part in _json_parts(step, asked).items()
                 },
-                "everybody": {"rows": _json_changes(step.everybody, asked)},
+                "everybody": _json_changes(step.everybody, asked),
             }
             for step in steps
         ],
     }
 
 
-def _json_parts(step: Difference, asked: Asked) -> dict[str, list[dict[str, Any]] | None]:
+def _json_parts(step: Difference, asked: Asked) -> dict[str, dict[str, Any] | None]:
     parts = {"stayed": None if step.stayed is None else _json_changes(step.stayed, asked)}
     for who, result in (("joined", step.joined), ("left", step.left)):
-        parts[who] = None if result is None else _json_rows(result, "estimate", asked)
+        parts[who] = None if result is None else {"rows": _json_rows(result, "estimate", asked)}
     return parts
 
 
-def _json_changes(change: Change, asked: Asked) -> list[dict[str, Any]]:
+def _json_changes(change: Change, asked: Asked) -> dict[str, Any]:
     dates = [np.atleast_1d(side.value).tolist() for side in (change.old, change.new)]
     rows = zip(_json_rows(change, "change", asked), *dates, strict=True)
-    return [{"value": row.pop("value"), "old": old, "new": new, **row} for row, old, new in rows]
+    found: dict[str, Any] = {
+        "rows": [{"value": row.pop("value"), "old": old, "new": new, **row} for row, old, new in rows]
+    }
+    return found if change.missing is None else found | {"missing": _json_changes(change.missing, asked)["rows"][0]}
 
 
 def _json_rows(result: Result, name: str, asked: Asked) -> list[dict[str, Any]]:

@@ -285,6 +285,7 @@ def text_of(change: Change) -> str:
     """Return a change as it is printed: the largest rows, and what must be known to read them."""
     shown = change.largest(change.most_shown)
     lines = [*map(str, rows_of(shown)), f"(95 % intervals about these objects{TOGETHER if shown.is_chosen else ''})"]
+    lines[-1:-1] = [] if change.missing is None else map(str, rows_of(change.missing))
     if shown is not change:
         lines.insert(-1, f"... and {len(change.labels) - len(shown.labels):,} more, none of which changed more")
     return "\n".join([*lines, IMPLAUSIBLE] if change.is_implausible() else lines)

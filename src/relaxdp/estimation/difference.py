@@ -66,6 +66,8 @@ class Change(Result):
     """What one report more counts for in the covariance."""
     is_mean: bool = False
     is_chosen: bool = False
+    missing: Change | None = None
+    """Where numbers may be missing at both dates: how their share changed."""
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
@@ -210,7 +212,10 @@ def change_of(
         new_parts = [replace(part, counts=part.counts[order]) for part in new_parts]
         pairs = [replace(each, new=each.new[order]) for each in pairs]
     sides = [*zip(old_parts, old_weights, strict=True)], [*zip(new_parts, new_weights, strict=True)]
-    return Change(then, now, *covariance_of(pairs, *sides, slopes), is_mean=slopes is not None)
+    missing = None
+    if isinstance(then, PresentMean) and isinstance(now, PresentMean):
+        missing = _missing(then, now, pairs, sides)
+    return Change(then, now, *covariance_of(pairs, *sides, slopes), is_mean=slopes is not None, missing=missing)
 
 
 Side = Sequence[tuple[Frequency, float]]
@@ -236,6 +241,17 @@ def covariance_of(
         weights = one_weight * two_weight / (one.objects * two.objects) / float(one.support.gain * two.support.gain)
         covariance, one_report = covariance + weights * products, max(one_report, weights * largest)
     return covariance, one_report
+
+
+def _missing(old: PresentMean, new: PresentMean, pairs: Sequence[Pairs], sides: tuple[Side, Side]) -> Change:
+    """Return how the share of missing numbers changed: it is one of the labels, and one value like any other."""
+    one, two = int(old.measure.absent or 0), int(new.measure.absent or 0)
+    alone = [replace(each, old=each.old[[one]], new=each.new[[two]], both=each.both[[one], [two]]) for each in pairs]
+    then, now = (
+        [(replace(part, labels=[part.labels[place]], counts=part.counts[[place]]), weight) for part, weight in side]
+        for side, place in zip(sides, (one, two), strict=True)
+    )
+    return Change(old.missing, new.missing, *covariance_of(alone, then, now))
 
 
 def _slopes(measure: Measure, mean: Result) -> Floats:

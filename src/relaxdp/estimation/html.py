@@ -49,6 +49,8 @@ def html_of_change(change: Change, old: str = "old", new: str = "new") -> str:
     notes = [f"about these objects{TOGETHER if shown.is_chosen else ''}"]
     if shown is not change:
         notes.append(f"the {len(shown.labels):,} of {len(change.labels):,} that changed most")
+    if change.missing is not None:
+        notes += map(str, rows_of(change.missing))
     if change.is_implausible():
         notes.append(IMPLAUSIBLE)
     body = "".join(f"<tr>{row}</tr>" for row in rows)

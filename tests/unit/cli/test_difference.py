@@ -80,6 +80,19 @@ def test_a_mean_is_no_percentage(folder: Path) -> None:
     assert "%" not in shown.split("\n", 1)[1]
 
 
+def test_what_is_missing_is_said_beside_the_mean(tmp_path: Path) -> None:
+    ages = rx.Numeric(0, 100, missing=True)
+    for year in (2026, 2027):
+        table = pa.table({"id": range(3_000), "age": [None if n % 5 == 0 else 40.0 for n in range(3_000)]})
+        where: dict[str, Any] = {"id": "id", "key": KEY, "release": f"survey-{year}", "ledger": None}
+        pa_parquet.write_table(rx.release(table, {"age": ages}, epsilon=3, **where), tmp_path / f"{year}.parquet")
+    shown = run(tmp_path)
+    assert re.search(r"^Missing: [\d.]+ % -> [\d.]+ %, [+-][\d.]+ points \([+-][\d.]+ to [+-][\d.]+\)\.$", shown, re.M)
+    row = json.loads(run(tmp_path, "--json"))["steps"][0]["stayed"]["missing"]
+    assert row.keys() == {"value", "old", "new", "change", "std_error", "low", "high"}
+    assert row["low"] < 0 < row["high"]
+
+
 def test_the_largest_of_many_hold_at_once(folder: Path) -> None:
     shown = run(folder, "--column", "city", "--top", "5")
     assert shown.count("These are the 5 of 80 values that changed most") == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,18 @@ def test_means_and_what_is_missing(missing: tuple[bool, bool]) -> None:
     plain = np.std(own[1] - own[0]) / np.sqrt(STAYED)
     for about in ("objects", "population"):  # the reports' own spread, whatever it is about
         assert np.allclose(found.stayed.standard_error(about), plain, rtol=5e-3)
+    if all(missing):
+        then, now = (
+            [each[0] for who, each in sorted(scores(table, mechanism, 3, "age").items()) if who in both]
+            for table, mechanism in zip(tables, mechanisms, strict=True)
+        )
+        lost = np.subtract(now, then)
+        assert np.allclose(found.stayed.missing.value, lost.mean())
+        assert np.allclose(found.stayed.missing.standard_error("population"), lost.std() / np.sqrt(STAYED), rtol=1e-9)
+        assert re.search(r"^missing: [\d.]+ % -> [\d.]+ %, [+-][\d.]+ points \(", repr(found), flags=re.MULTILINE)
+        assert "missing: " in found._repr_html_()
+    else:
+        assert found.stayed.missing is None
     apart = rx.difference(*tables, independent=True)
     assert apart.stayed is None
     assert np.allclose(apart.everybody.value, found.everybody.value)
