@@ -57,13 +57,13 @@ class _Side:
 
     @property
     def names(self) -> list[str | None]:
-        """How the date may be called: by the day that it was released as of, by its file, by its release."""
+        """How the date may be called: by the day that it was released as of, its file, its release, its attribute."""
         description = self.files[0].description
         column = description.columns[self.files[0].released_name(self.column)]
         # Descriptions of earlier versions know no day.
         day = getattr(column, "as_of", None) or getattr(description, "as_of", None)
-        path = column.path
-        return [None if day is None else str(day), self.stem, path.release, f"{path.release}, epoch {path.epoch}"]
+        path, epoch = column.path, f"{column.path.release}, epoch {column.path.epoch}"
+        return [None if day is None else str(day), self.stem, path.release, epoch, path.attribute]
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,6 +264,12 @@ def test_dates_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert names(*tables, labels=["then", "now"]) == ("then", "now")
     again = released(NEW, answers, "first", key=rx.Key.from_bytes(bytes(32)))
     assert names(tables[0], again) == ("date 1", "date 2")
+    columns = {"then": answers, "now": answers}
+    both = rx.release(
+        pa.table({"id": OLD["id"], "then": OLD["voted"], "now": OLD["voted"]}), columns,
+        id="id", epsilon=1, key=KEY, release="one", ledger=None,
+    )  # fmt: skip
+    assert names(both, both, column="then", new_column="now") == ("then", "now")
     days = {"first": "2026-05-01", "second": "2027-05-01"}
     day = property(lambda self: days[next(iter(self.columns.values())).path.release])
     monkeypatch.setattr(FileDescription, "as_of", day, raising=False)
