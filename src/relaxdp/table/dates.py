@@ -60,10 +60,8 @@ class _Side:
         """How the date may be called: by the day that it was released as of, its file, its release, its attribute."""
         description = self.files[0].description
         column = description.columns[self.files[0].released_name(self.column)]
-        # Descriptions of earlier versions know no day.
-        day = getattr(column, "as_of", None) or getattr(description, "as_of", None)
         path, epoch = column.path, f"{column.path.release}, epoch {column.path.epoch}"
-        return [None if day is None else str(day), self.stem, path.release, epoch, path.attribute]
+        return [path.date or None, column.as_of, self.stem, path.release, epoch, path.attribute]
 
 
 @dataclass(frozen=True, slots=True)

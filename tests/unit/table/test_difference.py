@@ -17,7 +17,6 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, TableFileError, UnknownColumnError
 from relaxdp.estimation.dates import Dates, Difference
-from relaxdp.publication.description import FileDescription
 from relaxdp.table import dates
 from relaxdp.table.change_counting import axes_of, count_joined
 from relaxdp.table.counting import whole_files
@@ -244,8 +243,8 @@ def test_little_memory_is_enough(tmp_path: Path) -> None:
     assert tally.pairs[0].objects == rows
 
 
-def test_dates_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the day that a description says, by the file, by the release; all by the first that tells them apart."""
+def test_dates_have_names(tmp_path: Path) -> None:
+    """By the date of a series, by the day that a description says, by the file, by the release; all by the first that tells them apart."""
     answers = rx.Categorical(VALUES)
     tables = [released(each, answers, name) for each, name in ((OLD, "first"), (NEW, "second"))]
     for folder, table in zip(("a", "b"), tables, strict=True):
@@ -270,10 +269,16 @@ def test_dates_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         id="id", epsilon=1, key=KEY, release="one", ledger=None,
     )  # fmt: skip
     assert names(both, both, column="then", new_column="now") == ("then", "now")
-    days = {"first": "2026-05-01", "second": "2027-05-01"}
-    day = property(lambda self: days[next(iter(self.columns.values())).path.release])
-    monkeypatch.setattr(FileDescription, "as_of", day, raising=False)
-    assert names(old, tmp_path / "2027.parquet") == ("2026-05-01", "2027-05-01")
+    dated = [
+        released(each, answers, "one", as_of=day, date=date)
+        for each, day, date in ((OLD, "2026-05-01", "2026"), (NEW, "2027-05-01", "2027"))
+    ]
+    assert names(*dated) == ("2026", "2027")
+    days = [
+        released(each, answers, name, as_of=day)
+        for each, name, day in ((OLD, "first", "2026-05-01"), (NEW, "second", "2027-05-01"))
+    ]
+    assert names(*days) == ("2026-05-01", "2027-05-01")
 
 
 def test_more_than_two_dates_are_compared_one_by_one() -> None:
