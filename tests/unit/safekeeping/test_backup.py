@@ -69,7 +69,7 @@ def run(*words: str, status: int = 0) -> str:
 def release(target: str, epsilon: str, *words: str, key: str = "key") -> str:
     return run(
         "release", "in.parquet", target, "--id", "id", "--column", "x", "--values", "a,b", "--epsilon", epsilon,
-        "--key", key, "--yes", *words,
+        "--key", key, "--yes", *(words if "--release" in words else [*words, "--no-snapshot"]),
     )  # fmt: skip
 
 
@@ -90,6 +90,20 @@ def lose() -> None:
 
 def names(folder: str) -> list[str]:
     return sorted(file.name for file in Path(folder).iterdir())
+
+
+def test_what_comes_back_is_relaxed_without_its_table(place: Path) -> None:
+    """Key, ledger and snapshot are all that is needed: the table is gone with the machine."""
+    release("kept.parquet", "0.5", "--release", "study")
+    run("relax", "study", "wanted.parquet", "--epsilon", "0.8", "--key", "key", "--yes")
+    backup()
+    lose()
+    shutil.rmtree("key.ledger.snapshots")
+    Path("in.parquet").unlink()
+    come_back("backup", "--released", "kept.parquet")
+    run("relax", "study", "again.parquet", "--epsilon", "0.8", "--key", "new/key", "--yes")
+    assert Path("again.parquet").read_bytes() == Path("wanted.parquet").read_bytes()
+    assert "cost 0.2" in run("relax", "study", "more.parquet", "--epsilon", "1", "--key", "new/key", "--yes")
 
 
 def test_round_trip(place: Path) -> None:

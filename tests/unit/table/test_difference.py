@@ -244,7 +244,7 @@ def test_little_memory_is_enough(tmp_path: Path) -> None:
 
 
 def test_dates_have_names(tmp_path: Path) -> None:
-    """By the date of a series, by the day that a description says, by the file, by the release; all by the first that tells them apart."""
+    """By the date of a series, by the day, by the file, by the release; all by the first that tells them apart."""
     answers = rx.Categorical(VALUES)
     tables = [released(each, answers, name) for each, name in ((OLD, "first"), (NEW, "second"))]
     for folder, table in zip(("a", "b"), tables, strict=True):
