@@ -20,7 +20,7 @@ from relaxdp.law.bridge import report_law
 from relaxdp.law.support import Support
 
 KEY = Key.from_bytes(bytes(range(32)))
-DATES = PathId("survey-2026", "voted"), PathId("survey-2027", "voted")
+DATES = PathId("survey", "voted", date="2026"), PathId("survey", "voted", date="2027")
 ONE, VALUES = 8, 3
 THRESHOLDS = (2, 5), (3,)
 """Two levels at the first date, one at the second."""
@@ -75,7 +75,7 @@ def test_two_dates_are_two_paths(truths: tuple[int, int]) -> None:
 
 
 def test_mutant_a_path_that_dates_share_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were the release no part of the stream's name, who did not change would answer with the same noise again."""
+    """Were the date no part of the stream's name, who did not change would answer with the same noise again."""
     monkeypatch.setattr(PathId, "stream_name", lambda self: "survey")
     for truth in range(VALUES):
         with pytest.raises(AssertionError):
