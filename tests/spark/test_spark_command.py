@@ -57,7 +57,7 @@ def is_released(place: Path, output: str) -> None:
         "cost 1; spent 1 of the budget 3, 2 left",
         "kept in key.ledger.snapshots, sealed with the key: `relaxdp relax in` needs no table",
     ]
-    names = ["in.parquet", "key", "key.ledger", "key.ledger.begun", "out"]
+    names = ["in.parquet", "key", "key.ledger", "key.ledger.begun", "key.ledger.snapshots", "out"]
     assert [file.name for file in sorted(place.iterdir())] == names
     assert [file.name for file in sorted((place / "out").iterdir())] == [f"part-0000{n}.parquet" for n in range(3)]
 
