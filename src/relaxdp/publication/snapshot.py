@@ -139,7 +139,7 @@ class PartWriter:
 
 def _as_batch(ids: Any, truths: Sequence[Truths], encodings: Sequence[Encoding]) -> Any:
     """Return rows as they are kept. How wide a column is depends on what is declared, and not on a truth."""
-    columns, heads = {"id": ids}, {}
+    columns, heads = _as_steps(ids)
     for place, (each, encoding) in enumerate(zip(truths, encodings, strict=True)):
         kind = code_dtype(max(2, len(encoding.labels)))
         narrow = kind if not len(each) or int(each.index.max()) <= np.iinfo(kind).max else np.dtype(np.uint64)
@@ -168,8 +168,33 @@ class KeptBatch:
         return self.columns[name]
 
 
+def _as_steps(ids: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return ids as they are kept: of whole numbers that ascend, as those of a snapshot do, the steps between them.
+
+    Ids are released as they are, so that they may decide how long a file is.
+    """
+    if not pa.types.is_integer(ids.type) or not len(ids):
+        return {"id": ids}, {}
+    numbers = ids.to_numpy().astype(np.uint64)  # of negative ones modulo 2^64, where differences are the same
+    steps = np.diff(numbers, prepend=numbers[:1])
+    return {"step": pa.array(steps.astype(np.min_scalar_type(steps.max())))}, {
+        "first": str(numbers[0]),
+        "type": str(ids.type),
+    }
+
+
+def _ids(batch: Any) -> Any:
+    """Return the ids that `_as_steps` kept."""
+    if "id" in batch.schema.names:
+        return batch.column("id")
+    said = batch.schema.metadata
+    kind = pa.type_for_alias(said[b"type"].decode())
+    numbers = np.cumsum(batch.column("step").to_numpy(), dtype=np.uint64) + np.uint64(int(said[b"first"]))
+    return pa.array(numbers.astype(kind.to_pandas_dtype()), kind)
+
+
 def _from_batch(batch: Any, id_column: str, names: Sequence[str]) -> KeptBatch:
-    columns: dict[str, Any] = {id_column: batch.column("id")}
+    columns: dict[str, Any] = {id_column: _ids(batch)}
     heads, rows = batch.schema.metadata or {}, batch.num_rows
     for place, name in enumerate(names):
         index = batch.column(f"{place} index").to_numpy().astype(np.uint64)
@@ -198,7 +223,7 @@ class SnapshotTable:
                 raise _damaged(path)
         self._names = list(self.description.columns)
         kinds = {name: each.made_encoding().report_type for name, each in self.description.columns.items()}
-        self.schema = pa.schema([(self.description.id_column, first.schema.field("id").type), *kinds.items()])
+        self.schema = pa.schema([(self.description.id_column, _ids(first).type), *kinds.items()])
         self.names = ColumnNames(self.schema.names)
         self.rows: int | None = None
 
