@@ -319,7 +319,8 @@ class Snapshot:
         self, place: Path, folder: Path, key: Key, paths: Sequence[PathId], subject: str, ledger: Ledger
     ) -> None:
         self.place, self._folder, self._key, self._ledger = place, folder, key, ledger
-        self._mark = _mark(subject, paths)
+        # Others may keep theirs in the same folder, under the same names: only our own ledger knows ours.
+        self._mark = _mark([ledger.address, key.fingerprint, subject], paths)
         self._file: IO[bytes] | None = None
         self._is_settled = False
 
@@ -379,8 +380,8 @@ class Snapshot:
                 place.unlink(missing_ok=True)
 
 
-def _mark(subject: str, paths: Sequence[PathId]) -> str:
-    names = [subject, *(text for path in paths for text in (path.stream_name(), path.attribute))]
+def _mark(payer: Sequence[str], paths: Sequence[PathId]) -> str:
+    names = [*payer, *(text for path in paths for text in (path.stream_name(), path.attribute))]
     return sha256(b"".join(length_prefixed(name.encode()) for name in names)).hexdigest()[:16]
 
 

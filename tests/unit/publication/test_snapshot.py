@@ -329,6 +329,23 @@ def test_it_may_lie_elsewhere(place: Path) -> None:
     relax("1.parquet", snapshots="vault")
 
 
+def test_two_ledgers_keep_theirs_in_one_folder(place: Path) -> None:
+    """What the other ledger names is not ours to remove, though release, column and population are called the same."""
+    write(answer=answers())
+    kept = []
+    for owner in ("one", "two"):
+        (place / owner).mkdir()
+        rx.Key.generate().save(f"{owner}/key")
+        released = rx.release(
+            "table.parquet", {"answer": VALUES}, id="id", epsilon=0.5, key=f"{owner}/key", to=f"{owner}.parquet",
+            release="study", accept=True, budget=9, snapshots="vault",
+        )  # fmt: skip
+        kept.append(released.snapshot)
+    assert all(each.exists() for each in kept)
+    for owner in ("one", "two"):
+        rx.relax("study", epsilon=1, key=f"{owner}/key", to=f"{owner}-1.parquet", accept=True, snapshots="vault")
+
+
 def test_one_column_of_several(place: Path) -> None:
     write(answer=answers(), age=ages())
     release("0.5.parquet", columns={"age": rx.Numeric(0, 120), "answer": VALUES})
