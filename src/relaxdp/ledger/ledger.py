@@ -131,13 +131,11 @@ class Ledger:
         check_text(release, "the name of a release", PathNameError)
         exact = {date: as_epsilon(each) for date, each in dates.items()}
         with self._account(subject, writing=True) as (connection, account):
-            events: list[Event] = []
-            if account.budget is None and budget is not None:
-                events.append(BudgetSet(subject, self._now(), as_budget(budget), reason))
-            after = account.after(events[0]) if events else account
-            for event in (found := declared(after, release, exact, reason, self._now())):
+            begun = None if budget is None else as_budget(budget)
+            events, after = declared(account, release, exact, budget=begun, reason=reason, time=self._now()), account
+            for event in events:
                 after = after.after(event)
-            write(connection, account, after, [*events, *found])
+            write(connection, account, after, events)
         return after
 
     def quote(

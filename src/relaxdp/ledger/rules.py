@@ -24,7 +24,7 @@ from relaxdp.errors import (
     WrongKeyError,
 )
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.account import Account, PathState, difference, total
+from relaxdp.ledger.account import ZERO, Account, PathState, difference, total
 from relaxdp.ledger.entries import Entry, PathFacts, Sampler
 from relaxdp.ledger.events import BudgetSet, DateDeclared, Event, LevelReleased, PathOpened
 
@@ -86,6 +86,7 @@ def decide(
         after = account
         for event in happened:
             after = after.after(event)
+        _refuse_undeclared_cost(after, entry)
         charges.append(_charge(known, happened, account, after))
         events += happened
         account = after
@@ -111,7 +112,7 @@ def _charge(known: PathState | None, happened: Sequence[Event], before: Account,
 
 
 def _refuse_undeclared(account: Account, entry: Entry) -> None:
-    """Refuse a date that was not declared, or more than was declared for it; a series has no release without a date."""
+    """Refuse a date that was not declared; a series has no release without a date."""
     path, series = entry.path, account.series(entry.path.release)
     if not path.date and not series:
         return
@@ -122,31 +123,50 @@ def _refuse_undeclared(account: Account, entry: Entry) -> None:
             release=path.release,
             dates=", ".join(each.date for each in series),
         )
-    declared = next((each for each in series if each.date == path.date), None)
-    if declared is None:
+    if path.date not in {each.date for each in series}:
         raise DateError(
             "{date} was not declared as a date of {release!r}, so that nobody knows what all of them cost together.",
             remedy="series",
             release=path.release,
             date=path.date,
         )
-    if entry.epsilon > declared.budget:
-        raise DateError(
-            "{path} may cost {budget}, and epsilon {epsilon} was asked for.",
-            remedy="series_more",
-            path=path,
-            release=path.release,
-            date=path.date,
-            budget=epsilon_text(declared.budget),
-            epsilon=epsilon_text(entry.epsilon),
-        )
 
 
-def declared(account: Account, release: str, dates: Mapping[str, Decimal], reason: str, time: datetime) -> list[Event]:
-    """Return what happens where dates of a series are declared; refuse what the budget could never pay.
+def _refuse_undeclared_cost(account: Account, entry: Entry) -> None:
+    """Refuse what makes a column cost more at a date than was declared: paths that were forced add up, too."""
+    path = entry.path
+    for each in account.series(path.release):
+        epochs = (state for state in account.paths if replace(state.path, epoch=path.epoch) == path)
+        cost = total(state.largest for state in epochs)
+        if each.date == path.date and cost > each.budget:
+            raise DateError(
+                "{path} may cost {budget}, and would cost {epsilon}.",
+                remedy="series_more",
+                path=replace(path, epoch=1),
+                release=path.release,
+                date=path.date,
+                budget=epsilon_text(each.budget),
+                epsilon=epsilon_text(cost),
+            )
 
-    What a date may cost is never lowered, and a release without dates becomes no series.
+
+def declared(
+    account: Account,
+    release: str,
+    dates: Mapping[str, Decimal],
+    *,
+    budget: Decimal | None,
+    reason: str,
+    time: datetime,
+) -> list[Event]:
+    """Return what happens where dates of a series are declared; refuse what the budget could not pay.
+
+    What a date may cost is never lowered, and a release without dates becomes no series. What was declared for other
+    series is counted like what was spent.
     """
+    begun = [] if budget is None else _first_budget(account, budget, reason, time)
+    for event in begun:
+        account = account.after(event)
     if any(state.path.release == release and not state.path.date for state in account.paths):
         raise DateError(
             "{release!r} was released without a date, and stays so: a series has another name.", release=release
@@ -154,17 +174,22 @@ def declared(account: Account, release: str, dates: Mapping[str, Decimal], reaso
     if not dates or not all(dates):
         raise DateError("a series has one date at least, and none of them is empty.", release=release)
     known = {each.date: each.budget for each in account.series(release)}
-    for date, budget in dates.items():
+    for date, cost in dates.items():
         PathId(release, "?", date=date)  # or it is refused
-        if date in known and budget < known[date]:
+        if date in known and cost < known[date]:
             raise DateError(
                 "{date} of {release!r} may cost {budget} already: that can be raised only.",
                 release=release,
                 date=date,
                 budget=epsilon_text(known[date]),
             )
-    others = [state.largest for state in account.paths if state.path.release != release]
-    needed = total([*others, *({**known, **dates}.values())])
+    promised = {(each.release, each.date): each.budget for each in account.dates}
+    promised |= {(release, date): cost for date, cost in dates.items()}
+    spent: dict[tuple[str, str], Decimal] = {}
+    for state in account.paths:
+        where = state.path.release, state.path.date
+        spent[where] = total([spent.get(where, ZERO), state.largest])
+    needed = total(max(promised.get(each, ZERO), spent.get(each, ZERO)) for each in {**promised, **spent})
     if account.budget is None or needed > account.budget:
         stands = "none" if account.budget is None else epsilon_text(account.budget)
         raise BudgetExceededError(
@@ -175,8 +200,8 @@ def declared(account: Account, release: str, dates: Mapping[str, Decimal], reaso
             budget=stands,
             enough=epsilon_text(needed),
         )
-    new = {date: budget for date, budget in dates.items() if known.get(date) != budget}
-    return [DateDeclared(account.subject, time, release, date, budget, reason) for date, budget in new.items()]
+    new = {date: cost for date, cost in dates.items() if known.get(date) != cost}
+    return [*begun, *(DateDeclared(account.subject, time, release, date, cost, reason) for date, cost in new.items())]
 
 
 def _refuse_growing(known: PathState | None, entry: Entry) -> None:
@@ -202,7 +227,7 @@ def _first_budget(account: Account, budget: Decimal | None, reason: str, time: d
         return [BudgetSet(account.subject, time, budget, reason or "the first release")]
     if budget is not None and budget != account.budget:
         raise BudgetError(
-            "{subject} has a budget of {budget} already, and {asked} was asked for. A release does not change it.",
+            "{subject} has a budget of {budget} already, and {asked} was asked for. Only raising it changes it.",
             remedy="raise_budget" if budget > account.budget else "",
             subject=str(account.subject),
             budget=epsilon_text(account.budget),

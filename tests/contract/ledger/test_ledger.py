@@ -747,6 +747,37 @@ def test_what_a_date_may_not_do(ledger: Ledger) -> None:
     assert spent(ledger) == 0
 
 
+def test_a_forced_path_of_a_date_costs_what_was_declared_for_it(ledger: Ledger) -> None:
+    """All epochs of a column at one date are read by the same people: together they may cost what was said."""
+    declare(ledger, "2026", budget=5)
+    ledger.charge(HOSPITAL, WAGES["2026"], FACTS, "0.6")
+    other, forced = replace(FACTS, table_fingerprint="2:other"), replace(WAGES["2026"], epoch=2)
+    with refused(DateError, budget="1", epsilon="1.2", remedy="series_more"):
+        ledger.charge(HOSPITAL, forced, other, "0.6", force=True)
+    ledger.charge(HOSPITAL, forced, other, "0.4", force=True)
+    with refused(DateError, budget="1", epsilon="1.1"):
+        ledger.charge(HOSPITAL, forced, other, "0.5")
+    assert spent(ledger) == 1
+
+
+def test_several_series_fit_into_one_budget(ledger: Ledger) -> None:
+    """What was declared for others counts as if it were spent, and so does what several columns of a date cost."""
+    declare(ledger, "2026", "2027", budget=3)
+    with refused(BudgetExceededError, needed="3.5", budget="3"):
+        ledger.declare_series(HOSPITAL, "health", {"2026": "1.5"}, reason="too")
+    for column in ("job", "wage"):
+        ledger.charge(HOSPITAL, PathId("wages", column, date="2026"), FACTS, 1)
+    with refused(BudgetExceededError, needed="3.5", budget="3"):
+        declare(ledger, "2028", each="0.5")
+
+
+def test_a_series_does_not_change_a_budget(ledger: Ledger) -> None:
+    declare(ledger, "2026", budget=3)
+    with refused(BudgetError, budget="3", asked="4", remedy="raise_budget"):
+        declare(ledger, "2027", budget=4)
+    assert len(declare(ledger, "2027", budget=3).series("wages")) == 2
+
+
 def test_a_series_is_declared_within_the_budget(ledger: Ledger) -> None:
     with refused(BudgetExceededError, needed="3", budget="none"):
         declare(ledger, "2026", "2027", "2028")
