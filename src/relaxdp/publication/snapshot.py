@@ -326,9 +326,12 @@ class Snapshot:
 
     def part(self, description: FileDescription, encodings: Sequence[Encoding]) -> PartWriter:
         """Begin the only part of it; begun again, what was written before is gone."""
-        self._file = self._file or self.place.open("r+b")
-        self._file.seek(0)
-        self._file.truncate()
+        try:
+            self._file = self._file or self.place.open("r+b")
+            self._file.seek(0)
+            self._file.truncate()
+        except OSError as problem:
+            raise cannot_be_written(problem) from None
         return PartWriter(self._file, self._key, description, encodings)
 
     def join(self, parts: Sequence[Path]) -> str:
@@ -350,9 +353,12 @@ class Snapshot:
     def keep(self, digest: str) -> None:
         """Give it the name that its digest makes. It is durable, and not charged yet; while it is held, it stays."""
         kept = self._folder / f"{self._mark}-{digest[:_DIGITS]}{_ENDING}"
-        self.place.rename(kept)
-        self.place = kept
-        sync_folder(self._folder)
+        try:
+            self.place.rename(kept)
+            self.place = kept
+            sync_folder(self._folder)
+        except OSError as problem:
+            raise cannot_be_written(problem) from None
 
     def settle(self) -> None:
         """Leave it there from now on: it is charged, or may be any moment."""
@@ -389,7 +395,8 @@ def _mark(payer: Sequence[str], paths: Sequence[PathId]) -> str:
 def making(folder: Path, key: Key, paths: Sequence[PathId], subject: str, ledger: Ledger) -> Iterator[Snapshot]:
     """Hold the place of a new snapshot; one that the ledger does not name at the end is removed."""
     with ExitStack() as stack:
-        stack.callback(_remove_empty, folder)
+        if not folder.exists():  # one that somebody made for us stays, whatever is in it
+            stack.callback(_remove_empty, folder)
         while True:
             try:
                 folder.mkdir(mode=0o700, exist_ok=True)

@@ -25,10 +25,12 @@ from relaxdp.errors import (
     OptionError,
     SnapshotError,
     TableChangedError,
+    UndeclaredValueError,
     UnknownReleaseError,
     WrongKeyError,
 )
 from relaxdp.ledger.entries import Subject
+from relaxdp.publication import snapshot
 from relaxdp.publication.snapshot import PartWriter, SnapshotTable, _as_steps, _ids, cannot_be_written
 
 ROWS = 400
@@ -411,7 +413,7 @@ def test_unsorted_tables_and_many_batches(place: Path, monkeypatch: pytest.Monke
     assert pa_parquet.read_table("1.parquet").equals(pa_parquet.read_table("old.parquet"))
 
 
-@pytest.mark.parametrize("where", ["folder", "write", "sync"])
+@pytest.mark.parametrize("where", ["folder", "write", "sync", "name", "sync of the folder"])
 def test_a_full_disk(place: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """Where nothing can be kept, nothing is released; --no-snapshot is the way out."""
     write(answer=answers())
@@ -419,6 +421,13 @@ def test_a_full_disk(place: Path, monkeypatch: pytest.MonkeyPatch, where: str) -
         (place / "key.ledger.snapshots").write_text("in the way")
     elif where == "write":
         monkeypatch.setattr(PartWriter, "_put", _refusing_put)
+    elif where == "name":
+        real_rename = Path.rename
+        monkeypatch.setattr(
+            Path, "rename", lambda self, to: _full() if to.suffix == ".snapshot" else real_rename(self, to)
+        )
+    elif where == "sync of the folder":
+        monkeypatch.setattr(snapshot, "sync_folder", lambda folder: _full())
     else:
         real = os.fsync
         monkeypatch.setattr(os, "fsync", lambda number: _full() if _is_snapshot(number) else real(number))
@@ -429,6 +438,14 @@ def test_a_full_disk(place: Path, monkeypatch: pytest.MonkeyPatch, where: str) -
     monkeypatch.undo()
     monkeypatch.chdir(place)
     release("0.5.parquet", snapshots=False, budget=9)
+
+
+def test_a_folder_that_was_there_stays(place: Path) -> None:
+    (place / "vault").mkdir()
+    write(answer=pa.array(["undeclared"] * ROWS))
+    with pytest.raises(UndeclaredValueError):
+        release("0.5.parquet", snapshots="vault")
+    assert list((place / "vault").iterdir()) == []
 
 
 def _refusing_put(self: Any, content: bytes) -> None:
