@@ -106,8 +106,10 @@ class Engine:
             columns.append(self._column(each, fingerprint, column, ids, first_row, truths))
             kept.append(truths)
         columns += [plain(batch.column(name)) for name in self._request.keep]
-        sealed = None if self._part is None else self._part.seal(number, ids, [joined(each) for each in kept])
-        return plain_batch(columns, self.schema), sealed
+        released, sealed = plain_batch(columns, self.schema), None
+        if self._part is not None:  # with the ids as they are released: a sort may give them another type
+            sealed = self._part.seal(number, released.column(0), [joined(each) for each in kept])
+        return released, sealed
 
     def _column(
         self, each: Planned, fingerprint: Fingerprint, column: Any, ids: Any, first_row: int, kept: list[Truths]

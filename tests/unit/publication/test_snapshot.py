@@ -403,6 +403,17 @@ def test_a_wrong_key_says_so(place: Path) -> None:
         rx.relax("study", epsilon=1, key="stranger", ledger="key.ledger", to="1.parquet")
 
 
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.large_binary()], ids=str)
+def test_unsorted_ids_keep_their_type(place: Path, kind: Any) -> None:
+    write(
+        pa.array([f"{number * 7 % ROWS:03}" for number in range(ROWS)]).cast(pa.binary()).cast(kind), answer=answers()
+    )
+    release("0.5.parquet")
+    relax("1.parquet")
+    release("old.parquet", 1)
+    assert filecmp.cmp("1.parquet", "old.parquet", shallow=False)
+
+
 def test_unsorted_tables_and_many_batches(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order = np.random.default_rng(3).permutation(ROWS)
     table = pa.table({"id": IDS["integers"](), "answer": answers()}).take(order)
