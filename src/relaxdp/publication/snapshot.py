@@ -44,6 +44,7 @@ _SALT_BYTES, _FINGERPRINT_BYTES = 32, 8
 _HEADER_BYTES = len(_MAGIC) + _SALT_BYTES + _FINGERPRINT_BYTES
 _LENGTH = struct.Struct("<I")
 _MORE, _LAST = 0, 1
+_TAG_BYTES = 16
 _MOST_BYTES = 1 << 30
 """So large a chunk is none of ours."""
 _ENDING = ".snapshot"
@@ -112,7 +113,10 @@ class PartWriter:
         sink = pa.BufferOutputStream()
         with pa_ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
-        return self._seal.sealed(number + 1, _MORE, memoryview(sink.getvalue()).cast("B"))
+        content = memoryview(sink.getvalue()).cast("B")
+        if len(content) + _TAG_BYTES > _MOST_BYTES:  # nobody could read it back
+            raise SnapshotError("ids as long as these are not kept in a snapshot.", remedy="no_snapshot")
+        return self._seal.sealed(number + 1, _MORE, content)
 
     def write(self, chunk: bytes) -> None:
         """Write the next chunk."""
@@ -320,7 +324,7 @@ class Snapshot:
     ) -> None:
         self.place, self._folder, self._key, self._ledger = place, folder, key, ledger
         # Others may keep theirs in the same folder, under the same names: only our own ledger knows ours.
-        self._mark = _mark([ledger.address, key.fingerprint, subject], paths)
+        self._mark = _mark(ledger.address, key.fingerprint, subject, paths[0].release, paths[0].date)
         self._file: IO[bytes] | None = None
         self._is_settled = False
 
@@ -373,7 +377,10 @@ class Snapshot:
             self._remove_unknown(self.place)  # whoever was interrupted may have been charged all the same
 
     def sweep(self) -> None:
-        """Remove snapshots of the same paths that were never charged, if their makers are gone."""
+        """Remove snapshots of the same release that no path goes on from, if their makers are gone.
+
+        They were never charged, or what they hold is in a newer one that the ledger names instead.
+        """
         for left in self._folder.glob(f"{self._mark}-*{_ENDING}"):
             with suppress(OSError), left_behind(left) as descriptor:
                 if descriptor is not None:
@@ -386,8 +393,7 @@ class Snapshot:
                 place.unlink(missing_ok=True)
 
 
-def _mark(payer: Sequence[str], paths: Sequence[PathId]) -> str:
-    names = [*payer, *(text for path in paths for text in (path.stream_name(), path.attribute))]
+def _mark(*names: str) -> str:
     return sha256(b"".join(length_prefixed(name.encode()) for name in names)).hexdigest()[:16]
 
 

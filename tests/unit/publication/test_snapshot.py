@@ -358,6 +358,23 @@ def test_one_column_of_several(place: Path) -> None:
     assert spent() == 4
 
 
+def test_what_a_newer_snapshot_replaces_does_not_stay(place: Path) -> None:
+    """Truths lie around no longer than somebody can go on from them."""
+    write(answer=answers(), age=ages())
+    alone = release("a.parquet").snapshot
+    together = release("b.parquet", columns={"answer": VALUES, "age": rx.Numeric(0, 120)}).snapshot
+    assert (alone.exists(), kept(place)) == (False, together)
+    relax("1.parquet")
+
+
+def test_rows_that_nobody_could_read_back_are_not_charged(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(answer=answers())
+    monkeypatch.setattr(snapshot, "_MOST_BYTES", 2000)
+    with pytest.raises(SnapshotError, match="ids as long"):
+        release("0.5.parquet")
+    assert not Path("key.ledger").exists()
+
+
 def test_columns_that_were_released_apart(place: Path) -> None:
     write(answer=answers(), age=ages())
     release("a.parquet")
