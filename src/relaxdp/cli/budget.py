@@ -122,6 +122,8 @@ def series(
     """
     if (dates is None) != (each is None):
         raise OptionError("--dates and --each go together.")
+    if dates is None and (budget is not None or reason):
+        raise OptionError("--budget and --reason go with --dates: without them nothing is declared.")
     subject, begins = Subject.population(population), dates is not None
     with _open(ledger, key, key_command, "Nothing was declared." if begins else "", create=begins) as book:
         if dates is not None and each is not None:

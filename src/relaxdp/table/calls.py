@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from relaxdp.draw.key import Key
 from relaxdp.encodings.declared import CategoricalEncoding
@@ -126,6 +126,12 @@ def release(
     where = Where.of(source, to, engine, said, separator)
     if growing and where.target is None and not where.is_spark:
         raise OptionError("rows that join and leave are looked after in files and on Spark.", option="growing")
+    keeps_nothing = ledger is None or growing or (where.is_spark and where.target is None)
+    if keeps_nothing and not isinstance(snapshots, bool):
+        raise OptionError(
+            "nothing is kept without a ledger, of rows that join and leave, nor of Spark's data frames.",
+            option="snapshots",
+        )
     agreed: Any = {"again": again, "force": force, "new_ledger": new_ledger, "accept": accept}
     agreed |= {"growing": growing, "snapshots": snapshots}
     with (
@@ -169,6 +175,8 @@ def relax(
     from relaxdp.table.snapshots import drawing_of, released_states  # noqa: PLC0415
 
     own, target = loaded(key), None if to is None else Path(to)
+    if frame not in get_args(FrameKind):
+        raise OptionError("a data frame is one of {kinds}.", option="frame", kinds=", ".join(get_args(FrameKind)))
     with opened_ledger(ledger, own) as book:
         known = book.account(Subject.population(population))
         states = released_states(known, release, date, columns)

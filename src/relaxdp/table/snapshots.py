@@ -19,7 +19,7 @@ from relaxdp.encodings.numeric import CLIP, RangeEncoding
 from relaxdp.encodings.protocol import Truths
 from relaxdp.errors import OptionError, SnapshotError, UnknownReleaseError
 from relaxdp.ledger.account import Account, PathState
-from relaxdp.ledger.entries import Entry
+from relaxdp.ledger.entries import Entry, Sampler
 from relaxdp.ledger.payer import Payer
 from relaxdp.mechanisms import mechanism_of
 from relaxdp.publication.request import ColumnRequest, Planned, ReleaseRequest, TableRequest, id_type_of
@@ -56,6 +56,12 @@ def snapshot_of(states: Sequence[PathState], folder: Path | None, key: Key) -> S
             raise SnapshotError(
                 "rows of {path} join and leave, so that no snapshot of it is kept.", remedy="table", path=state.path
             )
+        if state.facts.sampler is Sampler.ALGORITHM_1:
+            raise SnapshotError(
+                "{path} went on with Algorithm 1, which has closed its keyed path.",
+                remedy="from_reports",
+                path=state.path,
+            )
         if state.snapshot is None:
             raise SnapshotError("no snapshot was kept of {path}.", remedy="table", path=state.path)
     digests = {str(state.snapshot) for state in states}
@@ -66,7 +72,9 @@ def snapshot_of(states: Sequence[PathState], folder: Path | None, key: Key) -> S
             columns=", ".join(repr(state.path.attribute) for state in states),
         )
     (digest,) = digests
-    place = None if folder is None else find(folder, digest)
+    if folder is None:
+        raise SnapshotError("nobody says where the snapshot of {path} lies.", remedy="snapshots", path=states[0].path)
+    place = find(folder, digest)
     if place is None:
         raise SnapshotError(
             "the snapshot of {path} is not in {folder!r}.",

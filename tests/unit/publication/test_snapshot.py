@@ -384,6 +384,30 @@ def test_columns_that_were_released_apart(place: Path) -> None:
     relax("1.parquet", columns=["age"])
 
 
+def test_a_place_that_nothing_is_kept_in_is_refused(place: Path) -> None:
+    write(answer=answers())
+    for more in ({"ledger": None}, {"growing": True}):
+        with pytest.raises(OptionError, match="nothing is kept"):
+            release("0.5.parquet", snapshots="vault", **more)
+    release("0.5.parquet")
+    with pytest.raises(OptionError, match="pyarrow, pandas, polars"):
+        relax(None, frame="excel")
+    with pytest.raises(SnapshotError, match="nobody says where"):
+        relax("1.parquet", snapshots=False)
+
+
+def test_algorithm_1_closes_what_was_kept(place: Path) -> None:
+    write(answer=answers())
+    release("0.5.parquet")
+    rx.relax_reports(
+        "table.parquet", {"answer": VALUES}, reports="0.5.parquet", to="1.parquet", id="id", epsilon=1, key="key",
+        release="study", accept=True,
+    )  # fmt: skip
+    for level in (0.5, 2):
+        with pytest.raises(SnapshotError, match="Algorithm 1"):
+            relax("2.parquet", level, again=True)
+
+
 def test_what_cannot_be_relaxed(place: Path) -> None:
     write(answer=answers())
     release("0.5.parquet")
