@@ -160,9 +160,12 @@ def _as_batch(ids: Any, truths: Sequence[Truths], encodings: Sequence[Encoding])
     return pa.RecordBatch.from_pydict(columns).replace_schema_metadata(heads)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class KeptBatch:
-    """Rows of a snapshot, to be drawn from like a batch of a table: ids, and for each column its truths."""
+    """Rows of a snapshot, to be drawn from like a batch of a table: ids, and for each column its truths.
+
+    Its `repr` shows none of them.
+    """
 
     columns: Mapping[str, Any]
     num_rows: int

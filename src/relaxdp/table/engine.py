@@ -77,6 +77,8 @@ class Engine:
             under_way: deque[Future[Any]] = deque()
             try:
                 for batch in batches:
+                    if not batch.num_rows:
+                        continue
                     if ordered:
                         order.check(plain(batch.column(self._request.id_column)))
                     under_way.append(pool.submit(self._release, batch, first_row, number))

@@ -146,6 +146,24 @@ def test_frames(place: Path, kind: Any) -> None:
     assert rx.description(relaxed) == rx.description(old)
 
 
+def test_a_frame_with_an_empty_piece(place: Path) -> None:
+    """Tables that were filtered or put together have such pieces: nothing is drawn from them, and nothing kept."""
+    piece = pa.table({"id": IDS["integers"](), "answer": answers()})
+    table = pa.concat_tables([piece.slice(0, 0), piece.slice(0, 9), piece.slice(0, 0), piece.slice(9)])
+    said: Any = {"id": "id", "key": "key", "release": "study", "accept": True}
+    rx.release(table, {"answer": VALUES}, epsilon=0.5, budget=9, **said)
+    assert relax(None).equals(rx.release(table, {"answer": VALUES}, epsilon=1, **said))
+
+
+def test_what_was_read_back_does_not_show_itself(place: Path) -> None:
+    write(answer=answers())
+    release("0.5.parquet")
+    with rx.Ledger.open("key.ledger") as ledger:
+        (digest,) = ledger.snapshots()
+    for batch in SnapshotTable(kept(place), rx.Key.load("key"), digest).batches(()):
+        assert repr(batch).startswith("<relaxdp")
+
+
 def test_a_changed_table_is_refused_and_its_snapshot_is_not(place: Path) -> None:
     write(answer=answers())
     release("0.5.parquet")
