@@ -50,6 +50,7 @@ IN_PYTHON = {
     "new_column": "new_column= names it, if these are to be compared.",
     "one_path": "rx.estimate takes both.",
     "numbers": "rx.Numeric is for numbers, and rx.Column makes bins of them.",
+    "relax_dated": "rx.relax({release!r}, date={date!r}) goes on with the table as of {as_of}, for the difference.",
     "relax_old": "rx.relax({release!r}) goes on with the table as of {as_of}, for the difference.",
     "release": "release= says it.",
     "same_range": "Give the same mechanism, also in clip= and missing=.",

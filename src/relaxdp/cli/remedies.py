@@ -64,6 +64,9 @@ ON_COMMAND_LINE = {
         "If so much may be known of them, `relaxdp budget raise {enough} --reason WHY` with the same --key or --ledger "
         "raises it."
     ),
+    "relax_dated": (
+        "`relaxdp relax {release!r} OUT --date {date}` goes on with the table as of {as_of}, for the difference."
+    ),
     "relax_old": "`relaxdp relax {release!r} OUT` goes on with the table as of {as_of}, for the difference.",
     "release": "--release says it.",
     "report_column": "--column names another one.",

@@ -362,7 +362,8 @@ def differs(known: PathState | None, entry: Entry) -> PathChangedError | None:
     if entry.changed or (other and not old.growing):
         # Which rows changed is not known here, and must not be: it would be as telling as the change itself.
         what = "the table (its ids or their truths)"
-        ways = "id" if known.snapshot is None else "relax_old id"
+        relaxing = "relax_dated" if known.path.date else "relax_old"
+        ways = "id" if known.snapshot is None else f"{relaxing} id"
         return _changed(TableChangedError, known, facts, what, str(table), str(given), ways)
     if facts.growing != old.growing:
         # Either way nobody would look at the rows: a growing table is known by its tags, another by its fingerprint.
@@ -399,6 +400,7 @@ def _changed(
         release=known.path.release,
         attribute=known.path.attribute,
         epoch=known.path.epoch,
+        date=known.path.date,
         as_of=known.facts.as_of or "that day",
         recorded=old,
         given=new,

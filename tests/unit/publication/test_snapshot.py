@@ -177,6 +177,17 @@ def test_a_changed_table_is_refused_and_its_snapshot_is_not(place: Path) -> None
     assert spent() == 1
 
 
+def test_a_changed_table_of_a_date_names_the_date(place: Path) -> None:
+    with rx.Ledger.open("key.ledger") as ledger:
+        ledger.declare_series(EVERYONE, "study", {"2026": 1}, reason="yearly", budget=9)
+    write(answer=answers())
+    release("0.5.parquet", date="2026")
+    write(answer=answers(seed=5))
+    with pytest.raises(TableChangedError, match=r"rx\.relax\('study', date='2026'\)"):
+        release("1.parquet", 1, date="2026")
+    relax("1.parquet", date="2026")
+
+
 def test_files_say_as_of_when(place: Path) -> None:
     write(answer=answers())
     release("0.5.parquet")
