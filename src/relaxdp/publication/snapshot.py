@@ -2,7 +2,7 @@
 
 So a release can be relaxed next year, when its table has changed or is gone. Only whoever has the key can read one, and
 whoever erases the key erases all of them. The ledger records the digest of the file, so that another one in its place
-is noticed. Nothing is compressed: the length of a file tells how many rows there are, and nothing about them.
+is noticed. Nothing is compressed: lengths tell how many rows there are and how long their ids, and nothing of truths.
 
 A file is one or more sealed parts, one after the other. A part is a header (a magic word, 32 random bytes, the key's
 fingerprint) and chunks under AES-256-GCM with a key that HKDF derives for these random bytes. The header is
