@@ -404,7 +404,7 @@ def _mark(*names: str) -> str:
 def making(folder: Path, key: Key, paths: Sequence[PathId], subject: str, ledger: Ledger) -> Iterator[Snapshot]:
     """Hold the place of a new snapshot; one that the ledger does not name at the end is removed."""
     with ExitStack() as stack:
-        if not folder.exists():  # one that somebody made for us stays, whatever is in it
+        if not os.path.lexists(folder):  # one that somebody made for us stays, whatever is in it
             stack.callback(_remove_empty, folder)
         while True:
             try:
@@ -419,9 +419,15 @@ def making(folder: Path, key: Key, paths: Sequence[PathId], subject: str, ledger
             try:
                 place = stack.enter_context(aside(folder / "snapshot"))
                 break
-            except TableFileError:
+            except TableFileError as problem:
                 if folder.exists():
-                    raise  # else somebody who kept nothing in it removed it at this very instant
+                    raise SnapshotError(
+                        "the snapshot's folder {path!r} cannot be written to: {why}.",
+                        remedy="no_snapshot",
+                        path=str(folder),
+                        why=problem.fields.get("why"),
+                    ) from None
+                # else somebody who kept nothing in it removed it at this very instant
         snapshot = Snapshot(place, folder, key, paths, subject, ledger)
         stack.callback(snapshot.close)
         yield snapshot

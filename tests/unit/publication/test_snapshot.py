@@ -494,12 +494,19 @@ def test_unsorted_tables_and_many_batches(place: Path, monkeypatch: pytest.Monke
     assert pa_parquet.read_table("1.parquet").equals(pa_parquet.read_table("old.parquet"))
 
 
-@pytest.mark.parametrize("where", ["folder", "write", "sync", "name", "sync of the folder"])
+@pytest.mark.parametrize("where", ["folder", "read-only", "write", "sync", "name", "sync of the folder"])
 def test_a_full_disk(place: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """Where nothing can be kept, nothing is released; --no-snapshot is the way out."""
     write(answer=answers())
     if where == "folder":
         (place / "key.ledger.snapshots").write_text("in the way")
+    elif where == "read-only":
+        real_open = os.open
+        monkeypatch.setattr(
+            os,
+            "open",
+            lambda path, *how, **more: _full() if ".snapshot." in str(path) else real_open(path, *how, **more),
+        )
     elif where == "write":
         monkeypatch.setattr(PartWriter, "_put", _refusing_put)
     elif where == "name":
