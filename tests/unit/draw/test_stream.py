@@ -7,6 +7,7 @@ import struct
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -309,3 +310,17 @@ def test_half_a_letter_names_no_path() -> None:
     for names in (("\ud800", "a"), ("r", "\ud800")):
         with refused(PathNameError, says="half of a letter"):
             PathId(*names)
+
+
+def test_no_two_paths_have_one_name_in_the_stream() -> None:
+    """Releases that are called like a date, an epoch or a part of one, at every date and epoch: all names differ."""
+    pieces = ("a", "b", " ", " (date b", " (epoch 2", ")")
+    releases = {"".join(some) for length in (1, 2, 3, 4, 5) for some in product(pieces, repeat=length)}
+    found: dict[str, PathId] = {}
+    for release in releases:
+        with suppress(PathNameError):
+            PathId(release, "answer")
+            for date, epoch in product(("", "b", "2"), (1, 2, 3)):
+                path = PathId(release, "answer", epoch, date)
+                assert found.setdefault(path.stream_name(), path) == path
+    assert len(found) > 50_000
