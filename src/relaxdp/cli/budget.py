@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from relaxdp.cli.options import JsonOption, KeyCommand, KeyOption, LedgerOption,
 from relaxdp.cli.talk import closing
 from relaxdp.errors import DateError, OptionError, refusing
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.account import PathState, total
+from relaxdp.ledger.account import ZERO, PathState, total
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 
@@ -136,9 +137,12 @@ def series(
     if not declared:
         raise DateError("{release!r} has no dates.", remedy="series", release=release, date="DATE")
     read: dict[str, list[PathState]] = {dated.date: [] for dated in declared}
+    costs: dict[str, dict[str, Decimal]] = {dated.date: {} for dated in declared}
     for state in account.paths:
         if state.path.release == release:
             read[state.path.date].append(state)
+            cost = costs[state.path.date]  # of all its epochs
+            cost[state.path.attribute] = total([cost.get(state.path.attribute, ZERO), state.largest])
     whole = total(dated.budget for dated in declared)
     if as_json:
         found = [
@@ -146,7 +150,7 @@ def series(
                 "date": dated.date,
                 "budget": epsilon_text(dated.budget),
                 "as_of": next((state.facts.as_of for state in read[dated.date]), None),
-                "columns": {state.path.attribute: epsilon_text(state.largest) for state in read[dated.date]},
+                "columns": {name: epsilon_text(cost) for name, cost in costs[dated.date].items()},
             }
             for dated in declared
         ]
@@ -156,7 +160,7 @@ def series(
     for name in ("date", "may cost", "as of", "released"):
         table.add_column(name, justify="right" if name == "may cost" else "left")
     for dated in declared:
-        out = ", ".join(f"{state.path.attribute} at {epsilon_text(state.largest)}" for state in read[dated.date])
+        out = ", ".join(f"{name} for {epsilon_text(cost)}" for name, cost in costs[dated.date].items())
         day = next((state.facts.as_of or "" for state in read[dated.date]), "")
         table.add_row(dated.date, epsilon_text(dated.budget), day, out)
     Console().print(table)

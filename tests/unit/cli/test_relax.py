@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +77,14 @@ def test_what_declares_nothing_is_not_said_to_a_series(place: Path) -> None:
     for more in (["--budget", "4"], ["--reason", "why"]):
         assert isinstance(run(*declared, *more).exception, OptionError)
     assert "pays 2 for one column, of a budget of 3" in run(*declared).output
+
+
+def test_a_series_shows_what_was_forced_too(place: Path) -> None:
+    declared = ["budget", "series", "in", "--key", "key"]
+    assert run(*declared, "--dates", "2026", "--each", "1", "--budget", "9").exit_code == 0
+    for number, forced in enumerate(([], ["--force"])):
+        write(["flu", "none"][:: 1 - 2 * number] * (ROWS // 2), [20.0] * ROWS)
+        assert release(f"{number}.parquet", "--date", "2026", *forced, epsilon="0.25").exit_code == 0
+    (shown,) = json.loads(run(*declared, "--json").output)["dates"]
+    assert shown["columns"] == {"answer": "0.5", "age": "0.25"}
+    assert "answer for 0.5" in run(*declared).output
