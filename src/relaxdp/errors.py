@@ -317,6 +317,9 @@ class IdTypeError(PathChangedError):
 class TableChangedError(PathChangedError):
     """The table's ids and truths are not those that the path was opened with. Neither is part of the message."""
 
+    changed_rows: int | None = None
+    """How many rows changed, where that was counted: a truth, for a person who asks, and so no field."""
+
 
 class UnknownReleaseError(RelaxdpError, LookupError):
     """The ledger knows no release of this name, or not of this column or date."""

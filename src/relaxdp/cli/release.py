@@ -317,18 +317,23 @@ def agreed(yes: bool, doing: str, unit: str, call: Callable[..., Released]) -> R
         return call(accept=True, progress=progress)
 
 
+_YOURS = "That is for your eyes: it tells of people."
+
+
 @contextmanager
 def _changes_shown(look: Callable[[], list[Changes]]) -> Iterator[None]:
     """Where a table has changed, say how much to a person who sits there, and to nobody else: it is a truth."""
     try:
         yield
-    except TableChangedError:
-        if is_interactive():
+    except TableChangedError as problem:
+        if is_interactive() and problem.changed_rows is not None:
+            typer.echo(f"{problem.changed_rows:,} rows changed. {_YOURS}", err=True)
+        elif is_interactive():
             with suppress(RelaxdpError):  # without a snapshot nobody can tell
                 for each in look():
                     typer.echo(
                         f"{each.column!r} since {each.as_of}: {each.changed:,} rows changed, {each.joined:,} joined, "
-                        f"{each.left:,} left. That is for your eyes: it tells of people.",
+                        f"{each.left:,} left. {_YOURS}",
                         err=True,
                     )
         raise

@@ -273,13 +273,14 @@ class _Tags:
             )
         digest, changed = ("", 0) if lost else self._merge(old, fresh, path, threads)
         if changed and not force:
-            raise TableChangedError(
-                "rows of {path} changed since the last release ({changed:,} of them). Rows may join and leave, but a "
-                "changed row shows that it changed.",
+            refusal = TableChangedError(
+                "rows of {path} changed since the last release. Rows may join and leave, but a changed row shows that "
+                "it changed.",
                 remedy="force_changed",
                 path=path,
-                changed=changed,
             )
+            refusal.changed_rows = changed
+            raise refusal
         if not (lost or changed):
             return Seen(digest)
         return Seen(self._merge(None, fresh, _next(path, state), threads)[0], changed=True)

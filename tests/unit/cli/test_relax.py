@@ -57,6 +57,20 @@ def test_how_a_table_changed_is_told_to_a_person_alone(
     assert not Path("1.parquet").exists()
 
 
+@pytest.mark.parametrize("is_somebody_there", [True, False])
+def test_how_many_rows_of_a_growing_table_changed_is_told_to_a_person_alone(
+    place: Path, monkeypatch: pytest.MonkeyPatch, is_somebody_there: bool
+) -> None:
+    write(["flu", "none"] * (ROWS // 2), [20.0] * ROWS)
+    assert release("0.5.parquet", "--budget", "9", "--growing").exit_code == 0
+    write(["none", "none"] * (ROWS // 2), [20.0] * ROWS)
+    monkeypatch.setattr(command, "is_interactive", lambda: is_somebody_there)
+    refused = release("1.parquet", "--growing", epsilon="1")
+    assert isinstance(refused.exception, TableChangedError)
+    assert "30" not in refused.exception.message + repr(refused.exception.fields) + repr(refused.exception)
+    assert ("30 rows changed. That is for your eyes" in refused.output) == is_somebody_there
+
+
 ALONE = {
     "--id": "id", "--old-epsilon": "0.5", "--release": "in", "--keep": "age", "--values": "flu,none",
     "--values-file": "values", "--bins": "1,2", "--map": "map.csv", "--nulls": "none", "--missing-as": "NA",
