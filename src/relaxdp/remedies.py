@@ -63,6 +63,7 @@ IN_PYTHON = {
     "series_more": "Ledger.declare_series raises that.",
     "separator": "separator= says so, for a file.",
     "schedule": "Give objects=, and not epsilon=.",
+    "snapshot_again": "Remove it, and release the table once more: that makes it again.",
     "snapshots": "If it lies in another folder, snapshots= names that; else release the table once more.",
     "table": "rx.release of its table relaxes it.",
     "to": "to= names it.",

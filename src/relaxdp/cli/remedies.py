@@ -80,6 +80,7 @@ ON_COMMAND_LINE = {
     "separator": "--separator says so, like --separator ';' for semicolons.",
     "say_ledger": "--ledger names one.",
     "schedule": "Give --objects, and not --epsilon.",
+    "snapshot_again": "Remove it, and release the table once more: that makes it again.",
     "snapshots": "If it lies in another folder, --snapshots names that; else release the table once more.",
     "spark_folder": "Only --engine spark writes a folder.",
     "spark_log": "Spark's log: {log}",

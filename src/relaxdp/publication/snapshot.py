@@ -32,11 +32,12 @@ from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.key import Key
 from relaxdp.draw.private_file import sync_folder
 from relaxdp.draw.stream import PathId
+from relaxdp.encodings.numeric import CLIP, RangeEncoding
 from relaxdp.encodings.protocol import Encoding, Truths, code_dtype
 from relaxdp.errors import DescriptionError, RelaxdpError, SnapshotError, TableFileError
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.publication.derive import ColumnNames
-from relaxdp.publication.description import FileDescription
+from relaxdp.publication.description import ColumnDescription, FileDescription
 from relaxdp.publication.staging import aside, left_behind
 
 _MAGIC = b"relaxdp snapshot 1\n"
@@ -50,6 +51,22 @@ _MOST_BYTES = 1 << 30
 _ENDING = ".snapshot"
 _DIGITS = 32
 """So much of its digest a file is called by."""
+
+
+def rebuilt(described: ColumnDescription) -> Encoding | None:
+    """Return the encoding that a description alone makes; None where that is another one than it describes.
+
+    A function of one's own is code, which no description holds.
+    """
+    try:
+        encoding = described.made_encoding()
+    except DescriptionError:
+        return None
+    if isinstance(encoding, RangeEncoding):
+        if described.function == CLIP:
+            return encoding.clipping()
+        return encoding if described.function in (None, "identity") else None
+    return encoding
 
 
 def snapshots_folder(ledger: Path) -> Path:
@@ -227,7 +244,7 @@ class SnapshotTable:
             self.description = part.description
             first = part.next()
             if first is None:
-                raise _damaged(path)
+                raise damaged(path)
         self._names = list(self.description.columns)
         kinds = {name: each.made_encoding().report_type for name, each in self.description.columns.items()}
         self.schema = pa.schema([(self.description.id_column, _ids(first).type), *kinds.items()])
@@ -244,13 +261,15 @@ class SnapshotTable:
             while True:
                 part = _Part.begun(file, self._key, digest, self.path)
                 if part.description != self.description:
-                    raise _damaged(self.path)
+                    raise damaged(self.path)
                 while (batch := part.next()) is not None:
                     yield _from_batch(batch, self.description.id_column, self._names)
                 if not file.peek(1):
                     break
         if digest.hexdigest() != self._digest:
-            raise SnapshotError("{path!r} is not the snapshot that the ledger names.", path=str(self.path))
+            raise SnapshotError(
+                "{path!r} is not the snapshot that the ledger names.", remedy="snapshot_again", path=str(self.path)
+            )
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -265,8 +284,9 @@ class SnapshotTable:
             ) from None
 
 
-def _damaged(path: Path) -> SnapshotError:
-    return SnapshotError("{path!r} is damaged, cut off or no snapshot.", path=str(path))
+def damaged(path: Path) -> SnapshotError:
+    """Return the refusal of what is no whole snapshot."""
+    return SnapshotError("{path!r} is damaged, cut off or no snapshot.", remedy="snapshot_again", path=str(path))
 
 
 class _Part:
@@ -280,7 +300,7 @@ class _Part:
         """Read a header, and what was released."""
         header = file.read(_HEADER_BYTES)
         if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
-            raise _damaged(path)
+            raise damaged(path)
         if header[-_FINGERPRINT_BYTES:].hex() != key.fingerprint:
             raise SnapshotError("{path!r} was sealed with another key than {key}.", path=str(path), key=key.fingerprint)
         digest.update(header)
@@ -288,7 +308,7 @@ class _Part:
         try:
             part.description = FileDescription.loads(part._chunk() or b"")
         except DescriptionError:
-            raise _damaged(path) from None
+            raise damaged(path) from None
         return part
 
     description: FileDescription
@@ -302,20 +322,20 @@ class _Part:
             with pa_ipc.open_stream(pa.py_buffer(chunk)) as reader:
                 return reader.read_next_batch()
         except (pa.ArrowException, StopIteration):
-            raise _damaged(self._path) from None
+            raise damaged(self._path) from None
 
     def _chunk(self) -> bytes | None:
         """Return the content of the next chunk; None where it was the last one."""
         length = self._file.read(_LENGTH.size)
         if len(length) < _LENGTH.size or _LENGTH.unpack(length)[0] > _MOST_BYTES:
-            raise _damaged(self._path)
+            raise damaged(self._path)
         chunk = self._file.read(_LENGTH.unpack(length)[0])
         self._digest.update(length)
         self._digest.update(chunk)
         number, self._number = self._number, self._number + 1
         content = self._seal.opened(number, _MORE, chunk)
         if content is None and self._seal.opened(number, _LAST, chunk) is None:
-            raise _damaged(self._path)
+            raise damaged(self._path)
         return content
 
 

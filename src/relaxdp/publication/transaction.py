@@ -24,7 +24,7 @@ from relaxdp.ledger.rules import already_drawn, differs
 from relaxdp.publication.description import FileDescription
 from relaxdp.publication.outlook import refuse_worthless
 from relaxdp.publication.request import Planned, ReleaseRequest
-from relaxdp.publication.snapshot import PartWriter, Snapshot, find, making
+from relaxdp.publication.snapshot import PartWriter, Snapshot, find, making, rebuilt
 
 Progress = Callable[[int, int | None], None]
 
@@ -201,7 +201,8 @@ def _unpaid(drawing: Drawing, columns: Sequence[Planned]) -> Outcome:
 def _sealing(drawing: Drawing, plan: Plan, payer: Payer, known: Account) -> Iterator[Snapshot | None]:
     """Make a snapshot where one is wanted, and the ledger names none that is there. Rows that come and go have none."""
     folder = payer.snapshots
-    if folder is None or payer.growing is not None or not drawing.seals:
+    is_rebuilt = all(rebuilt(each) is not None for each in plan.description.columns.values())
+    if folder is None or payer.growing is not None or not drawing.seals or not is_rebuilt:
         yield None
         return
     states = [known.at(each.path) for each in plan.columns]

@@ -355,6 +355,8 @@ def opened_ledger(ledger: FileName | Ledger | Place, key: Key) -> Iterator[Ledge
     if isinstance(place, Ledger):
         yield place
         return
+    if place is None:
+        raise OptionError("the ledger knows what was released, so it takes one.", option="ledger")
     with Ledger.open(place) as book:
         yield book
 
@@ -372,6 +374,8 @@ def place_of_snapshots(said: FileName | bool, book: Ledger, key: Key) -> Path | 
     """Return the folder of the snapshots: the one that was said, or the one beside the ledger; None where none is."""
     from relaxdp.publication.snapshot import snapshots_folder  # noqa: PLC0415
 
+    if not isinstance(said, bool | str | os.PathLike):
+        raise OptionError("snapshots lie in a folder; True and False say whether there are any.", option="snapshots")
     if not isinstance(said, bool):
         return Path(said)
     beside = file_beside(book, key) if said else None

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId
-from relaxdp.encodings.numeric import CLIP, RangeEncoding
 from relaxdp.encodings.protocol import Truths
 from relaxdp.errors import OptionError, SnapshotError, UnknownReleaseError
 from relaxdp.ledger.account import Account, PathState
@@ -23,7 +22,7 @@ from relaxdp.ledger.entries import Entry, Sampler
 from relaxdp.ledger.payer import Payer
 from relaxdp.mechanisms import mechanism_of
 from relaxdp.publication.request import ColumnRequest, Planned, ReleaseRequest, TableRequest, id_type_of
-from relaxdp.publication.snapshot import PartWriter, SnapshotTable, find
+from relaxdp.publication.snapshot import PartWriter, SnapshotTable, damaged, find, rebuilt
 from relaxdp.publication.transaction import Drawing, Plan, Progress, Seen, Staged
 from relaxdp.table.engine import Engine, joined, read_ahead
 from relaxdp.table.formats import BATCH_ROWS, Input
@@ -92,13 +91,9 @@ def column_requests(table: SnapshotTable, states: Sequence[PathState]) -> list[C
         described = table.description.columns.get(state.path.attribute)
         if described is None or described.path != state.path:
             raise SnapshotError("{path!r} is of another release.", path=str(table.path))
-        if described.function not in (None, "identity", CLIP):
-            raise SnapshotError(
-                "{path} is of a function of one's own, which no snapshot holds.", remedy="table", path=state.path
-            )
-        encoding = described.made_encoding()
-        if described.function == CLIP and isinstance(encoding, RangeEncoding):
-            encoding = encoding.clipping()
+        encoding = rebuilt(described)
+        if encoding is None:
+            raise SnapshotError("no snapshot holds all that {path} is encoded by.", remedy="table", path=state.path)
         found.append(ColumnRequest(state.path.attribute, mechanism_of(encoding)))
     return found
 
@@ -181,7 +176,7 @@ class SnapshotFileDrawing(TableDrawing):
             try:
                 return self._stage(plan, batches)
             except NotAscendingError:
-                raise SnapshotError("{path!r} is damaged, cut off or no snapshot.", path=str(self.table.path)) from None
+                raise damaged(self.table.path) from None
 
 
 class SnapshotFrameDrawing(Drawing):

@@ -398,7 +398,7 @@ def test_what_a_newer_snapshot_replaces_does_not_stay(place: Path) -> None:
 
 def test_rows_that_nobody_could_read_back_are_not_charged(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(answer=answers())
-    monkeypatch.setattr(snapshot, "_MOST_BYTES", 2000)
+    monkeypatch.setattr(snapshot, "_MOST_BYTES", 600)
     with pytest.raises(SnapshotError, match="ids as long"):
         release("0.5.parquet")
     assert not Path("key.ledger").exists()
@@ -453,9 +453,19 @@ def test_what_cannot_be_relaxed(place: Path) -> None:
 def test_a_function_of_ones_own_is_not_kept(place: Path) -> None:
     write(answer=ages())
     squares = rx.Numeric(0, 20_000, function=np.square, function_name="square")
-    release("0.5.parquet", columns={"answer": squares})
-    with pytest.raises(SnapshotError, match="function"):
+    assert release("0.5.parquet", columns={"answer": squares}).snapshot is None
+    assert not (place / "key.ledger.snapshots").exists()
+    with pytest.raises(SnapshotError, match="no snapshot was kept"):
         relax("1.parquet")
+
+
+def test_what_is_no_ledger_and_no_folder(place: Path) -> None:
+    write(answer=answers())
+    for wrong in ({"snapshots": None}, {"snapshots": 3}):
+        with pytest.raises(OptionError):
+            release("0.5.parquet", **wrong)
+    with pytest.raises(OptionError):
+        relax("1.parquet", ledger=None)
 
 
 def test_rows_that_come_and_go_are_not_kept(place: Path) -> None:
