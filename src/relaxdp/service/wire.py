@@ -14,7 +14,9 @@ from relaxdp.errors import CampaignError
 from relaxdp.estimation.advice import best_encoding
 from relaxdp.rappor.filter import BloomShape
 
-ID_PATTERN = "^[a-z0-9][a-z0-9-]{0,63}$"
+WHOLE_TEXT = "$(?!\\n)"
+"""The end of a pattern: `$` alone would let a last line feed pass where Python reads it."""
+ID_PATTERN = f"^[a-z0-9][a-z0-9-]{{0,63}}{WHOLE_TEXT}"
 
 Text = Annotated[str, Meta(max_length=2000)]
 

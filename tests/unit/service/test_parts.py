@@ -301,6 +301,14 @@ def test_a_pattern_is_told_in_words(pattern: str, sentence: str) -> None:
     assert refused.value.fields == {"why": sentence}
 
 
+def test_a_name_does_not_end_in_a_line_feed() -> None:
+    """It would be created, and no address would lead to it."""
+    decoder = decoder_of(list[Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]])
+    assert decode(b'["a-1"]', decoder) == ["a-1"]
+    with pytest.raises(MalformedRequestError):
+        decode(b'["a-1\\n"]', decoder)
+
+
 def test_the_request_log_can_be_silent_and_keeps_no_line_back() -> None:
     file = io.StringIO()
 
