@@ -12,7 +12,15 @@ from rich.console import Console
 from rich.table import Table
 
 from relaxdp.cli.campaign_file import Asked, campaign_request
-from relaxdp.cli.campaign_tables import estimate_table, expected, heading, level_table, overview, plain
+from relaxdp.cli.campaign_tables import (
+    estimate_table,
+    expected,
+    heading,
+    level_table,
+    overview,
+    plain,
+    series_table,
+)
 from relaxdp.cli.commands import Commands
 from relaxdp.cli.options import MOST_ROWS, CaFile, JsonOption
 from relaxdp.cli.talk import closing
@@ -61,6 +69,10 @@ def create(
     opens: Annotated[str | None, typer.Option(help="When it opens, like 2026-12-01T08:00:00Z.")] = None,
     closes: Annotated[str | None, typer.Option(help="When it closes.")] = None,
     invitations: Annotated[bool, typer.Option("--invitations", help="Only devices with an invitation count.")] = False,
+    series: Annotated[
+        str | None, typer.Option(help="Name of a question that is asked repeatedly; --date says for when.")
+    ] = None,
+    date: Annotated[str | None, typer.Option(help="Which date of the series it is, like 2027.")] = None,
     file: Annotated[Path | None, typer.Option(help="The whole campaign as JSON, instead of all other options.")] = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
@@ -69,7 +81,7 @@ def create(
     """Create a campaign. Question, values and levels stay as they are for its whole life."""
     asked = Asked(
         question, levels, values, values_file, number_range, free_text, encoding, half_width, devices, name, opens,
-        closes, invitations,
+        closes, invitations, series, date,
     )  # fmt: skip
     request = campaign_request(asked, file)
     made = _operator(server, token_file, ca_file).create(request)
@@ -126,6 +138,44 @@ def show(
     for part in parts:
         if part is not None:
             Console().print(part)
+
+
+@app.command("series")
+def series(
+    name: Annotated[str, typer.Argument(metavar="SERIES", help="Name of the series.")],
+    server: ServerOption,
+    value: Annotated[
+        str | None, typer.Option(help=f"Only this value  [default: all, the largest {MOST_ROWS} of more]")
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="average, or precision where levels do not depend on answers.")
+    ] = "average",
+    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
+    about: Annotated[
+        str, typer.Option(help="objects: these devices. population: those that they are a sample of.")
+    ] = "objects",
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a question that is asked repeatedly: the estimates of its dates, and how they changed.
+
+    Every date is a campaign of its own, and what a device spends in all of them adds up. Nobody can tell which devices
+    of two dates are the same, so that two dates are compared as two groups.
+    """
+    shown = {} if as_json or value is not None else {"largest": MOST_ROWS}
+    options = {"method": method, "confidence_level": confidence, "about": about, **shown}
+    found = _operator(server, token_file, ca_file).series(name, **options)
+    with expected():
+        values = {str(row["value"]) for each in found["dates"] for row in each["rows"] or []}
+    if value is not None and values and value not in values:
+        raise OptionError("the series {series!r} has no such value.", series=name)
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    with expected():
+        table = series_table(found, value)
+    Console().print(table)
 
 
 def _steering(verb: str, sentence: str) -> None:

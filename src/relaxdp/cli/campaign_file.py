@@ -32,6 +32,8 @@ class Asked:
     opens: str | None
     closes: str | None
     invitations: bool
+    series: str | None
+    date: str | None
 
 
 def campaign_request(asked: Asked, file: Path | None) -> dict[str, Any]:
@@ -51,6 +53,10 @@ def campaign_request(asked: Asked, file: Path | None) -> dict[str, Any]:
         "levels": [{"epsilon": level.strip()} for level in asked.levels.split(",")],
         "invitations": asked.invitations,
     }
+    if (asked.series is None) != (asked.date is None):
+        raise OptionError("--series and --date go together.")
+    if asked.series is not None:
+        request["series"] = {"name": asked.series, "date": asked.date}
     if asked.half_width is not None:
         request["target"] = {"half_width": asked.half_width}
     for name in ("id", "devices", "opens", "closes"):

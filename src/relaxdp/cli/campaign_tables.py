@@ -89,6 +89,43 @@ def estimate_table(found: dict[str, Any]) -> Table | None:
     for heading in ("estimate", f"{100 * float(found['confidence_level']):g} % interval"):
         table.add_column(heading, justify="right")
     for row in found["pooled"]:
-        interval = f"{float(row['low']):.4f} .. {float(row['high']):.4f}"
-        table.add_row(_text(row["value"]), f"{float(row['estimate']):.4f}", interval)
+        table.add_row(_text(row["value"]), *_numbers(row))
     return table
+
+
+def series_table(found: dict[str, Any], value: str | None) -> Table:
+    """Return the dates of a series below one another, value by value, with the change since the date before."""
+    level = f"{100 * float(found['confidence_level']):g} % interval"
+    about = "these devices" if found["about"] == "objects" else "those that they are a sample of"
+    kind = "all values of a date at once" if found["simultaneous"] else "each value"
+    table = Table(
+        title=f"series {_text(found['series'])}",
+        caption=f"intervals of {kind}, about {about}; dates are two groups: nobody can tell which devices are the same",
+    )
+    table.add_column("value")
+    table.add_column("date")
+    for heading in ("epsilon", "devices", "estimate", level, "change", level):
+        table.add_column(heading, justify="right")
+    changes = {each["later"]: {row["value"]: row for row in each["rows"]} for each in found["changes"]}
+    told = [row["value"] for each in found["dates"] for row in each["rows"] or []]
+    shown = [each for each in dict.fromkeys(told) if value is None or str(each) == value]
+    for name in shown or [""]:
+        for place, each in enumerate(found["dates"]):
+            row = next((row for row in each["rows"] or [] if row["value"] == name), None)
+            change = changes.get(each["date"], {}).get(name)
+            table.add_row(
+                _text(name) if place == 0 else "",
+                _text(each["date"]),
+                "-" if each["epsilon"] is None else _text(each["epsilon"]),
+                f"{int(each['devices']):,}",
+                *(("-", "") if row is None else _numbers(row)),
+                *(("", "") if change is None else _numbers(change, "+")),
+                end_section=place == len(found["dates"]) - 1,
+            )
+    return table
+
+
+def _numbers(row: dict[str, Any], sign: str = "") -> tuple[str, str]:
+    """Return an estimate and its interval."""
+    low, high = float(row["low"]), float(row["high"])
+    return f"{float(row['estimate']):{sign}.4f}", f"{low:{sign}.4f} .. {high:{sign}.4f}"

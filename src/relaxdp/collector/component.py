@@ -9,6 +9,7 @@ from relaxdp.collector.duties import Duties
 from relaxdp.collector.history_routes import HistoryRoutes
 from relaxdp.collector.operator_routes import OperatorRoutes
 from relaxdp.collector.report_routes import ReportRoutes
+from relaxdp.collector.series_routes import SeriesRoutes
 from relaxdp.collector.service import Collector
 from relaxdp.errors import StorageUnavailableError
 from relaxdp.service.operations import Operation
@@ -30,11 +31,12 @@ class CollectorComponent:
             *OperatorRoutes(self._collector, self._limits).operations(),
             *AdviceRoutes(self._collector, self._limits).operations(),
             *HistoryRoutes(self._collector).operations(),
+            *SeriesRoutes(self._collector).operations(),
         ]
 
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """Return what a campaign's id looks like."""
-        return {"id": {"type": "string", "pattern": ID_PATTERN}}
+        """Return what a campaign's id and the name of a series look like."""
+        return {name: {"type": "string", "pattern": ID_PATTERN} for name in ("id", "series")}
 
     async def start(self) -> None:
         """Begin to write, and to do what nobody asks for."""

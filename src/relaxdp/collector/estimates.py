@@ -34,11 +34,11 @@ def read_counts(connection: Connection, campaign: Campaign) -> Levels:
 
 def estimate(campaign: Campaign, state: CampaignState, levels: Levels, options: EstimateOptions) -> Estimate:
     """Return all estimates of a campaign."""
-    pooled = _result(campaign, levels, options) if sum(state.devices) else None
+    pooled = result_of(campaign, levels, options) if sum(state.devices) else None
     unlisted = pooled.unlisted if isinstance(pooled, Decoded) else None
     shown = pooled if pooled is None or options.largest is UNSET else pooled.largest(options.largest)
     places = shown.places if isinstance(shown, Chosen) else None
-    pooled_rows = None if pooled is None else _rows(pooled, options, places)
+    pooled_rows = None if pooled is None else rows_of(pooled, options, places)
     only = sum(map(bool, state.devices)) == 1  # then that level is the pool
     return Estimate(
         campaign=campaign.id,
@@ -102,11 +102,12 @@ def level_rows(
 ) -> list[Row]:
     """Return the estimates of one level alone; those of rows that the pool was asked for, where some were chosen."""
     only = [level if each == place else {} for each, level in enumerate(levels)]
-    found = _result(campaign, only, options)
-    return [] if found is None else _rows(found, options, chosen)
+    found = result_of(campaign, only, options)
+    return [] if found is None else rows_of(found, options, chosen)
 
 
-def _result(campaign: Campaign, levels: Levels, options: EstimateOptions) -> Result | None:
+def result_of(campaign: Campaign, levels: Levels, options: EstimateOptions) -> Result | None:
+    """Return what all devices together say; None before there are any."""
     if campaign.words is not None:
         return _words(campaign, campaign.words, levels, options)
     kept = Counts(campaign.mechanism)
@@ -130,7 +131,8 @@ def _words(campaign: Campaign, words: CandidateMap, levels: Levels, options: Est
     return decode_counts(kept, words, method=options.method) if kept.devices else None
 
 
-def _rows(found: Result, options: EstimateOptions, chosen: Places | None) -> list[Row]:
+def rows_of(found: Result, options: EstimateOptions, chosen: Places | None) -> list[Row]:
+    """Return an estimate as rows; some of them, where some were chosen by what they say."""
     shown = found if chosen is None else found.choose(chosen)
     about = options.about
     low, high = shown.interval(options.confidence_level, simultaneous=options.simultaneous, about=about)

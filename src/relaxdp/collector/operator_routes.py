@@ -38,7 +38,7 @@ from relaxdp.service.transfer import HandedOut
 _CAMPAIGN, _INVITATION = decoder_of(CampaignRequest), decoder_of(InvitationRequest)
 _JSON, _PARQUET = "application/json", "application/vnd.apache.parquet"
 _LEVEL = (Query("level", {"type": "integer", "minimum": 0, "maximum": 99}, "The level's place.", required=True),)
-_OPTIONS = (
+QUERIES = (
     Query("method", {"enum": ["average", "precision"]}, "How levels are pooled."),
     Query(
         "confidence_level", {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, "That of the intervals."
@@ -126,7 +126,7 @@ class OperatorRoutes:
     async def stream_estimates(self, request: Request) -> Response:
         """Stream estimates as they change."""
         await self._collector.check_operator(request)
-        options: EstimateOptions = read_queries(request, _OPTIONS, EstimateOptions)
+        options: EstimateOptions = read_queries(request, QUERIES, EstimateOptions)
         campaign = await self._collector.campaign(request)
         self._streams.admit()
         events = self._streams.events(campaign, options)
@@ -159,7 +159,7 @@ class OperatorRoutes:
 
     async def _estimate(self, request: Request) -> Estimate:
         await self._collector.check_operator(request)
-        options: EstimateOptions = read_queries(request, _OPTIONS, EstimateOptions)
+        options: EstimateOptions = read_queries(request, QUERIES, EstimateOptions)
         return await self._estimates.now(await self._collector.campaign(request), options)
 
     def operations(self) -> list[Operation]:
@@ -185,16 +185,16 @@ class OperatorRoutes:
                       InvitationRequest, Invitations, security="operator", nothing="Nothing was made.",
                       problems=(errors.UnknownCampaignError, CampaignError)),
             Operation("GET", f"{path}/estimate", self.show_estimate, "Estimate, per level and pooled.", answer=Estimate,
-                      queries=_OPTIONS, security="operator", nothing="Nothing was estimated.",
+                      queries=QUERIES, security="operator", nothing="Nothing was estimated.",
                       problems=(errors.UnknownCampaignError, errors.MissingPartError)),
             Operation("GET", f"{path}/estimate.parquet", self.show_estimate_parquet, "Estimate, as a Parquet file.",
-                      media_type=_PARQUET, queries=_OPTIONS, security="operator", nothing="Nothing was estimated.",
+                      media_type=_PARQUET, queries=QUERIES, security="operator", nothing="Nothing was estimated.",
                       problems=(errors.UnknownCampaignError, errors.MissingPartError)),
             Operation("GET", f"{path}/export", self.export_reports, "Export the reports of one level as Parquet.",
                       media_type=_PARQUET, queries=_LEVEL, security="operator", nothing="Nothing was exported.",
                       problems=(errors.UnknownCampaignError, CampaignReducedError, CampaignError)),
             Operation("GET", f"{path}/stream", self.stream_estimates, "Stream estimates (server-sent events).",
-                      media_type="text/event-stream", queries=_OPTIONS, nothing="Nothing was opened.", **known),
+                      media_type="text/event-stream", queries=QUERIES, nothing="Nothing was opened.", **known),
         ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, SmallInteger, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, SmallInteger, Table, Text, UniqueConstraint
 
 from relaxdp.service.schema import METADATA
 
@@ -17,6 +17,9 @@ CAMPAIGNS = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("id", Text, nullable=False, unique=True),
     Column("definition", Text, nullable=False),
+    Column("series", Text),
+    Column("series_date", Text),
+    UniqueConstraint("series", "series_date"),
 )
 
 # The row of a campaign is what every writer to it holds.

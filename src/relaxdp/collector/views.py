@@ -29,6 +29,7 @@ def public_view(campaign: Campaign, state: CampaignState) -> PublicCampaign:
         closes=asked.closes,
         largest_epsilon=str(asked.largest_epsilon),
         needs_invitation=asked.invitations,
+        series=asked.series,
     )
 
 

@@ -6,7 +6,18 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from relaxdp.service.wire import ID_PATTERN, About, EncodingRequest, EpsilonText, Label, Method, Target, WireLevel
+from relaxdp.draw.stream import DATE
+from relaxdp.service.wire import (
+    ID_PATTERN,
+    WHOLE_TEXT,
+    About,
+    EncodingRequest,
+    EpsilonText,
+    Label,
+    Method,
+    Target,
+    WireLevel,
+)
 
 MOST_BATCH = 1000
 MOST_INVITATIONS = 10_000
@@ -83,6 +94,13 @@ class LevelRequest(Struct, frozen=True, forbid_unknown_fields=True):
     opens: Time | None = None
 
 
+class Series(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which question that is asked repeatedly a campaign asks, and for which of its dates."""
+
+    name: Annotated[str, Meta(pattern=ID_PATTERN)]
+    date: Annotated[str, Meta(pattern=f"^{DATE.pattern}{WHOLE_TEXT}", description="Like 2027 or 2027-03.")]
+
+
 class CampaignRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A campaign to be created."""
 
@@ -96,6 +114,7 @@ class CampaignRequest(Struct, frozen=True, forbid_unknown_fields=True):
     closes: Time | None = None
     largest_epsilon: EpsilonText | None = None
     invitations: bool = False
+    series: Series | None = None
 
 
 class PublicEncoding(Struct, frozen=True, omit_defaults=True):
@@ -122,6 +141,7 @@ class PublicCampaign(Struct, frozen=True):
     closes: str | None
     largest_epsilon: str
     needs_invitation: bool
+    series: Series | None
 
 
 class Devices(Struct, frozen=True):
@@ -229,6 +249,48 @@ class Estimate(Struct, frozen=True):
     levels: list[LevelEstimate]
     pooled: list[Row] | None
     unlisted: Unlisted | None
+
+
+class SeriesDate(Struct, frozen=True):
+    """One campaign of a series, and what its devices say together."""
+
+    date: str
+    campaign: str
+    question: str
+    state: State
+    epsilon: str | None
+    """That of its open level, or of the last one; None before it opens."""
+    devices: int
+    rows: list[Row] | None
+    """None before the first report."""
+
+
+class SeriesChange(Struct, frozen=True):
+    """The later date minus the earlier one, row by row."""
+
+    earlier: str
+    later: str
+    rows: list[Row]
+
+
+class SeriesEstimate(Struct, frozen=True):
+    """The dates of a series in the order of their names, and how the answer changed from one to the next.
+
+    Nobody can tell which devices of two dates are the same, so that two dates are two groups.
+    """
+
+    series: str
+    encoding: PublicEncoding
+    method: Method
+    confidence_level: float
+    about: About
+    simultaneous: bool
+    """Whether the intervals hold for all values of a date, or of a change, at once."""
+    values: int
+    """How many rows there are in all, of which the largest may have been asked for; 0 before the first report."""
+    dates: list[SeriesDate]
+    changes: list[SeriesChange]
+    """Between dates that have reports."""
 
 
 class EstimateOptions(Struct, frozen=True):

@@ -13,7 +13,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9._:-]{1,253}", re.ASCII)
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*", re.ASCII)
 _PORTS = {"https": 443, "http": 80}
-_ROUTE = "/v1/campaigns/"
+ROUTE = "/v1/campaigns/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +72,17 @@ class CampaignAddress:
     @refusing("Nothing was sent.")
     def parse(cls, text: str, *, allow_http: bool = False) -> CampaignAddress:
         """Read the address of a campaign, which ends in /v1/campaigns/ and its name."""
-        base, route, name = text.rpartition(_ROUTE) if isinstance(text, str) else ("", "", "")
+        base, route, name = text.rpartition(ROUTE) if isinstance(text, str) else ("", "", "")
         if not route or not _ID.fullmatch(name):
             raise AddressError("the address of a campaign looks like https://collect.example/v1/campaigns/NAME.")
         return cls(Server.parse(base, allow_http=allow_http), name)
 
     def path(self, *words: str) -> str:
         """Return the path of the campaign, or of something below it."""
-        return "/".join((f"{_ROUTE}{self.id}", *words))
+        return "/".join((f"{ROUTE}{self.id}", *words))
 
     def __str__(self) -> str:
-        return f"{self.server}{_ROUTE}{self.id}"
+        return f"{self.server}{ROUTE}{self.id}"
 
 
 @refusing("Nothing was sent.")

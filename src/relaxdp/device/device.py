@@ -135,6 +135,7 @@ class Device:
                     epsilon_text(consent_to(offer, agreed)),
                     now(),
                     invitation=invitation,
+                    series=offer.series,
                 )
             )
 

@@ -17,7 +17,7 @@ from relaxdp.errors import ServerAnswerError, TableFileError, TokenError, refusi
 from relaxdp.publication.staging import aside, put_in_place
 
 VARIABLE = "RELAXDP_TOKEN"
-_CAMPAIGNS = "/v1/campaigns"
+_CAMPAIGNS, _SERIES = "/v1/campaigns", "/v1/series"
 _LONGEST_EXPORT = 3600.0
 _LONGEST_TOKEN = 500
 _PARQUET_ENDS = b"PAR1"
@@ -52,8 +52,11 @@ class Operator:
 
     def estimate(self, campaign: str, **options: Any) -> dict[str, Any]:
         """Return estimates per level and pooled."""
-        query = f"?{urlencode(options)}" if options else ""
-        return self._ask("GET", self._path(campaign, "estimate") + query)
+        return self._ask("GET", _asking(self._path(campaign, "estimate"), options))
+
+    def series(self, name: str, **options: Any) -> dict[str, Any]:
+        """Return the estimates of each date of a series, and the changes between them."""
+        return self._ask("GET", _asking(f"{_SERIES}/{check_campaign_id(name)}/estimate", options))
 
     def invite(self, campaign: str, count: int) -> list[str]:
         """Return new invitations, which the server shows this once."""
@@ -68,7 +71,7 @@ class Operator:
         def receive(response: http.client.HTTPResponse) -> None:
             _save(response, place, target)
 
-        path = f"{self._path(campaign, 'export')}?{urlencode({'level': level})}"
+        path = _asking(self._path(campaign, "export"), {"level": level})
         with ExitStack() as opened:
             with _unless_written:
                 place = opened.enter_context(aside(target))
@@ -99,6 +102,10 @@ class Operator:
 
     def __repr__(self) -> str:
         return f"<Operator of {self.server}>"
+
+
+def _asking(path: str, options: Mapping[str, Any]) -> str:
+    return f"{path}?{urlencode(options)}" if options else path
 
 
 @_unless_written

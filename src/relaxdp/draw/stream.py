@@ -25,7 +25,8 @@ from relaxdp.errors import PathNameError
 Purpose = Literal["path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge"]
 
 
-_DATE = re.compile(r"[0-9A-Za-z._-]{1,40}", re.ASCII)
+DATE = re.compile(r"[0-9A-Za-z._-]{1,40}", re.ASCII)
+"""How the date of a dated release, or of a campaign in a series, is written."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -61,7 +62,7 @@ class PathId:
             raise PathNameError("a release's name must not end in '(epoch ...)', which marks a path that was forced.")
         if self.release.endswith(")") and " (date " in self.release:
             raise PathNameError("a release's name must not end in '(date ...)', which marks a dated release.")
-        if self.date and not _DATE.fullmatch(self.date):
+        if self.date and not DATE.fullmatch(self.date):
             raise PathNameError("a date is written in 1 to 40 letters, digits, hyphens, dots and underscores.")
 
     def stream_name(self) -> str:

@@ -135,6 +135,7 @@ export class Device {
           invitation,
           sent: [],
           ended: null,
+          series: offer.series,
         });
       }
       checkSame(record, offer);

@@ -12,6 +12,8 @@ export const ATTRIBUTE = "answer";
 
 const MOST_LEVELS = 1000;
 const MOST_QUESTION = 2000;
+const SERIES = /^[a-z0-9][a-z0-9-]{0,63}$/;
+const DATE = /^[0-9A-Za-z._-]{1,40}$/;
 const STATES = ["waiting", "open", "paused", "finished"];
 
 /** @typedef {{ epsilon: Amount, threshold: bigint }} Level */
@@ -29,6 +31,7 @@ const STATES = ["waiting", "open", "paused", "finished"];
  * @property {string} state
  * @property {Amount} largestEpsilon no level of this campaign will ever be above it
  * @property {boolean} needsInvitation
+ * @property {import("./state.js").Series | null} series which question that is asked repeatedly it is, and for which date
  */
 
 /**
@@ -66,6 +69,7 @@ export async function readOffer(address, content) {
     state,
     largestEpsilon: readLargest(fields.largest_epsilon, levels),
     needsInvitation: fields.needs_invitation === true,
+    series: readSeries(fields.series),
   });
 }
 
@@ -155,6 +159,19 @@ function readOpen(content, levels) {
     throw refused("the campaign is open at a level that it does not have.");
   }
   return levels.slice(0, content + 1);
+}
+
+/**
+ * @param {unknown} content
+ * @returns {import("./state.js").Series | null}
+ */
+function readSeries(content) {
+  if (content === null || content === undefined) return null;
+  const { name, date } = fieldsOf(content);
+  if (typeof name !== "string" || typeof date !== "string" || !SERIES.test(name) || !DATE.test(date)) {
+    throw refused("the campaign's series has no name or no date that can be used.");
+  }
+  return { name, date };
 }
 
 /** @param {unknown} content */

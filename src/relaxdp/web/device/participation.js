@@ -4,7 +4,7 @@ import { fromHex } from "./bytes.js";
 import { RelaxdpError } from "./errors.js";
 import { ATTRIBUTE, readOffer } from "./offer.js";
 import { checkActive, checkSame, nextLevel, writtenAt } from "./rules.js";
-import { over, recordOf, spentBy, withRecord } from "./state.js";
+import { datesOf, over, recordOf, spentBy, withRecord } from "./state.js";
 import { fieldsOf } from "./typed.js";
 
 /** @typedef {import("./address.js").CampaignAddress} CampaignAddress */
@@ -26,6 +26,13 @@ import { fieldsOf } from "./typed.js";
  * @property {string} joined
  * @property {Ending | null} ended
  * @property {Sent[]} sent exactly what the server was sent, oldest first; it learned nothing else
+ * @property {import("./state.js").Series | null} series which question that is asked repeatedly it is, and for which date
+ */
+
+/**
+ * A date of a series that this device joined: what it has cost, and what it may cost still.
+ *
+ * @typedef {{ date: string, spent: string, most: string }} DateCost
  */
 
 /** Obtained from `Device.join` or `Device.campaigns`; shows neither answer nor key when printed. */
@@ -66,7 +73,7 @@ export class Participation {
   /** @returns {Promise<Details>} */
   async details() {
     const record = this.#of(await this.#book.state());
-    const { question, consent, joined, ended, sent } = record;
+    const { question, consent, joined, ended, sent, series = null } = record;
     return {
       question,
       consent,
@@ -75,7 +82,22 @@ export class Participation {
       joined,
       ended,
       sent,
+      series,
     };
+  }
+
+  /**
+   * What each date of this campaign's series costs that this device joined, this one among them; none where it is of no
+   * series. Different dates are different campaigns, so they add up, and the device's own limit holds over all of them.
+   *
+   * @returns {Promise<DateCost[]>}
+   */
+  async dates() {
+    const state = await this.#book.state();
+    return datesOf(state, this.#of(state)).map(({ date, record }) => {
+      const spent = String(spentBy(record));
+      return { date, spent, most: record.ended === null ? record.consent : spent };
+    });
   }
 
   /** @returns {Promise<Sent[]>} */

@@ -1,5 +1,6 @@
 /** What a device remembers: its limit, and for every campaign its answer, its key and exactly what was sent. */
 
+import { CampaignAddress } from "./address.js";
 import { toHex } from "./bytes.js";
 import { Amount, most, ZERO } from "./decimal.js";
 import { digest } from "./stream.js";
@@ -23,6 +24,12 @@ const ENDINGS = [null, "finished", "withdrawing", "withdrawn", "forgotten"];
  */
 
 /**
+ * Which question that is asked repeatedly a campaign asks, and for which of its dates, as its server says.
+ *
+ * @typedef {{ name: string, date: string }} Series
+ */
+
+/**
  * One campaign of a device.
  *
  * @typedef {object} CampaignRecord
@@ -39,6 +46,7 @@ const ENDINGS = [null, "finished", "withdrawing", "withdrawn", "forgotten"];
  * @property {string | null} invitation
  * @property {Sent[]} sent
  * @property {Ending | null} ended
+ * @property {Series | null} [series] as it was when the campaign was joined
  */
 
 /**
@@ -73,6 +81,26 @@ export function spentIn(state) {
 export function leftIn(state) {
   return amount(state.limit).minus(spentIn(state));
 }
+
+/**
+ * The campaigns of a series that this device joined, in the order of their dates; none where a campaign is of no series.
+ *
+ * @param {State} state
+ * @param {CampaignRecord} record one of them
+ */
+export function datesOf({ campaigns }, record) {
+  const { series } = record;
+  if (!series) return [];
+  const dates = campaigns.flatMap((each) =>
+    each.series?.name === series.name && serverOf(each) === serverOf(record)
+      ? [{ record: each, date: each.series.date }]
+      : [],
+  );
+  return dates.sort((one, other) => (one.date < other.date ? -1 : Number(one.date > other.date)));
+}
+
+/** @param {CampaignRecord} record */
+const serverOf = ({ address }) => CampaignAddress.parse(address, { allowHttp: true }).server;
 
 /**
  * @param {State} state

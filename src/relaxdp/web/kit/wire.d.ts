@@ -182,6 +182,7 @@ export interface OperatorCampaign {
   closes: string | null;
   largest_epsilon: string;
   needs_invitation: boolean;
+  series: Series | null;
   devices: Devices;
   half_width: number | null;
   target: Target | null;
@@ -218,6 +219,7 @@ export interface PublicCampaign {
   closes: string | null;
   largest_epsilon: string;
   needs_invitation: boolean;
+  series: Series | null;
 }
 
 export interface PublicEncoding {
@@ -298,6 +300,39 @@ export interface SellerListing {
   loss_platform: string;
   left: string | null;
   minimum: number | null;
+}
+
+export interface Series {
+  name: string;
+  date: string;
+}
+
+export interface SeriesChange {
+  earlier: string;
+  later: string;
+  rows: Row[];
+}
+
+export interface SeriesDate {
+  date: string;
+  campaign: string;
+  question: string;
+  state: "finished" | "open" | "paused" | "waiting";
+  epsilon: string | null;
+  devices: number;
+  rows: Row[] | null;
+}
+
+export interface SeriesEstimate {
+  series: string;
+  encoding: PublicEncoding;
+  method: "average" | "precision";
+  confidence_level: number;
+  about: "objects" | "population";
+  simultaneous: boolean;
+  values: number;
+  dates: SeriesDate[];
+  changes: SeriesChange[];
 }
 
 export interface SignedReceipt {
