@@ -8,6 +8,7 @@ import { measureOf, whole } from "../kit/words.js";
 import { exportPart, invitationsPart, settingsPart, stepsPart } from "./controls.js";
 import { progressPart, stateBadge } from "./list.js";
 import { answerPart, historyPart, levelsPart } from "./results.js";
+import { seriesPart } from "./series.js";
 import { levelOf } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
@@ -37,6 +38,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const steps = stepsPart(api, path, campaign, (changed) => update(changed));
   const exports = exportPart(api, path, id);
   const settings = h("div", {});
+  const series = campaign.series === null ? null : seriesPart(measure, campaign, campaign.series);
 
   /** @param {Campaign} now */
   function update(now) {
@@ -74,6 +76,13 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     }
   }
 
+  /** @param {ReturnType<typeof seriesPart>} part */
+  async function askSeries(part) {
+    const name = encodeURIComponent(campaign.series?.name ?? "");
+    const found = await api.ask("GET", `series/${name}/estimate?${optionsOf(campaign)}`);
+    if (!signal.aborted) part.update(found);
+  }
+
   /** @type {Estimate | null} */
   let estimate = null;
   const refresh = throttled(async () => {
@@ -81,6 +90,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     const levelHistory = await askHistory(estimate.simultaneous);
     if (!signal.aborted) history.update(levelHistory, estimate);
     if (!signal.aborted && levelHistory !== null) levels.update(campaign, levelHistory);
+    if (series !== null) await askSeries(series);
     // A busy service shows a history that is a little old, and after the last report no event would ask for a newer one.
     return levelHistory === null || levelHistory.version >= estimate.version;
   }, HISTORY_SECONDS);
@@ -106,6 +116,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     h("section", { class: "card", "aria-label": "How it stands" }, summary, steps.element),
     h("div", { class: "columns" }, answer.element, levels.element),
     history.element,
+    ...(series === null ? [] : [series.element]),
     h(
       "div",
       { class: "grid" },

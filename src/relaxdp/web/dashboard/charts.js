@@ -65,39 +65,37 @@ export function horizontalBar(part, most) {
   return s("svg", { viewBox: "0 0 200 14", "aria-hidden": "true" }, ground, fill);
 }
 
+/** @typedef {{ at: string, row: Row | undefined }} Point one interval, and the level or the date that it is of */
+
 /**
- * Return the intervals of one value against epsilon, and behind them the band of what is known now.
+ * Return the intervals of one value side by side, and behind them the band of what is known now.
  *
- * @param {string} name
- * @param {{ epsilon: string, row: Row | undefined }[]} points one for each level of the campaign
- * @param {Row} now
- * @param {Scale} scale
- * @param {Measure} measure
+ * @param {string} text what it says to whoever does not see it
+ * @param {Point[]} points one for each level of the campaign, or for each date of its series
+ * @param {{ now?: Row, axis?: string, scale: Scale, measure: Measure }} options
  */
-export function intervalPanel(name, points, now, scale, measure) {
+export function intervalPanel(text, points, { now, axis = "", scale, measure }) {
   const y = (/** @type {number} */ v) =>
     EDGE.top + ((scale.high - v) * (HEIGHT - EDGE.top - EDGE.bottom)) / (scale.high - scale.low);
   const step = (WIDTH - EDGE.left - EDGE.right) / points.length;
   const x = (/** @type {number} */ place) => EDGE.left + step * (place + 0.5);
   const right = WIDTH - EDGE.right;
-  const drawn = s("svg", {
-    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-    role: "img",
-    "aria-label": panelText(name, points, now, measure),
-  });
-  const height = Math.max(1, y(now.low) - y(now.high));
-  drawn.append(s("rect", { class: "band", x: EDGE.left, width: right - EDGE.left, y: y(now.high), height }));
+  const drawn = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": text });
+  if (now !== undefined) {
+    const height = Math.max(1, y(now.low) - y(now.high));
+    drawn.append(s("rect", { class: "band", x: EDGE.left, width: right - EDGE.left, y: y(now.high), height }));
+  }
   for (const tick of scale.ticks) {
     drawn.append(s("line", { class: "axis", x1: EDGE.left, x2: right, y1: y(tick), y2: y(tick) }));
     drawn.append(s("text", { x: EDGE.left - 5, y: y(tick) + 4, "text-anchor": "end" }, measure.tick(tick)));
   }
-  drawn.append(s("text", { x: EDGE.left - 5, y: HEIGHT - 6, "text-anchor": "end" }, "ε"));
+  drawn.append(s("text", { x: EDGE.left - 5, y: HEIGHT - 6, "text-anchor": "end" }, axis));
   let free = WIDTH; // the labels that fit, from the last one on
   for (let place = points.length - 1; place >= 0; place -= 1) {
-    const { epsilon, row } = points[place];
-    const half = (LETTER * epsilon.length) / 2;
+    const { at, row } = points[place];
+    const half = (LETTER * at.length) / 2;
     if (x(place) + half <= free) {
-      drawn.append(s("text", { x: x(place), y: HEIGHT - 6, "text-anchor": "middle" }, epsilon));
+      drawn.append(s("text", { x: x(place), y: HEIGHT - 6, "text-anchor": "middle" }, at));
       free = x(place) - half;
     }
     if (row === undefined) continue;
@@ -123,13 +121,14 @@ function verticalInterval(x, low, high, middle, cap) {
 }
 
 /**
+ * Say what a panel shows.
+ *
  * @param {string} name
- * @param {{ epsilon: string, row: Row | undefined }[]} points
- * @param {Row} now
+ * @param {string} where before each level or date
+ * @param {Point[]} points
  * @param {Measure} measure
  */
-function panelText(name, points, now, measure) {
-  const known = points.flatMap(({ epsilon, row }) => (row === undefined ? [] : [{ epsilon, row }]));
-  const parts = known.map(({ epsilon, row }) => `at epsilon ${epsilon} ${between(row, measure)}`);
-  return `${name}: ${[...parts, `now ${between(now, measure)}`].join(", ")}`;
+export function pointsText(name, where, points, measure) {
+  const parts = points.flatMap(({ at, row }) => (row === undefined ? [] : [`${where} ${at} ${between(row, measure)}`]));
+  return `${name}: ${parts.join(", ")}`;
 }

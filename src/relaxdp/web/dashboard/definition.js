@@ -2,6 +2,7 @@
 
 import { DECIMAL, NAME, splitLevels, textOf } from "../kit/form.js";
 
+const DATE = /^[0-9A-Za-z._-]{1,40}$/;
 const NUMBER = /^[-+]?[0-9]+(\.[0-9]+)?$/;
 const MOST_DEVICES = 1e15;
 
@@ -37,6 +38,10 @@ export function wrongDefinition(data) {
     wrong.id = "Small letters, digits and hyphens, at most 64.";
   if (data.get("advance") === "devices" && !isCount(textOf(data, "devices")))
     wrong.devices = "A whole number, from 1 on.";
+  const [series, date] = [textOf(data, "series"), textOf(data, "date")];
+  if (series !== "" && !NAME.test(series)) wrong.series = "Small letters, digits and hyphens, at most 64.";
+  if (series === "" && date !== "") wrong.series = "A date is one of a series: this is its name.";
+  if (series !== "" && !DATE.test(date)) wrong.date = "Like 2027 or 2027-03: letters, digits, dots and hyphens.";
   const closes = textOf(data, "closes");
   if (closes !== "" && new Date(closes) <= new Date()) wrong.closes = "This has passed already.";
   return wrong;
@@ -108,6 +113,7 @@ export function definitionOf(data) {
     invitations: data.has("invitations"),
   };
   if (textOf(data, "id") !== "") definition.id = textOf(data, "id");
+  if (textOf(data, "series") !== "") definition.series = { name: textOf(data, "series"), date: textOf(data, "date") };
   if (data.get("advance") === "devices") definition.devices = Number(textOf(data, "devices"));
   if (textOf(data, "closes") !== "") definition.closes = new Date(textOf(data, "closes")).toISOString();
   return definition;
@@ -151,6 +157,40 @@ function targetOf(data) {
       half_width: Number(width) / (shares ? 100 : 1),
       confidence_level: Number(textOf(data, "confidence")) / 100,
     },
+  };
+}
+
+/**
+ * Return what a form says that asks a campaign again, by the names of its fields; nothing is sent by this.
+ *
+ * @param {import("../kit/wire.d.ts").OperatorCampaign} campaign
+ * @param {string} last date of the series
+ * @returns {Record<string, string>}
+ */
+export function askedAgain(campaign, last) {
+  const { question, encoding, levels, target, series, automatic_devices: devices, devices: seen } = campaign;
+  const kind = encoding.range === undefined ? "choice" : "number";
+  const options = Object.entries(encoding.options).map(([name, value]) => [
+    optionField(encoding.name, name),
+    `${value}`,
+  ]);
+  return {
+    question,
+    kind,
+    values: (encoding.values ?? []).join("\n"),
+    low: String(encoding.range?.[0] ?? ""),
+    high: String(encoding.range?.[1] ?? ""),
+    levels: levels.map(({ epsilon }) => epsilon).join(", "),
+    expected: seen.total > 0 ? String(seen.total) : "10000",
+    half_width:
+      target === null ? "" : String(Number((target.half_width * (kind === "choice" ? 100 : 1)).toPrecision(12))),
+    confidence: String(Math.round(100 * (target?.confidence_level ?? 0.95))),
+    advance: devices === null ? "operator" : "devices",
+    devices: devices === null ? "" : String(devices),
+    [`encoding-${kind}`]: encoding.name,
+    ...Object.fromEntries(options),
+    series: series?.name ?? "",
+    date: /^\d{4}$/.test(last) ? String(Number(last) + 1) : "",
   };
 }
 

@@ -3,7 +3,7 @@
 import { h } from "../kit/dom.js";
 import { field, formPart, markWrong } from "../kit/form.js";
 import { advicePart } from "./advice.js";
-import { definitionOf, encodingChosen, optionField, wrongDefinition } from "./definition.js";
+import { askedAgain, definitionOf, encodingChosen, optionField, wrongDefinition } from "./definition.js";
 
 /** @typedef {import("../kit/wire.d.ts").OfferedEncoding} OfferedEncoding */
 
@@ -13,8 +13,9 @@ const DOMAINS = { choice: "values", number: "range" };
 /**
  * @param {import("../kit/api.js").Api} api
  * @param {HTMLElement} main
+ * @param {string} [again] the campaign of a series whose question is asked for its next date
  */
-export async function showForm(api, main) {
+export async function showForm(api, main, again) {
   /** @type {import("../kit/wire.d.ts").OfferedEncodings} */
   const { encodings } = await api.ask("GET", "encodings");
   const advice = advicePart(api);
@@ -41,8 +42,36 @@ export async function showForm(api, main) {
     advice.update(data);
   }
 
-  main.replaceChildren(h("h1", { tabindex: -1 }, "New campaign"), form);
+  if (again !== undefined) {
+    /** @type {import("../kit/wire.d.ts").Campaigns} */
+    const { campaigns } = await api.ask("GET", "campaigns");
+    const campaign = campaigns.find(({ id }) => id === again);
+    const dates = campaigns.flatMap(({ series }) =>
+      series?.name === campaign?.series?.name ? [series?.date ?? ""] : [],
+    );
+    if (campaign !== undefined) fill(form, askedAgain(campaign, dates.sort().pop() ?? ""), campaign.needs_invitation);
+  }
+  main.replaceChildren(h("h1", { tabindex: -1 }, again === undefined ? "New campaign" : "Ask again"), form);
   changed();
+}
+
+/**
+ * Write into a form what is known already; what it has no field for stays out.
+ *
+ * @param {HTMLFormElement} form
+ * @param {Record<string, string>} known
+ * @param {boolean} invited
+ */
+function fill(form, known, invited) {
+  for (const [name, value] of Object.entries(known)) {
+    const input = form.elements.namedItem(name);
+    if (input === null || !("value" in input)) continue;
+    input.value = value;
+    if (input instanceof HTMLSelectElement && input.selectedIndex < 0) input.selectedIndex = 0;
+  }
+  const invitations = form.elements.namedItem("invitations");
+  if (invitations instanceof HTMLInputElement) invitations.checked = invited;
+  form.querySelector("details")?.setAttribute("open", "");
 }
 
 /**
@@ -115,6 +144,17 @@ function fields(advice, encodings) {
         "Name in addresses",
         h("input", { autocomplete: "off" }),
         "Small letters, digits and hyphens. A random one if left empty.",
+      ),
+      h(
+        "div",
+        { class: "pair" },
+        field(
+          "series",
+          "Series",
+          h("input", { autocomplete: "off" }),
+          "The name of a question that you ask again, like smoking. All its dates have the same answers.",
+        ),
+        field("date", "Date in the series", h("input", { autocomplete: "off" }), "Like 2027."),
       ),
       ...Object.entries(DOMAINS).map(([kind, domain]) =>
         encodingFields(

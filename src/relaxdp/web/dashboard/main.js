@@ -30,7 +30,7 @@ async function show() {
   const [page, id] = location.hash.slice(1).split("/");
   main.replaceChildren(h("p", { class: "muted" }, "One moment …"));
   try {
-    if (page === "new") await showForm(api, main);
+    if (page === "new") await showForm(api, main, id);
     else if (page === "campaign" && id) await showCampaign(api, main, id, { signal, fail });
     else await showList(api, main);
   } catch (problem) {

@@ -2,7 +2,7 @@
 
 import { h, tableHead, tableRow } from "../kit/dom.js";
 import { whole } from "../kit/words.js";
-import { horizontalBar, horizontalInterval, intervalPanel, scaleOf } from "./charts.js";
+import { horizontalBar, horizontalInterval, intervalPanel, pointsText, scaleOf } from "./charts.js";
 import { between, inside } from "./words.js";
 
 /** @typedef {import("../kit/words.js").Measure} Measure */
@@ -133,9 +133,13 @@ export function historyPart(measure) {
     const shown = new Set(pooled.map((row) => row.value));
     const scale = scaleOf([...pooled, ...rows.filter((row) => shown.has(row.value))], measure);
     const pictures = pooled.map((now) => {
-      const points = levels.map(({ epsilon, rows }) => ({ epsilon, row: rows.find((row) => row.value === now.value) }));
+      const points = levels.map(({ epsilon, rows }) => ({
+        at: epsilon,
+        row: rows.find((row) => row.value === now.value),
+      }));
       const name = nameOf(now, measure);
-      return h("li", {}, h("h3", {}, name), intervalPanel(name, points, now, scale, measure));
+      const text = `${pointsText(name, "at epsilon", points, measure)}, now ${between(now, measure)}`;
+      return h("li", {}, h("h3", {}, name), intervalPanel(text, points, { now, axis: "ε", scale, measure }));
     });
     panels.replaceChildren(...pictures);
     const from =
@@ -172,4 +176,4 @@ function kindOf({ simultaneous }, { numeric }) {
  * @param {Row} row
  * @param {Measure} measure
  */
-const nameOf = (row, measure) => (measure.numeric ? "mean" : String(row.value));
+export const nameOf = (row, measure) => (measure.numeric ? "mean" : String(row.value));
