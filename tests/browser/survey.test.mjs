@@ -43,6 +43,27 @@ test("what a blind guess is depends on the kind of question", () => {
   assert.match(said(bloom), /suspects one particular answer.* 10 times in 1,000/);
 });
 
+test("the dates of a question are added up, and what they cost together is a promise", () => {
+  const said = (dates, what = "may send") =>
+    words.seriesSentence(
+      SNACKS,
+      "2028",
+      Object.entries(dates).map(([date, cost]) => ({ date, cost })),
+      what,
+    );
+  assert.equal(words.seriesSentence(SNACKS, undefined, [], "sent"), null);
+  assert.match(said({ 2028: "1" }), /and this is 2028\. Each costs its own/);
+  assert.match(said({ 2026: "0", 2028: "1" }), /and this is 2028\. Each costs its own/);
+  const { bound } = guessAt(3, "1.8");
+  const both = said({ 2026: "0.1", 2027: "0.2", 2028: "1.5" });
+  assert.match(
+    both,
+    new RegExp(`2026, 2027 and 2028\\. .* may send .* ${bound} times in 100: together .* epsilon 1\\.8\\.`),
+  );
+  assert.match(said({ 2026: "0.1", 2028: "1.5" }, "sent"), /2026 and 2028\. .* this page sent for all/);
+  assert.doesNotMatch(words.SERIES_AHEAD, /\d/, "before the limit is set, nothing says which question it is");
+});
+
 test("a report is shown as it travelled", () => {
   const shown = (encoding, report, cohort = null) => reportWords(encoding, { report, cohort });
   assert.deepEqual(shown(SNACKS, "fruit"), { text: "fruit", bytes: false, beside: null });

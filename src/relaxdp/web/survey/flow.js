@@ -175,15 +175,16 @@ export class Survey {
    */
   async #shown(participation, problem) {
     const details = await participation.details();
+    const dates = await participation.dates();
     if (!details.answered && details.ended === null) {
       if (this.#offer === null) return this.#failed(problem);
       const closed = closedSentence(this.#offer.state, this.#times);
       if (closed !== null) return this.#closed(closed);
       await participation.offer(); // so that an answer can be kept even if the network goes now
-      this.#questions.show(this.#offer, details.consent);
+      this.#questions.show(this.#offer, details.consent, dates);
       return problem === null ? "go on" : "failed";
     }
-    this.#statuses.show(details, this.#offer, problem);
+    this.#statuses.show(details, this.#offer, problem, dates);
     if (problem !== null) return "failed";
     return details.ended === null ? "go on" : "over";
   }

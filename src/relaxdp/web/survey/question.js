@@ -6,7 +6,7 @@ import { UNREMEMBERED } from "../kit/form.js";
 import { partOf } from "../kit/page.js";
 import { answersOf, count, guessAt, times, valueText } from "../kit/reports.js";
 import { onSubmit, part, say, show } from "./page.js";
-import { problemWords } from "./words.js";
+import { problemWords, seriesSentence } from "./words.js";
 
 /** @typedef {import("../device/offer.js").Offer} Offer */
 
@@ -35,8 +35,9 @@ export class QuestionView {
   /**
    * @param {Offer} offer
    * @param {string} consent
+   * @param {import("../device/participation.js").DateCost[]} dates of its series that this browser joined
    */
-  show(offer, consent) {
+  show(offer, consent, dates) {
     if (!show("question")) return;
     say(part("question-text"), offer.question);
     const { bound, scale } = guessAt(answersOf(offer.encoding), consent);
@@ -46,6 +47,8 @@ export class QuestionView {
         `${times(bound)} in ${count(scale)} (epsilon ${consent}).` +
         (offer.state === "paused" ? " The survey pauses now: your report is sent when it goes on." : ""),
     );
+    const costs = dates.map(({ date, most }) => ({ date, cost: most }));
+    say(part("question-series"), seriesSentence(offer.encoding, offer.series?.date, costs, "may send"));
     part("question-input").replaceChildren(...this.#inputs(offer.encoding));
   }
 

@@ -42,8 +42,9 @@ export class StatusView {
    * @param {Details} details
    * @param {Offer | null} offer null where the server has not been reached yet
    * @param {RelaxdpError | null} problem what kept the last turn from its end
+   * @param {import("../device/participation.js").DateCost[]} dates of its series that this browser joined
    */
-  show(details, offer, problem) {
+  show(details, offer, problem, dates) {
     show("status");
     const { sent, ended, question } = details;
     say(part("status-question"), question);
@@ -56,6 +57,8 @@ export class StatusView {
     part("status-about").hidden = sent.length === 0 || offer === null;
     if (offer !== null && sent.length > 0) {
       say(part("status-spent"), spentSentence(offer.encoding, details.spent));
+      const costs = dates.map(({ date, spent }) => ({ date, cost: spent }));
+      say(part("status-series"), words.seriesSentence(offer.encoding, details.series?.date, costs, "sent"));
       say(part("status-meaning"), words.meaningOf(offer.encoding, sent[sent.length - 1]));
     }
     part("status-invited").hidden = problem?.fields.error !== "invitation_refused" || ended !== null;

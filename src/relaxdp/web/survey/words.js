@@ -1,8 +1,9 @@
 /** What the survey page says: plain sentences for limits, reports, states and refusals. Nothing touches the page. */
 
+import { Amount, ZERO } from "../device/decimal.js";
 import { RelaxdpError } from "../device/errors.js";
 import { ONE } from "../device/threshold.js";
-import { answersOf, count, times, WORDS_SUSPECTED } from "../kit/reports.js";
+import { answersOf, count, guessAt, times, WORDS_SUSPECTED } from "../kit/reports.js";
 
 /** @typedef {import("../device/encodings/registry.js").Encoding} Encoding */
 /** @typedef {import("../device/state.js").Sent} Sent */
@@ -44,6 +45,34 @@ export function stepsSentence(steps, all) {
   if (steps === all) return `This allows all ${count(all)} steps of the survey.`;
   const some = steps === 1 ? "the first" : count(steps);
   return `This allows ${some} of the ${count(all)} steps that the survey may take.`;
+}
+
+/** What is said before the question is seen: which one it is, and whether it was answered before, would tell it. */
+export const SERIES_AHEAD =
+  "The question of this survey is asked for several dates. Each has a limit of its own, and what they cost adds up.";
+
+/**
+ * What all dates of a question cost together that this browser took part in; null where it is asked once.
+ *
+ * @param {Encoding} encoding
+ * @param {string | undefined} date of this survey
+ * @param {{ date: string, cost: string }[]} dates what each costs, this survey among them
+ * @param {"may send" | "sent"} what
+ */
+export function seriesSentence(encoding, date, dates, what) {
+  if (date === undefined) return null;
+  const paid = dates.filter(({ cost }) => cost !== "0");
+  const [last, ...before] = paid.map((each) => each.date).reverse();
+  if (before.length === 0) {
+    return `This question is asked for several dates, and this is ${date}. Each costs its own, and what they cost adds up.`;
+  }
+  const total = paid.reduce((sum, { cost }) => sum.plus(Amount.parse(cost)), ZERO);
+  const { bound, scale } = guessAt(answersOf(encoding), String(total));
+  return (
+    `This question is asked for several dates: in this browser you take part in ${before.reverse().join(", ")} and ` +
+    `${last}. Where your answer is the same, whoever saw everything that this page ${what} for all of them guesses it ` +
+    `right at most ${times(bound)} in ${count(scale)}: together that is epsilon ${total}.`
+  );
 }
 
 /**
