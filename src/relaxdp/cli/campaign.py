@@ -13,6 +13,7 @@ from rich.table import Table
 
 from relaxdp.cli.campaign_file import Asked, campaign_request
 from relaxdp.cli.campaign_tables import (
+    dates_table,
     estimate_table,
     expected,
     heading,
@@ -174,8 +175,10 @@ def series(
         typer.echo(json.dumps(found))
         return
     with expected():
-        table = series_table(found, value)
-    Console().print(table)
+        tables = [dates_table(found), series_table(found, value)]
+    for table in tables:
+        if table is not None:
+            Console().print(table)
 
 
 def _steering(verb: str, sentence: str) -> None:

@@ -93,34 +93,47 @@ def estimate_table(found: dict[str, Any]) -> Table | None:
     return table
 
 
-def series_table(found: dict[str, Any], value: str | None) -> Table:
-    """Return the dates of a series below one another, value by value, with the change since the date before."""
+def dates_table(found: dict[str, Any]) -> Table:
+    """Return the campaigns of a series."""
+    table = Table(title=f"series {_text(found['series'])}")
+    for heading in ("date", "campaign", "state"):
+        table.add_column(heading)
+    for heading in ("epsilon", "devices"):
+        table.add_column(heading, justify="right")
+    for each in found["dates"]:
+        epsilon = "-" if each["epsilon"] is None else each["epsilon"]
+        words = [_text(word) for word in (each["date"], each["campaign"], each["state"], epsilon)]
+        table.add_row(*words, f"{int(each['devices']):,}")
+    return table
+
+
+def series_table(found: dict[str, Any], value: str | None) -> Table | None:
+    """Return what each date says, value by value, with the change since the date before; None before any report."""
     level = f"{100 * float(found['confidence_level']):g} % interval"
     about = "these devices" if found["about"] == "objects" else "those that they are a sample of"
     kind = "all values of a date at once" if found["simultaneous"] else "each value"
     table = Table(
-        title=f"series {_text(found['series'])}",
         caption=f"intervals of {kind}, about {about}; dates are two groups: nobody can tell which devices are the same",
     )
-    table.add_column("value")
-    table.add_column("date")
-    for heading in ("epsilon", "devices", "estimate", level, "change", level):
+    for heading in ("value", "date"):
+        table.add_column(heading)
+    for heading in ("estimate", level, "change", level):
         table.add_column(heading, justify="right")
     changes = {each["later"]: {row["value"]: row for row in each["rows"]} for each in found["changes"]}
-    told = [row["value"] for each in found["dates"] for row in each["rows"] or []]
-    shown = [each for each in dict.fromkeys(told) if value is None or str(each) == value]
-    for name in shown or [""]:
-        for place, each in enumerate(found["dates"]):
-            row = next((row for row in each["rows"] or [] if row["value"] == name), None)
-            change = changes.get(each["date"], {}).get(name)
+    told = [(each["date"], {row["value"]: row for row in each["rows"]}) for each in found["dates"] if each["rows"]]
+    if not told:
+        return None
+    for name in told[-1][1]:
+        if value is not None and str(name) != value:
+            continue
+        for place, (date, rows) in enumerate(told):
+            change = changes.get(date, {}).get(name)
             table.add_row(
                 _text(name) if place == 0 else "",
-                _text(each["date"]),
-                "-" if each["epsilon"] is None else _text(each["epsilon"]),
-                f"{int(each['devices']):,}",
-                *(("-", "") if row is None else _numbers(row)),
+                _text(date),
+                *_numbers(rows[name]),
                 *(("", "") if change is None else _numbers(change, "+")),
-                end_section=place == len(found["dates"]) - 1,
+                end_section=place == len(told) - 1,
             )
     return table
 
