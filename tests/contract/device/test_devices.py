@@ -243,6 +243,14 @@ def test_the_dates_of_a_series_add_up_and_the_limit_ends_them(
     assert b"2026" not in sent.replace(b"s2026", b"")
 
 
+def test_two_campaigns_of_one_date_add_up_as_well(opened: DeviceClient, server: FakeCollector) -> None:
+    """A collector refuses that, but a server may say anything."""
+    for name in ("one", "two"):
+        answered(opened, server.open(name, series={"name": "snacks", "date": "2026"}))
+        report(opened, server.address(name))
+    assert opened.do({"do": "dates", "campaign": server.address("two")}) == {"dates": {"2026": "1"}}
+
+
 def test_a_series_of_another_server_is_another_series(opened: DeviceClient, server: FakeCollector) -> None:
     with fake_collector() as stranger:
         for each in (server, stranger):

@@ -94,10 +94,8 @@ export class Participation {
    */
   async dates() {
     const state = await this.#book.state();
-    return datesOf(state, this.#of(state)).map(({ date, record }) => {
-      const spent = String(spentBy(record));
-      return { date, spent, most: record.ended === null ? record.consent : spent };
-    });
+    const dates = datesOf(state, this.#of(state));
+    return dates.map(([date, { spent, most }]) => ({ date, spent: String(spent), most: String(most) }));
   }
 
   /** @returns {Promise<Sent[]>} */

@@ -83,23 +83,27 @@ export function leftIn(state) {
 }
 
 /**
- * The campaigns of a series that this device joined, in the order of their dates; none where a campaign is of no series.
+ * What each date of a series costs that this device joined, in the order of the dates; nothing where a campaign is of no
+ * series. A collector has each date once, but a server may say anything, and whatever was spent adds up.
  *
  * @param {State} state
- * @param {CampaignRecord} record one of them
+ * @param {CampaignRecord} record one of the campaigns
  */
-export function datesOf({ campaigns }, record) {
-  const { series } = record;
-  if (!series) return [];
-  const dates = campaigns.flatMap((each) =>
-    each.series?.name === series.name && serverOf(each) === serverOf(record)
-      ? [{ record: each, date: each.series.date }]
-      : [],
-  );
-  return dates.sort((one, other) => (one.date < other.date ? -1 : Number(one.date > other.date)));
+export function datesOf({ campaigns }, { series, address }) {
+  /** @type {Map<string, { spent: Amount, most: Amount }>} */
+  const found = new Map();
+  for (const each of campaigns) {
+    if (!series || each.series?.name !== series.name || serverOf(each) !== serverOf({ address })) continue;
+    const spent = spentBy(each);
+    const most = each.ended === null ? amount(each.consent) : spent;
+    const { date } = each.series;
+    const before = found.get(date) ?? { spent: ZERO, most: ZERO };
+    found.set(date, { spent: before.spent.plus(spent), most: before.most.plus(most) });
+  }
+  return [...found].sort(([one], [other]) => (one < other ? -1 : 1));
 }
 
-/** @param {CampaignRecord} record */
+/** @param {Pick<CampaignRecord, "address">} record */
 const serverOf = ({ address }) => CampaignAddress.parse(address, { allowHttp: true }).server;
 
 /**
