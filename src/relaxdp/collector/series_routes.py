@@ -26,7 +26,7 @@ from relaxdp.collector.rules import CampaignState, decided
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
 from relaxdp.collector.wire import EstimateOptions, SeriesChange, SeriesDate, SeriesEstimate
-from relaxdp.estimation.combined import difference
+from relaxdp.estimation.difference import change_between
 from relaxdp.estimation.result import Chosen, Places, Result
 from relaxdp.service.operations import Operation, read_queries
 
@@ -122,7 +122,7 @@ def series_estimate(name: str, dates: list[Asked], options: EstimateOptions) -> 
             for each, result in zip(dates, found, strict=True)
         ],
         changes=[
-            SeriesChange(earlier, later, rows_of(difference(new, old), options, chosen))
+            SeriesChange(earlier, later, rows_of(change_between(old, new), options, chosen))
             for (earlier, old), (later, new) in pairwise(told)
         ],
     )
