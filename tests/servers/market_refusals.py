@@ -111,8 +111,7 @@ def _listings() -> Iterator[Mistake]:
     lists = ("list_release", "clinic")
     yield wrong("an id that is taken", "listing_exists", *lists, "draft", PRICES)
     yield wrong("an id that a pool has", "listing_exists", "list_release", "rival", "snacks", PRICES)
-    yield wrong("an id with a line break", "market", *lists, "a\n", PRICES)
-    for odd in ("", "A", "-a", "a b", "ä", "a/b", "x" * 65):
+    for odd in ("", "a\n", "A", "-a", "a b", "ä", "a/b", "x" * 65):
         yield wrong(f"the listing id {odd[:10]!r}", "market", *lists, odd, PRICES, remote=MALFORMED)
     yield wrong("a blank title", "market", *lists, "new", PRICES, title=" ")
     for title in ("", "x" * 201):
@@ -301,9 +300,9 @@ def _receipts() -> Iterator[Mistake]:
 
 
 def _accounts() -> Iterator[Mistake]:
-    for name in ("", "A", "-a", "a b", "ä", "x" * 65, "a/b"):
+    for name in ("", "A", "-a", "a b", "ä", "x" * 65, "a/b", "a\n"):
         yield wrong(f"an account named {name[:10]!r}", "market", "account", name, "buyer", remote=MALFORMED)
-    for name in ("issue", "operator", "a\n"):
+    for name in ("issue", "operator"):
         yield wrong(f"an account named {name!r}", "market", "account", name, "buyer")
     for role in ("operator", "issue", "admin", "", "Buyer"):
         yield wrong(f"an account with the role {role!r}", "market", "account", "new", role, remote=MALFORMED)
