@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from relaxdp.law.relaxation import RelaxationLaw, relaxation_law
     from relaxdp.law.transcript import PrivacyLoss, privacy_loss
     from relaxdp.ledger.ledger import Ledger
-    from relaxdp.mechanisms import Categorical, LocalHash, Numeric, Relaxation, Unary, mechanism
+    from relaxdp.mechanisms import Categorical, LocalHash, Numeric, Relaxation, Unary, Wave, mechanism
     from relaxdp.publication.request import Column
     from relaxdp.table.calls import BESIDE_KEY, Released, count, description, estimate, relax, relax_reports, release
     from relaxdp.table.difference import difference
@@ -54,6 +54,7 @@ __all__ = [
     "Schedule",
     "Unary",
     "UntilPrecise",
+    "Wave",
     "best_encoding",
     "count",
     "cross",
@@ -86,7 +87,7 @@ _HOMES = {
     "relaxdp.law.relaxation": "RelaxationLaw relaxation_law",
     "relaxdp.law.transcript": "PrivacyLoss privacy_loss",
     "relaxdp.ledger.ledger": "Ledger",
-    "relaxdp.mechanisms": "Categorical LocalHash Numeric Relaxation Unary mechanism",
+    "relaxdp.mechanisms": "Categorical LocalHash Numeric Relaxation Unary Wave mechanism",
     "relaxdp.publication.request": "Column",
     "relaxdp.table.calls": "BESIDE_KEY Released count description estimate relax relax_reports release",
     "relaxdp.table.difference": "difference",

@@ -27,6 +27,7 @@ from relaxdp.encodings.protocol import Encoding, code_dtype
 from relaxdp.encodings.registry import made
 from relaxdp.encodings.release import release_codes, release_reports
 from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
+from relaxdp.encodings.wave import BINS, WaveEncoding
 from relaxdp.errors import ChainFileError, EncodingError, LevelError, refusing
 from relaxdp.estimation.advice import best_encoding
 from relaxdp.estimation.counts import Counts
@@ -220,6 +221,7 @@ def mechanism_of(encoding: Encoding) -> Mechanism:
         "local-hash": LocalHash,
         "numeric": Numeric,
         "numeric-missing": Numeric,
+        "wave": Wave,
     }
     kind = known.get(encoding.name, Mechanism)
     found = kind.__new__(kind)
@@ -259,10 +261,57 @@ class Numeric(Mechanism):
         super().__init__(encoding.clipping() if clip else encoding)
 
     def __repr__(self) -> str:
-        name = self.encoding.function_name
-        shown = {"identity": "", CLIP: ", clip=True"}.get(name, f", function_name={name!r}")
-        shown += ", missing=True" if isinstance(self.encoding, MissingNumericEncoding) else ""
-        return f"Numeric({self.encoding.low:g}, {self.encoding.high:g}{shown})"
+        shown = ", missing=True" if isinstance(self.encoding, MissingNumericEncoding) else ""
+        return f"Numeric({_shown_range(self.encoding)}{shown})"
+
+
+class Wave(Mechanism):
+    """Numbers in a range, of which the mean and the whole distribution are wanted: a report is a place near the number.
+
+    The window, over how many places a number is spread, is part of every path, so it is chosen once, for the last
+    epsilon that is planned.
+
+    >>> Wave(0, 120, epsilon=2), Wave(0, 120, epsilon=4)
+    (Wave(0, 120, bins=64, window=32), Wave(0, 120, bins=64, window=16))
+    >>> ages, key = Wave(0, 120, epsilon=4), Key.from_bytes(bytes(range(32)))
+    >>> path = ages.path(41, key=key, object_id="patient-17", release="survey-2026", attribute="age")
+    >>> path.at(2), path.at(4)
+    (29, 29)
+    """
+
+    encoding: WaveEncoding
+
+    def __init__(
+        self,
+        low: float,
+        high: float,
+        *,
+        bins: int = BINS,
+        window: int | None = None,
+        epsilon: Epsilon | None = None,
+        clip: bool = False,
+        function: Function | None = None,
+        function_name: str = "identity",
+    ) -> None:
+        """Declare the range of f(x), which is public, and the window or the last epsilon that it is to be the best for.
+
+        `clip` puts numbers into the range. A function has a name, which is part of every path.
+        """
+        if window is not None and epsilon is not None:
+            raise EncodingError("the wave needs a window, or the last epsilon that is planned.")
+        given = {"bins": bins} if window is None else {"bins": bins, "window": window}
+        options = WaveEncoding.planned_options(given, epsilon)
+        encoding = WaveEncoding(low, high, **options, function=function, function_name=function_name)
+        super().__init__(encoding.clipping() if clip else encoding)
+
+    def __repr__(self) -> str:
+        return f"Wave({_shown_range(self.encoding)}, bins={self.encoding.bins}, window={self.encoding.window})"
+
+
+def _shown_range(encoding: RangeEncoding) -> str:
+    name = encoding.function_name
+    shown = {"identity": "", CLIP: ", clip=True"}.get(name, f", function_name={name!r}")
+    return f"{encoding.low:g}, {encoding.high:g}{shown}"
 
 
 class Relaxation:

@@ -16,7 +16,7 @@ GROUPS = {
     ),
     "Keys and ledgers": ("Key", "Ledger"),
     "Mechanisms, for arrays and for one object": (
-        "Categorical", "Unary", "LocalHash", "Numeric", "mechanism", "Relaxation", "Level",
+        "Categorical", "Unary", "LocalHash", "Numeric", "Wave", "mechanism", "Relaxation", "Level",
     ),
     "Estimates": ("Counts", "highest_only", "difference", "cross", "variance"),
     "Plans and schedules": (

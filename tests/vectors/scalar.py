@@ -50,7 +50,7 @@ def block(key: bytes, message: bytes) -> tuple[int, int]:
     return u, v
 
 
-def threshold(epsilon: str, alphabet: int, parts: int) -> int:
+def threshold(epsilon: str, alphabet: float, parts: int) -> int:
     """2^64 - ceil(2^64 m / (e^(eps / parts) - 1 + m)), with 400 bits."""
     with mpmath.workprec(400):
         power = mpmath.exp(mpmath.mpf(epsilon) / parts)

@@ -1,4 +1,4 @@
-"""Bloom filters and numbers, by the plain implementation of stream version 1: truths that have no index.
+"""Bloom filters, numbers and waves, by the plain implementation of stream version 1: truths that have no index.
 
 Like its sister it shares no code with the package (docs/stream.md, docs/rappor.md and docs/encodings.md).
 """
@@ -15,10 +15,10 @@ from tests.vectors.scalar import ONE, block, derive, enc, lp, symbol, threshold
 NO_COHORT = 2**32 - 1
 
 
-def derived(case: dict[str, Any], purpose: bytes, params: bytes) -> bytes:
+def derived(case: dict[str, Any], purpose: bytes, params: bytes, alphabet: int = 2) -> bytes:
     names = (case["release"], case["attribute"], case["encoding"])
     info = lp(purpose) + b"".join(lp(name.encode()) for name in names)
-    return derive(bytes.fromhex(case["key"]), info + struct.pack("<Q", 2) + lp(params))
+    return derive(bytes.fromhex(case["key"]), info + struct.pack("<Q", alphabet) + lp(params))
 
 
 def bloom_report(case: dict[str, Any], object_id: Any, epsilon: str) -> tuple[int, int, bytes]:
@@ -56,3 +56,22 @@ def numeric_report(case: dict[str, Any], object_id: Any, epsilon: str) -> tuple[
     level = threshold(epsilon, 2, 1)
     code = symbol(derived(case, b"path", params), message, 0, 0, 2, level, int(word < boundary))
     return level, high if code else low
+
+
+def wave_report(case: dict[str, Any], object_id: Any, epsilon: str) -> tuple[int, int]:
+    """The threshold and the reported place of one case at one level."""
+    low, high, number = (float(case[name]) + 0.0 for name in ("low", "high", "truth"))
+    bins, window = case["bins"], case["window"]
+    places = bins + window - 1
+    if case["clip"]:
+        number = min(max(number, low), high)
+    name = b"clip" if case["clip"] else b"identity"
+    params = struct.pack("<dd", low, high) + lp(name) + struct.pack("<II", bins, window)
+    message = enc(object_id) + enc(number)
+    word, _ = block(derived(case, b"round", params, places), message + bytes(16))
+    coin, _ = block(derived(case, b"coin", params, places), message + bytes(16))
+    place = (bins - 1) * (Fraction(number) - Fraction(low)) / (Fraction(high) - Fraction(low))
+    lower = int(place)
+    truth = lower + (word < ONE * (place - lower) // 1) + coin % window
+    level = threshold(epsilon, places / window, 1)  # exact, because the window is a power of two
+    return level, symbol(derived(case, b"path", params, places), message, 0, 0, places, level, truth)

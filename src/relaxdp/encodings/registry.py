@@ -26,8 +26,11 @@ _BUILT_IN = {
     "local-hash": "relaxdp.encodings.local_hash",
     "numeric": "relaxdp.encodings.numeric",
     "numeric-missing": "relaxdp.encodings.numeric",
+    "wave": "relaxdp.encodings.wave",
     "bloom": "relaxdp.rappor.encoding",
 }
+_NOT_IN_BROWSERS = {"wave"}
+"""Those of our own that the module for browsers does not draw."""
 
 
 def register(member: Member) -> Member:
@@ -71,8 +74,8 @@ def offered() -> list[type[Encoding]]:
 
 
 def is_built_in(name: str) -> bool:
-    """Tell whether an encoding ships with this package, so that every device can draw it, also in a browser."""
-    return name in _BUILT_IN
+    """Tell whether an encoding ships with this package and every device can draw it, also in a browser."""
+    return name in _BUILT_IN and name not in _NOT_IN_BROWSERS
 
 
 def advised() -> list[type[Encoding]]:

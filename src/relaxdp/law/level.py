@@ -19,8 +19,10 @@ def retention(level: int) -> Fraction:
     return Fraction(level, ONE)
 
 
-def odds(keep: Fraction, values: int) -> Fraction:
+def odds(keep: Fraction, values: int | Fraction) -> Fraction:
     """Return e^epsilon of a report with retention `keep`: how much likelier the truth is than any other value.
+
+    (Where a truth is spread over w of D places, D / w stands in the place of the number of values, as in `threshold`.)
 
     >>> odds(Fraction(1, 2), 2)
     Fraction(3, 1)

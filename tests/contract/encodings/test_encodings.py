@@ -34,6 +34,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "local-hash": rx.LocalHash(LETTERS, buckets=5),
     "numeric": rx.Numeric(-1, 10),
     "numeric-missing": rx.Numeric(-1, 10, missing=True),
+    "wave": rx.Wave(-1, 10, bins=23, window=8),
 }
 ELSEWHERE = {"bloom", "test-bits", "hadamard"}
 """Encodings that have a suite of their own."""
@@ -52,8 +53,12 @@ def mechanism(request: pytest.FixtureRequest) -> Mechanism:
     return MECHANISMS[request.param]
 
 
+def is_numeric(mechanism: Mechanism) -> bool:
+    return mechanism.encoding.domain == "range"
+
+
 def values_of(mechanism: Mechanism, rows: int = ROWS) -> list[Any]:
-    numeric = isinstance(mechanism, rx.Numeric)
+    numeric = is_numeric(mechanism)
     return [(row * 7 % 11) - 0.5 if numeric else LETTERS[row * 7 % 11] for row in range(rows)]
 
 
@@ -161,7 +166,7 @@ def test_estimate(mechanism: Mechanism) -> None:
     values = values_of(mechanism, rows)
     column = release_reports(mechanism.encoding, values, np.arange(rows), level=mechanism.encoding.level(2), **WHERE)
     estimate = mechanism.estimate(column, epsilon=2)
-    numeric = isinstance(mechanism, rx.Numeric)
+    numeric = is_numeric(mechanism)
     truth: Any = np.mean(values) if numeric else np.array([values.count(letter) for letter in LETTERS]) / rows
     assert np.all(np.abs(estimate.value - truth) < 6 * estimate.std_error)  # 2e-9 a value
     low, high = estimate.interval(0.999999, simultaneous=True)
@@ -186,7 +191,7 @@ def test_algorithm_1(mechanism: Mechanism, tmp_path: Path) -> None:
     support = mechanism.encoding.supports(codes, seeds)[0]
     if mechanism.encoding.name in ("categorical", "unary-symmetric", "local-hash"):
         assert support[LETTERS.index(truth)]
-    other = next(each for each in MECHANISMS.values() if each is not mechanism and not isinstance(each, rx.Numeric))
+    other = next(each for each in MECHANISMS.values() if each is not mechanism and not is_numeric(each))
     with refused(ChainFileError, says="another encoding"):
         rx.Relaxation(other, truth=LETTERS[0], store=place)
 
@@ -246,7 +251,7 @@ def test_levels_are_ordered(mechanism: Mechanism) -> None:
 
 
 def test_a_truth_is_shown_nowhere(mechanism: Mechanism) -> None:
-    secret: Any = 417.25 if isinstance(mechanism, rx.Numeric) else "secret"
+    secret: Any = 417.25 if is_numeric(mechanism) else "secret"
     with pytest.raises(RelaxdpError) as caught:
         mechanism.release([secret], [1], epsilon=1, **NAMED)
     assert str(secret) not in str(caught.value)
@@ -255,7 +260,7 @@ def test_a_truth_is_shown_nowhere(mechanism: Mechanism) -> None:
 
 
 def test_options_make_the_same_encoding(mechanism: Mechanism) -> None:
-    if isinstance(mechanism, rx.Numeric):
+    if is_numeric(mechanism):
         return
     encoding = mechanism.encoding
     again = rx.mechanism(LETTERS, encoding=encoding.name, **encoding.options).encoding

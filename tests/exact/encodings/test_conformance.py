@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.contract.encodings.wave_package.relaxdp_wave import WaveEncoding
 from tests.refusals import refused
 
 from relaxdp.draw.stream import Words
-from relaxdp.encodings import check, registry
+from relaxdp.encodings import check
 from relaxdp.encodings.declared import CategoricalEncoding
 from relaxdp.encodings.local_hash import LocalHashEncoding
 from relaxdp.encodings.numeric import MissingNumericEncoding, NumericEncoding
 from relaxdp.encodings.protocol import Measure, Permanent, Truths
 from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
+from relaxdp.encodings.wave import WaveEncoding
 from relaxdp.errors import EncodingError
 from relaxdp.law.support import Support
 from relaxdp.law.threshold import release_threshold
@@ -26,11 +26,6 @@ from relaxdp.rappor.filter import BloomShape
 
 LETTERS = ["a", "b", "c"]
 NUMBERS = [0.0, 1.0, 3.0, 4.0, 6.0, 8.0]
-
-
-@pytest.fixture(autouse=True)
-def wave(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_members", {**registry._members, "wave": WaveEncoding})
 
 
 @pytest.mark.parametrize(

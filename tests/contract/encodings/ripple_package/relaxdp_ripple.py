@@ -1,4 +1,4 @@
-"""The wave: a number is reported as a place near it. A toy of the Square Wave mechanism, on the path.
+"""The ripple: a number is reported as a place near it. A toy of the Square Wave mechanism, on the path.
 
 The range has `bins` points. A number is rounded to one of its two neighbours, at random and for good; the object adds
 an offset below `window`, drawn at random and kept; the place that comes of it is what the path blurs. Of all places, a
@@ -26,10 +26,10 @@ from relaxdp.law.support import Support
 from relaxdp.law.threshold import release_threshold
 
 
-class WaveEncoding(RangeEncoding):
+class RippleEncoding(RangeEncoding):
     """A report is a place on the range, and a little beyond its ends."""
 
-    name = "wave"
+    name = "ripple"
     meaning = "a place near the number"
     symbols = 1
     joint: Joint = "exclusive"

@@ -1,4 +1,4 @@
-"""An encoding of another package, installed as anybody would: it works in every room, none of which knows it."""
+"""An encoding of another package, installed as anybody would, and our own wave: every room works, and knows neither."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ from relaxdp.device.device import Device
 from relaxdp.encodings import check, registry
 from relaxdp.mechanisms import Mechanism
 
-PACKAGE = Path(__file__).parent / "wave_package"
-WAVE = "wave:bins=9,window=4"
+PACKAGE = Path(__file__).parent / "ripple_package"
+OPTIONS: Any = {"bins": 9, "window": 4}
+ENCODINGS = pytest.mark.parametrize("name", ["ripple", "wave"])
 ROWS, MEAN = 4_000, 6.25
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder into which pip has installed the package."""
-    copy, target = tmp_path_factory.mktemp("source") / "wave", tmp_path_factory.mktemp("installed")
+    copy, target = tmp_path_factory.mktemp("source") / "ripple", tmp_path_factory.mktemp("installed")
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--target", str(target), str(copy)], check=True, timeout=PATIENCE)
@@ -60,8 +61,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def wave(low: float = 0, high: float = 10) -> Mechanism:
-    return rx.mechanism(range=(low, high), encoding="wave", bins=9, window=4)
+def spread(name: str) -> Mechanism:
+    return rx.mechanism(range=(0, 10), encoding=name, **OPTIONS)
+
+
+def written(name: str) -> str:
+    return f"{name}:bins=9,window=4"
 
 
 def run(*words: str) -> Any:
@@ -83,48 +88,63 @@ def is_right(rows: list[dict[str, Any]], widest: float) -> None:
 
 
 def test_it_keeps_its_promise() -> None:
-    small = rx.mechanism(range=(0, 8), encoding="wave", bins=3, window=4).encoding
-    assert type(small).__module__ == "relaxdp_wave"
+    small = rx.mechanism(range=(0, 8), encoding="ripple", bins=3, window=4).encoding
+    assert type(small).__module__ == "relaxdp_ripple"
     assert check(small, [0.0, 1.0, 4.0, 7.0, 8.0]).transcripts == 6**3
 
 
-def test_files_and_plans(place: Path) -> None:
+@ENCODINGS
+def test_files_and_plans(name: str, place: Path) -> None:
     """The relaxed release goes on with the encoding that the path was opened with."""
-    assert release("two.parquet", "2", "--encoding", WAVE)["columns"]["income"]["cost"] == "2"
+    assert release("two.parquet", "2", "--encoding", written(name))["columns"]["income"]["cost"] == "2"
     assert release("four.parquet", "4")["columns"]["income"]["cost"] == "2"
     found = run("estimate", "two.parquet", "four.parquet", "--json")
-    assert found["encoding"] == "wave"
+    assert found["encoding"] == name
     planned = [
-        run("plan", "--range", "0", "10", "--encoding", WAVE, "--objects", str(ROWS), "--epsilon", level, "--json")
+        run(
+            "plan",
+            "--range",
+            "0",
+            "10",
+            "--encoding",
+            written(name),
+            "--objects",
+            str(ROWS),
+            "--epsilon",
+            level,
+            "--json",
+        )
         for level in ("2", "4")
     ]
-    for name, plan in zip(("two", "four"), planned, strict=True):
-        (row,) = run("estimate", f"{name}.parquet", "--json")["groups"][0]["estimates"]
+    for file, plan in zip(("two", "four"), planned, strict=True):
+        (row,) = run("estimate", f"{file}.parquet", "--json")["groups"][0]["estimates"]
         is_right([row], 2.2 * plan["half_width"])
         assert row["high"] - row["low"] < 2 * plan["half_width"]  # which is that of the worst case
     assert planned[1]["half_width"] < planned[0]["half_width"]
-    assert planned[0]["half_width"] == rx.plan(values=wave(), objects=ROWS, epsilon=2).half_width
+    assert planned[0]["half_width"] == rx.plan(values=spread(name), objects=ROWS, epsilon=2).half_width
 
 
-def test_frames(place: Path) -> None:
+@ENCODINGS
+def test_frames(name: str, place: Path) -> None:
     table = pa_parquet.read_table("in.parquet")
     asked: Any = {"id": "id", "key": "key", "release": "survey", "budget": 8}
-    said = rx.Column(range=(0, 10), encoding="wave", options={"bins": 9, "window": 4})
+    said = rx.Column(range=(0, 10), encoding=name, options=OPTIONS)
     released = rx.release(table, {"income": said}, epsilon=2, **asked)
     low, high = rx.estimate(released, "income").interval()
     assert low < MEAN < high
-    again = rx.release(table, {"income": wave()}, epsilon=2, **asked)
+    again = rx.release(table, {"income": spread(name)}, epsilon=2, **asked)
     assert again.column("income").equals(released.column("income"))
-    own = wave().release(
+    own = spread(name).release(
         table["income"], table["id"], key=rx.Key.load("key"), epsilon=2, release="survey", attribute="income"
     )
     assert own.to_pylist() == released.column("income").to_pylist()
 
 
 @pytest.mark.long
-def test_spark(place: Path) -> None:
+@ENCODINGS
+def test_spark(name: str, place: Path) -> None:
     require("java")
-    release("here.parquet", "2", "--encoding", WAVE, "--release", "survey")
+    release("here.parquet", "2", "--encoding", written(name), "--release", "survey")
     words = ["release", "in.parquet", "out", "--column", "income", "--id", "id", "--range", "0", "10", "--key", "key"]
     words += ["--epsilon", "2", "--engine", "spark", "--release", "survey"]
     subprocess.run([sys.executable, "-m", "relaxdp", *words], check=True, timeout=PATIENCE, env=dict(os.environ))
@@ -133,11 +153,12 @@ def test_spark(place: Path) -> None:
     is_right(run("estimate", "out", "--json")["groups"][0]["estimates"], 2)
 
 
-def test_campaign(place: Path) -> None:
+@ENCODINGS
+def test_campaign(name: str, place: Path) -> None:
     """Python devices report twice; a seed or offset is theirs alone, and the counts are those of places."""
     with running(f"sqlite:///{place}/db.sqlite", place / "server") as server:
         made = server.create(
-            id="incomes", encoding={"name": "wave", "range": [0, 10], "options": {"bins": 9, "window": 4}},
+            id="incomes", encoding={"name": name, "range": [0, 10], "options": OPTIONS},
             levels=[{"epsilon": "2"}, {"epsilon": "5"}],
         )  # fmt: skip
         path = f"/v1/campaigns/{made['id']}"
@@ -162,19 +183,20 @@ def test_campaign(place: Path) -> None:
     is_right(run("estimate", "export.parquet", "--json")["groups"][0]["estimates"], 10.1)
 
 
-def test_market(place: Path) -> None:
+@ENCODINGS
+def test_market(name: str, place: Path) -> None:
     """A release is sold at a level that was never delivered, and a pool takes single reports."""
     with here(place) as trader:
         trader.account("clinic", "seller")
         trader.account("institute", "buyer")
         trader.credit("institute", 1000)
         trader.list_release("clinic", "incomes", {"formula": "10*epsilon"}, levels=["1", "2", "4"])
-        path = release_file(place, "4", mechanism=wave(), truths=[6.25] * 2000, ids=list(range(2000)))
+        path = release_file(place, "4", mechanism=spread(name), truths=[6.25] * 2000, ids=list(range(2000)))
         trader.deliver("clinic", "incomes", path)
         bought = trader.buy("institute", "incomes", "2")
         (place / "bought.parquet").write_bytes(trader.data("institute", bought["number"]))
         is_right(run("estimate", "bought.parquet", "--json")["groups"][0]["estimates"], 2)
-        encoding = {"name": "wave", "range": [0, 10], "options": {"bins": 9, "window": 4}}
+        encoding = {"name": name, "range": [0, 10], "options": OPTIONS}
         trader.pool("pool", encoding, {"formula": "10*epsilon"}, levels=["1", "2"])
-        trader.join("clinic", "pool", level_of("2", wave()), 7)
+        trader.join("clinic", "pool", level_of("2", spread(name)), 7)
         assert trader.listing("pool")["encoding"] == {**encoding, "range": [0.0, 10.0]}
