@@ -26,7 +26,7 @@ def check_marginals(laws: Sequence[Law], values: int, levels: Sequence[Fraction]
             assert marginal == report_law(values, level, truth=truth)
 
 
-def check_guarantee(laws: Sequence[Law], values: int, last: Fraction) -> None:
+def check_guarantee(laws: Sequence[Law], values: int | Fraction, last: Fraction) -> None:
     """No transcript is likelier by more than the last odds under another truth, and one reaches them."""
     most = odds(last, values)
     reached = False

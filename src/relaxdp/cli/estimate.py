@@ -164,6 +164,7 @@ def _json(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked: Asked
                 "implausible": part.is_implausible,
                 "estimates": list(_json_rows(part)),
                 **_json_missing(part),
+                **_json_quantiles(part),
             }
             for part in parts
         ],
@@ -175,6 +176,13 @@ def _json_missing(part: Block) -> dict[str, Any]:
         return {}
     share, low, high = part.missing
     return {"missing": {"estimate": share, "low": low, "high": high}}
+
+
+def _json_quantiles(part: Block) -> dict[str, Any]:
+    if not part.quantiles:
+        return {}
+    names = ("probability", "estimate", "low", "high")
+    return {"quantiles": [dict(zip(names, row, strict=True)) for row in part.quantiles]}
 
 
 def _json_rows(part: Block) -> Iterable[dict[str, Any]]:

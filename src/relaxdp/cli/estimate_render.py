@@ -22,6 +22,7 @@ from relaxdp.errors import CountsError, MissingPartError, TableFileError
 from relaxdp.estimation.mean import PresentMean
 from relaxdp.estimation.plot import draw_rows, intervals_named, plot_pairs, size_of_pairs
 from relaxdp.estimation.result import BEYOND, IMPLAUSIBLE, About, Chosen, Floats, Result
+from relaxdp.estimation.wave import Distribution
 from relaxdp.publication.description import ColumnDescription
 from relaxdp.table.counting import PairTally, Tally
 from relaxdp.table.released_files import Axis
@@ -69,6 +70,8 @@ class Block:
     """How many rows there are in all, of which these may be the largest."""
     missing: tuple[float, float, float] | None = None
     """Where numbers may be missing: their share, with the ends of its interval."""
+    quantiles: tuple[tuple[float, float, float, float], ...] = ()
+    """Where the distribution is told: quartiles, each with its probability and the ends of its interval."""
 
     def says_nothing(self) -> bool:
         """Tell whether noise outweighs the answer: an interval over nearly everything."""
@@ -123,6 +126,7 @@ def _part(
         is_simultaneous=asked.simultaneous or shown.is_chosen,
         rows_in_all=len(labels),
         missing=_missing(result, asked) if isinstance(result, PresentMean) else None,
+        quantiles=_quantiles(result, asked) if isinstance(result, Distribution) else (),
     )
 
 
@@ -130,6 +134,16 @@ def _missing(result: PresentMean, asked: Asked) -> tuple[float, float, float]:
     (low,), (high,) = result.missing.interval(asked.confidence, about=asked.about)
     (share,) = result.missing.value
     return float(share), float(low), float(high)
+
+
+_QUARTILES = (0.25, 0.5, 0.75)
+
+
+def _quantiles(result: Distribution, asked: Asked) -> tuple[tuple[float, float, float, float], ...]:
+    found = result.quantile(_QUARTILES)
+    low, high = found.interval(asked.confidence, simultaneous=asked.simultaneous, about=asked.about)
+    rows = zip(_QUARTILES, found.value.tolist(), low.tolist(), high.tolist(), strict=True)
+    return tuple(rows)
 
 
 # Words that the table and the picture share.
@@ -189,6 +203,10 @@ def print_blocks(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked
             whose = "" if asked.by is None else f" of {label_of(part.group)}"
             share, low, high = (f"{100 * each:.2f}" for each in part.missing)
             console.print(Text(f"Missing{whose}: {share} % of the objects, from {low} to {high} %."))
+        for probability, number, low_end, high_end in part.quantiles:
+            whose = "" if asked.by is None else f" of {label_of(part.group)}"
+            name = "Median" if probability == 0.5 else f"Quantile {probability:g}"
+            console.print(Text(f"{name}{whose}: {number:.4g}, from {low_end:.4g} to {high_end:.4g}."))
     if any(part.is_implausible for part in parts):
         console.print(IMPLAUSIBLE)
     if any(part.says_nothing() for part in parts):

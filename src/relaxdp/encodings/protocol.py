@@ -84,6 +84,8 @@ class Measure:
     most: float
     absent: int | None = None
     """The label of objects that have no number: then it is the mean of all others, whose number is estimated too."""
+    window: int | None = None
+    """Where a number is spread evenly over so many labels in a row: then reports tell of its whole distribution."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ class WaveEncoding(RangeEncoding):
         """A place counts for the number in the middle of those that reach it; some lie a little beyond the range."""
         step, middle = (self.high - self.low) / (self.bins - 1), (self.window - 1) / 2
         weights = tuple(self.low + step * (place - middle) for place in self.labels)
-        return Measure(weights, self.low, self.high)
+        return Measure(weights, self.low, self.high, window=self.window)
 
     def reports(self, codes: Codes, seeds: Words | None = None) -> list[int]:
         """Return the places."""

@@ -14,6 +14,7 @@ from relaxdp.estimation import special
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.result import About, Result, check_about
+from relaxdp.estimation.wave import Distribution
 
 Floats = NDArray[np.float64]
 
@@ -205,6 +206,8 @@ def answer(measure: Measure | None, parts: Sequence[Frequency], weights: Sequenc
     """Return what the shares at some levels say together: they themselves, or the mean that they stand for."""
     if measure is not None and measure.absent is not None:
         return PresentMean(parts, weights, measure)
+    if measure is not None and measure.window is not None:
+        return Distribution(parts, weights, measure)
     if measure is not None and len(measure.weights) > 2:
         means = [WeightedMean(part, measure.weights, measure.least, measure.most) for part in parts]
         return means[0] if len(means) == 1 else Combined(means, weights, least=measure.least, most=measure.most)

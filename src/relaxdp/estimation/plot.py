@@ -56,6 +56,26 @@ def _plot_change(change: Change, axes: Any, *, confidence_level: float, simultan
     return axes
 
 
+def plot_distribution(
+    axes: Any, points: Floats, shares: Floats, mean: float, ends: tuple[float, float], level: float
+) -> Any:
+    """Draw a distribution as the density that it has around its points, with the mean and its interval on top."""
+    if axes is None:
+        axes = _new_axes((6, 3.2))
+    width = np.full(len(points), points[1] - points[0])
+    width[[0, -1]] /= 2  # a bin at an end has numbers on one side only
+    axes.fill_between(points, shares / width, color=BLUE, alpha=0.25, linewidth=0)
+    axes.plot(points, shares / width, color=BLUE, linewidth=1.5)
+    axes.axvspan(*ends, color=GREY, alpha=0.35, linewidth=0)
+    axes.axvline(mean, color=GREY, linewidth=1.2)
+    axes.set_xlim(points[0], points[-1])
+    axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_ylabel("density")
+    axes.set_xlabel(f"number\nline: the mean, with its {100 * level:g} % interval; the density is smoothed")
+    return axes
+
+
 MOST_LINES = 8
 """How many values a picture over dates has: more cannot be told apart."""
 _SHORT = 12

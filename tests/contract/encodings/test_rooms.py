@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -122,6 +123,25 @@ def test_files_and_plans(name: str, place: Path) -> None:
         assert row["high"] - row["low"] < 2 * plan["half_width"]  # which is that of the worst case
     assert planned[1]["half_width"] < planned[0]["half_width"]
     assert planned[0]["half_width"] == rx.plan(values=spread(name), objects=ROWS, epsilon=2).half_width
+
+
+def test_our_own_tells_quartiles(place: Path) -> None:
+    """In JSON and in words, for each group; and its window is the best one for the planned epsilon."""
+    opened = release("four.parquet", "4", "--encoding", "wave", "--planned-epsilon", "4")
+    assert opened["columns"]["income"]["cost"] == "4"
+    (group,) = run("estimate", "four.parquet", "--json")["groups"]
+    truth = np.quantile(pa_parquet.read_table("in.parquet")["income"].to_numpy(), [0.25, 0.5, 0.75])
+    assert [row["probability"] for row in group["quantiles"]] == [0.25, 0.5, 0.75]
+    for row, number in zip(group["quantiles"], truth, strict=True):
+        assert row["low"] <= number <= row["high"] < row["low"] + 3
+        assert row["low"] <= row["estimate"] <= row["high"]
+    shown = CliRunner().invoke(app, ["estimate", "four.parquet"], catch_exceptions=False).output
+    assert re.search(r"Median: [0-9.]+, from [0-9.]+ to [0-9.]+\.", shown)
+    found = rx.estimate("four.parquet", "income")
+    assert repr(rx.Wave(0, 10, epsilon=4)) == "Wave(0, 10, bins=64, window=16)"
+    assert len(found.points) == 64
+    low, high = found.share(5, 10).interval()
+    assert low < 0.8 < high
 
 
 @ENCODINGS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction as F
 from functools import cache
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.exact.checks import check_guarantee
 from tests.exact.enumeration import Law, Transcript, chain_law, path_law
 from tests.refusals import refused
 
@@ -24,7 +25,6 @@ from relaxdp.encodings import check
 from relaxdp.encodings.wave import WaveEncoding
 from relaxdp.errors import EncodingError
 from relaxdp.law.bridge import blur_law, bridge_mixture, report_law
-from relaxdp.law.level import odds
 
 WORD, BITS = 8, 3
 BINS = 3
@@ -93,16 +93,6 @@ def spread(encoding: WaveEncoding) -> F:
     return F(encoding.alphabet, encoding.window)
 
 
-def check_guarantee(laws: Sequence[Law], most: F) -> None:
-    """No transcript is likelier by more than `most` under another truth, and one reaches it."""
-    reached = False
-    for reports in {reports for law in laws for reports in law}:
-        chances = [law.get(reports, F(0)) for law in laws]
-        assert max(chances) <= most * min(chances)  # multiplied, not divided: a zero must fail
-        reached |= max(chances) == most * min(chances)
-    assert reached
-
-
 @pytest.mark.parametrize("window", [2, 4])
 @pytest.mark.parametrize("levels", LEVELS, ids=str)
 def test_all_reports_cost_the_last_level(window: int, levels: tuple[F, ...]) -> None:
@@ -110,7 +100,7 @@ def test_all_reports_cost_the_last_level(window: int, levels: tuple[F, ...]) -> 
     encoding = wave(window)
     laws = [law_of(encoding, levels, truth, by_path) for truth in TRUTHS]
     assert all(sum(law.values()) == 1 for law in laws)
-    check_guarantee(laws, odds(levels[-1], spread(encoding)))
+    check_guarantee(laws, spread(encoding), levels[-1])
     for sampler in (by_chain, by_market):
         assert [law_of(encoding, levels, truth, sampler) for truth in TRUTHS] == laws
 
@@ -183,12 +173,11 @@ def test_what_is_drawn_again_is_caught(window: int, what: str) -> None:
     same = {"nothing": lambda each: each[1:], "offset": lambda each: each[1], "rounding": lambda each: each[2]}[what]
     laws = [redrawn_law(encoding, levels, truth, same) for truth in TRUTHS]
     assert all(sum(law.values()) == 1 for law in laws)
-    most = odds(levels[-1], spread(encoding))
     if what == "nothing":  # the same enumeration, of what is right
-        check_guarantee(laws, most)
+        check_guarantee(laws, spread(encoding), levels[-1])
     else:
         with pytest.raises(AssertionError):
-            check_guarantee(laws, most)
+            check_guarantee(laws, spread(encoding), levels[-1])
 
 
 @pytest.mark.parametrize("window", [2, 4])
@@ -202,8 +191,8 @@ def test_another_fraction_in_the_threshold_is_caught(window: int, claimed: str) 
         "the number of places": F(encoding.alphabet),
     }[claimed]
     with pytest.raises(AssertionError):
-        check_guarantee(laws, odds(level, wrong))
-    check_guarantee(laws, odds(level, spread(encoding)))
+        check_guarantee(laws, wrong, level)
+    check_guarantee(laws, spread(encoding), level)
 
 
 def test_a_window_that_is_no_power_of_two_is_refused_and_would_be_caught() -> None:
@@ -220,4 +209,4 @@ def test_a_window_that_is_no_power_of_two_is_refused_and_would_be_caught() -> No
                 law[reports] += chance / 4
         laws.append(dict(law))
     with pytest.raises(AssertionError):
-        check_guarantee(laws, odds(level, F(alphabet, 3)))
+        check_guarantee(laws, F(alphabet, 3), level)

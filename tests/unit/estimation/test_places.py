@@ -1,0 +1,138 @@
+"""The likeliest distribution behind places is the likeliest one, and what is asked of it is what it is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.refusals import refused
+
+import relaxdp as rx
+from relaxdp.encodings.wave import WaveEncoding
+from relaxdp.errors import CountsError, RangeError
+from relaxdp.estimation.places import NEAR, Places, likeliest, smoothed
+from relaxdp.estimation.wave import Distribution
+
+RNG = np.random.default_rng(11)
+
+
+def places(objects: int = 5_000, bins: int = 32, window: int = 8, epsilons: tuple[float, ...] = (2,)) -> Places:
+    encoding = WaveEncoding(0, 1, bins=bins, window=window)
+    keeps = np.array([float(encoding.level(epsilon).retention) for epsilon in epsilons])
+    empty = Places(np.zeros((len(keeps), encoding.alphabet)), keeps, window)
+    numbers = RNG.beta(2, 5, 2_000) * (bins - 1)
+    shares = np.bincount(np.rint(numbers).astype(int), minlength=bins) / len(numbers)
+    return Places(RNG.multinomial(objects, empty.chances(shares)).astype(float), keeps, window)
+
+
+@pytest.mark.parametrize("epsilons", [(2,), (0.5, 4)])
+@pytest.mark.parametrize("share", [None, 0.3, 0.0])
+def test_nothing_is_likelier(epsilons: tuple[float, ...], share: float | None) -> None:
+    """Not the steps of plain expectation-maximisation, and not a mixture with any allowed distribution."""
+    given = places(epsilons=epsilons)
+    within = np.arange(given.bins) < 7
+    shares, found = likeliest(given) if share is None else likeliest(given, within, share)
+    assert shares.min() >= 0
+    assert shares.sum() == pytest.approx(1)
+    assert found == pytest.approx(given.likelihood(shares))
+    if share is not None:
+        assert shares[within].sum() == pytest.approx(share)
+    slope = given.slope(shares)
+    for mask, total in ((within, share), (~within, None if share is None else 1 - share)):
+        if share is not None and total:
+            assert total * slope[mask].max() - slope[mask] @ shares[mask] < NEAR
+    if share is None:
+        assert slope.max() - slope @ shares < NEAR
+        climbing = np.full(given.bins, 1 / given.bins)
+        for _ in range(3_000):
+            climbing = climbing * given.slope(climbing) / given.counts.sum()
+        assert given.likelihood(climbing) <= found + NEAR
+
+
+def test_chances_are_those_of_the_encoding() -> None:
+    given = places(epsilons=(0.5, 4))
+    columns = given.columns(np.arange(given.bins))
+    shares = RNG.dirichlet(np.ones(given.bins))
+    assert np.allclose(columns @ shares, given.chances(shares).reshape(-1))
+    assert np.allclose(columns.reshape(2, -1, given.bins).sum(axis=1), 1)
+    assert np.allclose(columns.T @ (given.counts / given.chances(shares)).reshape(-1), given.slope(shares))
+    for level, keep in enumerate(given.keeps):
+        size = given.counts.shape[1]
+        law = np.full(size, (1 - keep) / size)
+        law[3 : 3 + given.window] += keep / given.window
+        assert np.allclose(columns.reshape(2, size, -1)[level, :, 3], law)
+
+
+def test_smooth_shares() -> None:
+    given = places(objects=50_000)
+    shares = smoothed(given)
+    assert shares.min() >= 0
+    assert shares.sum() == pytest.approx(1)
+    uniform = np.ones(given.bins)
+    uniform[[0, -1]] = 0.5
+    flat = Places(50_000 * given.chances(uniform / uniform.sum()), given.keeps, given.window)
+    assert np.allclose(smoothed(flat), uniform / uniform.sum(), atol=1e-3)  # also at the ends
+    assert np.abs(np.diff(shares)).sum() < np.abs(np.diff(likeliest(given)[0])).sum()
+
+
+def answered(objects: int = 20_000, epsilons: tuple[float, ...] = (3,)) -> tuple[Any, Any]:
+    wave = rx.Wave(0, 100, epsilon=3)
+    numbers = 100 * RNG.beta(2, 5, objects)
+    counts = rx.Counts(wave)
+    key, ids = rx.Key.from_bytes(bytes(range(32))), np.arange(objects)
+    for number, epsilon in enumerate(epsilons):
+        part = slice(number, None, len(epsilons))
+        counts.add(
+            wave.release(numbers[part], ids[part], key=key, epsilon=epsilon, release="r", attribute="a"),
+            epsilon=epsilon,
+        )
+    return counts.estimate(), numbers
+
+
+@pytest.mark.parametrize("epsilons", [(3,), (1, 3)])
+def test_all_answers(epsilons: tuple[float, ...]) -> None:
+    """Each near the truth, inside its interval, and the interval inside the range."""
+    found, numbers = answered(epsilons=epsilons)
+    assert isinstance(found, Distribution)
+    low, high = found.interval(0.999999)
+    assert low < numbers.mean() < high < low + 15
+    assert found.mean.value == found.value
+    asked = (0.1, 0.5, 0.9)
+    quantiles = found.quantile(asked)
+    low, high = quantiles.interval(0.9999)
+    truth = np.quantile(numbers, asked)
+    assert np.all((low <= truth) & (truth <= high) & (low <= quantiles.value) & (quantiles.value <= high))
+    assert quantiles.labels == ["quantile 0.1", "median", "quantile 0.9"]
+    assert quantiles.to_arrow().column_names == ["value", "estimate", "std_error", "low", "high"]
+    part = found.share(18, 30)
+    (low,), (high,) = part.interval(0.9999)
+    share = np.mean((numbers >= 18) & (numbers <= 30))
+    assert 0 <= low <= min(share, part.value[0]) <= max(share, part.value[0]) <= high <= 1
+    assert found.share(0, 100).value == 1
+    (low,), (high,) = found.share(0, 100).interval()
+    assert (low, high) == (1, 1)
+    assert found.variance == pytest.approx(numbers.var(), rel=0.2)
+    for smooth in (True, False):
+        shares = found.histogram(smooth=smooth)
+        assert len(shares) == len(found.points) == 64
+        assert shares @ found.points == pytest.approx(numbers.mean(), abs=3)
+    assert "median" in repr(found.quantile(0.5))
+    assert "18 to 30" in repr(part)
+
+
+def test_the_picture() -> None:
+    found, _ = answered(2_000)
+    axes = found.plot()
+    assert axes.get_xlim() == (0, 100)
+    assert "mean" in axes.get_xlabel()
+
+
+def test_what_is_refused() -> None:
+    found, _ = answered(100)
+    for wrong in (0, 1, 1.5, [], [0.5, float("nan")]):
+        with refused(CountsError, says="between 0 and 1"):
+            found.quantile(wrong)
+    for low, high in ((30, 18), (-1, 5), (5, 101), (5, 5)):
+        with refused(RangeError, low=0, high=100, says="part of the range"):
+            found.share(low, high)
