@@ -64,10 +64,13 @@ class Places:
         return np.asarray(whole.reshape(-1, len(chosen)))
 
 
-def likeliest(places: Places, within: Bins | None = None, share: float = 1.0) -> tuple[Floats, float]:
+def likeliest(
+    places: Places, within: Bins | None = None, share: float = 1.0, *, asked: float | None = None
+) -> tuple[Floats, float]:
     """Return the shares of the bins that make the counts likeliest, and the logarithm of that likelihood.
 
-    `within` are bins whose shares are to sum to `share`, and those of the others to the rest.
+    `within` are bins whose shares are to sum to `share`, and those of the others to the rest. Who only asks whether a
+    likelihood is reached says which one: then it ends as soon as that is known.
 
     Claim: no other shares are likelier by more than a hundredth in the logarithm; tests/unit/estimation/test_places.py.
     """
@@ -83,7 +86,7 @@ def likeliest(places: Places, within: Bins | None = None, share: float = 1.0) ->
         slope = places.slope(shares)
         # The likelihood is concave: nothing that the groups allow is likelier by more than its slope promises.
         gap = sum(total * slope[mask].max() for mask, total in groups) - slope @ shares
-        if gap < NEAR:
+        if gap < NEAR or (asked is not None and (found >= asked or found + gap < asked)):
             break
         aim = _least_squares(places, shares, slope, groups)
         step, better = 1.0, -np.inf

@@ -247,8 +247,8 @@ class Distribution(Result):
         """Tell whether bins may have this share: a test of the ratio of likelihoods, with this error on each side."""
         if not within.any() or within.all():
             return share == float(within.all())
-        _, found = likeliest(self.places, within, share)
-        return 2 * (self.likeliest[1] - found) <= float(special.chdtri(_FREEDOM, 2 * tail)) + 2 * NEAR
+        least = self.likeliest[1] - float(special.chdtri(_FREEDOM, 2 * tail)) / 2 - NEAR
+        return likeliest(self.places, within, share, asked=least)[1] >= least
 
     @property
     def _window(self) -> int:

@@ -50,6 +50,16 @@ def test_nothing_is_likelier(epsilons: tuple[float, ...], share: float | None) -
         assert given.likelihood(climbing) <= found + NEAR
 
 
+def test_whether_a_likelihood_is_reached() -> None:
+    """It is known before the maximum is, and the answer is the same."""
+    given = places()
+    within = np.arange(given.bins) < 7
+    for share in (0.1, 0.3, 0.6):
+        most = likeliest(given, within, share)[1]
+        for asked in (most - 50, most - 1, most + 1, most + 50):
+            assert (likeliest(given, within, share, asked=asked)[1] >= asked) == (asked < most)
+
+
 def test_chances_are_those_of_the_encoding() -> None:
     given = places(epsilons=(0.5, 4))
     columns = given.columns(np.arange(given.bins))
