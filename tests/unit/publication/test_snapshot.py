@@ -94,6 +94,7 @@ COLUMNS: dict[str, tuple[Any, Callable[[], Any]]] = {
     "unary-optimised": (rx.mechanism(VALUES, encoding="unary-optimised"), answers),
     "local-hash": (rx.mechanism(list(range(50)), encoding="local-hash", buckets=5), lambda: pa.array([7] * ROWS)),
     "numeric": (rx.Numeric(0, 120), ages),
+    "wave": (rx.Wave(0, 120, bins=16, epsilon=2), ages),
     "clipped": (rx.Column(range=(20, 80), clip=True), ages),
     "missing": (rx.Column(range=(0, 100), missing=True), lambda: pa.array([None, 1.5] * (ROWS // 2))),
     "bins": (rx.Column(bins=[18, 65], nulls="none"), lambda: pa.array([None, 3.0, 40.0, 70.0] * (ROWS // 4))),
