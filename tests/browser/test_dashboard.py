@@ -111,7 +111,7 @@ def test_what_the_form_asks_comes_from_the_encodings(operator: New, server: Runn
     page.goto(f"{server.base}/#new")
     page.get_by_text("A number, of which").click()
     page.get_by_text("More", exact=True).click()
-    expect(page.get_by_label("Encoding").locator("visible=true").locator("option")).to_have_count(2)
+    expect(page.get_by_label("Encoding").locator("visible=true").locator("option")).to_have_count(3)
 
 
 def smoking(server: Running, name: str, dates: dict[str, int], **more: Any) -> list[str]:

@@ -19,6 +19,7 @@ from relaxdp.encodings.local_hash import LocalHashEncoding, best_buckets
 from relaxdp.encodings.numeric import MissingNumericEncoding, NumericEncoding
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
+from relaxdp.encodings.wave import WaveEncoding
 from relaxdp.estimation.baselines import noisy_sampling_epsilon
 from relaxdp.law.epsilon import Epsilon
 from relaxdp.rappor.encoding import BloomEncoding
@@ -93,6 +94,7 @@ def encodings_with_truths() -> Iterator[tuple[Encoding, Sequence[Any], Law | Non
     yield CategoricalEncoding(range(5)), range(5), Relaxed.at(LEVELS, values=5)
     yield NumericEncoding(0, 1), (0.0, 1.0), Relaxed.at(LEVELS, values=2)
     yield MissingNumericEncoding(0, 1), (None, 0.0, 1.0), Relaxed.at(LEVELS, values=3)
+    yield WaveEncoding(0, 1, bins=3, window=2), (0.0, 1.0), None
     yield SymmetricUnaryEncoding(range(4)), range(4), None
     yield OptimisedUnaryEncoding(range(4)), range(4), None
     yield LocalHashEncoding(range(4), best_buckets(2)), range(4), None

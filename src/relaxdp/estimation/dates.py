@@ -235,7 +235,7 @@ def rows_of(
     >>> answers = Categorical(["yes", "no"])
     >>> old, new = (answers.estimate(["yes"] * n + ["no"] * (1000 - n), epsilon=8) for n in (412, 440))
     >>> print(rows_of(change_between(old, new))[0])
-    yes: 41.2 % -> 44.0 %, +2.8 points (+2.6 to +3.0)
+    yes: 41.19 % -> 44.00 %, +2.80 points (+2.56 to +3.04)
     """
     low, high = change.interval(confidence_level, simultaneous=simultaneous, about=about)
     numbers = [np.atleast_1d(each) for each in (change.old.value, change.new.value, change.value, low, high)]
