@@ -7,7 +7,6 @@ from the maximum is known at each of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Bins = NDArray[np.bool_]
 
-NEAR = 0.01
-"""How far from the maximum the logarithm of the likelihood may be: intervals look at differences of 2 and more."""
+_NEAR = 0.01
+"""How far from the maximum the logarithm of the likelihood may be: what chance does to it is a hundred times that."""
 _STEPS, _SMOOTHED = 100, 2_000
 _SAME = 1e-7
 _SMALL = 1e-9
@@ -51,9 +50,25 @@ class Places:
 
     def slope(self, shares: Floats) -> Floats:
         """Return how much likelier the counts become with each share."""
-        ratios = self.counts / self.chances(shares)
-        spread = np.convolve(self.keeps @ ratios, np.ones(self.window), "valid") / self.window
-        return np.asarray(spread + ((1 - self.keeps) / self.counts.shape[1]) @ ratios.sum(axis=1))
+        return self.means(self.counts / self.chances(shares))
+
+    def means(self, weights: Floats) -> Floats:
+        """Return what the weights of all places at all levels come to on average, for a number in each bin."""
+        weights = weights.reshape(self.counts.shape)
+        spread = np.convolve(self.keeps @ weights, np.ones(self.window), "valid") / self.window
+        return np.asarray(spread + ((1 - self.keeps) / self.counts.shape[1]) @ weights.sum(axis=1))
+
+    def moments(self) -> tuple[float, float]:
+        """Return the estimated mean of the bins, from the middle of all, and their variance, which may be negative."""
+        places = self.counts.shape[1]
+        distances = np.arange(places) - (places - 1) / 2
+        objects = self.counts.sum(axis=1)
+        used = objects > 0
+        keeps, objects = self.keeps[used], objects[used]
+        first, second = (self.counts[used] @ distances**power / objects for power in (1, 2))
+        mean = np.average(first / keeps, weights=objects * keeps**2)
+        spread = (second - (1 - keeps) * (places**2 - 1) / 12) / keeps - (self.window**2 - 1) / 12
+        return float(mean), float(np.average(spread, weights=objects * keeps**2) - mean**2)
 
     def columns(self, chosen: NDArray[np.intp]) -> Floats:
         """Return the chances of all places at all levels, given each of some bins: (levels * places, bins)."""
@@ -64,31 +79,18 @@ class Places:
         return np.asarray(whole.reshape(-1, len(chosen)))
 
 
-def likeliest(
-    places: Places, within: Bins | None = None, share: float = 1.0, *, asked: float | None = None
-) -> tuple[Floats, float]:
+def likeliest(places: Places) -> tuple[Floats, float]:
     """Return the shares of the bins that make the counts likeliest, and the logarithm of that likelihood.
-
-    `within` are bins whose shares are to sum to `share`, and those of the others to the rest. Who only asks whether a
-    likelihood is reached says which one: then it ends as soon as that is known.
 
     Claim: no other shares are likelier by more than a hundredth in the logarithm; tests/unit/estimation/test_places.py.
     """
-    within = np.ones(places.bins, np.bool_) if within is None else within
-    groups = [(mask, total) for mask, total in ((within, share), (~within, 1 - share)) if total > 0]
-    shares = np.zeros(places.bins)
-    for mask, total in groups:
-        if not mask.any():
-            return shares, -np.inf
-        shares[mask] = total / mask.sum()
+    shares = np.full(places.bins, 1 / places.bins)
     found = places.likelihood(shares)
     for _ in range(_STEPS):
         slope = places.slope(shares)
-        # The likelihood is concave: nothing that the groups allow is likelier by more than its slope promises.
-        gap = sum(total * slope[mask].max() for mask, total in groups) - slope @ shares
-        if gap < NEAR or (asked is not None and (found >= asked or found + gap < asked)):
+        if slope.max() - slope @ shares < _NEAR:  # it is concave: nothing is likelier by more than its slope promises
             break
-        aim = _least_squares(places, shares, slope, groups)
+        aim = _least_squares(places, shares, slope)
         step, better = 1.0, -np.inf
         while step > _SAME:
             better = places.likelihood(shares + step * (aim - shares))
@@ -96,44 +98,28 @@ def likeliest(
                 break
             step /= 2
         if better - found < _SAME:  # expectation-maximisation never goes down, and moves where Newton's method is stuck
-            aim, step = _scaled(shares * slope, shares, groups), 1.0
+            aim, step = shares * slope / (shares @ slope), 1.0
             better = places.likelihood(aim)
         shares, found = shares + step * (aim - shares), better
     return shares, found
 
 
-def _least_squares(places: Places, shares: Floats, slope: Floats, groups: Sequence[tuple[Bins, float]]) -> Floats:
+def _least_squares(places: Places, shares: Floats, slope: Floats) -> Floats:
     """Return where the likelihood's second-order form is largest, among bins with a share and peaks of the slope."""
     from scipy.optimize import nnls  # noqa: PLC0415 (as slow to import as all else)
 
     padded = np.pad(slope, 1, constant_values=-np.inf)
-    peaks = (slope >= padded[:-2]) & (slope >= padded[2:])
-    chosen = shares > _SMALL
-    for mask, _ in groups:
-        chosen = chosen | (mask & peaks)
-        chosen[np.flatnonzero(mask)[np.argmax(slope[mask])]] = True
-    allowed = np.logical_or.reduce([mask for mask, _ in groups])
-    where = np.flatnonzero(chosen & allowed)
+    where = np.flatnonzero((shares > _SMALL) | ((slope >= padded[:-2]) & (slope >= padded[2:])))
     seen = places.counts.reshape(-1) > 0
     chances = places.chances(shares).reshape(-1)[seen]
     roots = np.sqrt(places.counts.reshape(-1)[seen])
     matrix = roots[:, None] * places.columns(where)[seen] / chances[:, None]
     heavy = 1e3 * np.sqrt(places.counts.sum())
-    rows = [heavy * mask[where] for mask, _ in groups]
-    ends = [heavy * total for _, total in groups]
-    found, _ = nnls(np.vstack([matrix, *rows]), np.concatenate([2 * roots, ends]), maxiter=50 * len(where))
+    rows, ends = np.vstack([matrix, np.full(len(where), heavy)]), np.append(2 * roots, heavy)
+    found, _ = nnls(rows, ends, maxiter=50 * len(where))
     result = np.zeros(len(shares))
-    result[where] = found
-    return _scaled(result, shares, groups)
-
-
-def _scaled(result: Floats, shares: Floats, groups: Sequence[tuple[Bins, float]]) -> Floats:
-    """Return shares that sum to what they should in each group."""
-    scaled = np.zeros(len(result))
-    for mask, total in groups:
-        own = result[mask]
-        scaled[mask] = own * (total / own.sum()) if own.sum() > 0 else shares[mask]
-    return scaled
+    result[where] = found / found.sum()
+    return result
 
 
 def smoothed(places: Places) -> Floats:
@@ -149,7 +135,7 @@ def smoothed(places: Places) -> Floats:
         shares = widths * (edged[:-2] / 4 + edged[1:-1] / 2 + edged[2:] / 4)
         shares /= shares.sum()
         better = places.likelihood(shares)
-        if abs(better - found) < NEAR:
+        if abs(better - found) < _NEAR:
             break
         found = better
     return np.asarray(shares)

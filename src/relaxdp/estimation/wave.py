@@ -13,19 +13,15 @@ from numpy.typing import NDArray
 from relaxdp.encodings.protocol import Measure
 from relaxdp.errors import CountsError, RangeError
 from relaxdp.estimation import special
+from relaxdp.estimation.bounds import Bounds
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.frequency import Frequency
-from relaxdp.estimation.places import NEAR, Bins, Places, likeliest, smoothed
+from relaxdp.estimation.places import Places, likeliest, smoothed
 from relaxdp.estimation.result import About, Result, check_about
 
 Floats = NDArray[np.float64]
 
 _HALVINGS = 40
-_CLOSE = 1e-4
-"""How closely the ends of a share's interval are found."""
-_FREEDOM = 3
-"""The degrees of freedom of a ratio of likelihoods. A share is one; but most bins have none, and what they could have
-had makes ratios larger: where all numbers were one number, 11 % of them were beyond what one degree has in 5 %."""
 _NORMAL = 1.959963984540054
 """Half of a 95 % interval, in standard errors."""
 
@@ -243,12 +239,10 @@ class Distribution(Result):
         sums = np.cumsum(self.likeliest[0])[:-1]
         return np.array([points[0], *between, points[-1]]), np.array([0.0, *np.clip(sums, 0, 1), 1.0])
 
-    def is_possible(self, within: Bins, share: float, tail: float) -> bool:
-        """Tell whether bins may have this share: a test of the ratio of likelihoods, with this error on each side."""
-        if not within.any() or within.all():
-            return share == float(within.all())
-        least = self.likeliest[1] - float(special.chdtri(_FREEDOM, 2 * tail)) / 2 - NEAR
-        return likeliest(self.places, within, share, asked=least)[1] >= least
+    @cached_property
+    def bounds(self) -> Bounds:
+        """What shares of bins there are at least and at most."""
+        return Bounds(self.places)
 
     @property
     def _window(self) -> int:
@@ -273,8 +267,8 @@ class _Asked(Result):
 class Quantiles(_Asked):
     """Quantiles of numbers that were reported as places.
 
-    Of the number itself only the two bins beside it are told, so an interval ends at bins: beyond each of its ends, as
-    few or as many numbers lie as a test of the bins up to there leaves possible.
+    Of the number itself only the two bins beside it are told, so an interval ends at bins: at the last up to which
+    fewer numbers lie, at most, and behind the first up to which as many lie, at least.
 
     Claim: coverage of 94.5 % or more, about the population and so about these objects;
     tests/statistical/estimation/test_wave.py.
@@ -315,11 +309,11 @@ class Quantiles(_Asked):
         # Fewer numbers than the share of all bins up to a bin lie below that bin, and at least as many up to the next.
         middle = int(np.searchsorted(sums, probability))
 
-        def is_possible(up_to: int) -> bool:
-            return self.whole.is_possible(bins <= up_to, probability, tail)
-
-        below = _last(0, middle, lambda up_to: not is_possible(up_to))
-        above = _last(0, len(points) - 1 - middle, lambda back: not is_possible(len(points) - 1 - back - 1))
+        bounds = self.whole.bounds
+        below = _last(0, middle, lambda up_to: bounds.most(bins <= up_to, tail) < probability)
+        above = _last(
+            0, len(points) - 1 - middle, lambda back: bounds.least(bins < bins[-1] - back, tail) >= probability
+        )
         low = points[below] if below is not None else points[0]
         high = points[len(points) - 1 - above] if above is not None else points[-1]
         return float(low), float(high)
@@ -359,22 +353,10 @@ class Part(_Asked):
         before, after = np.append(points[0], points[:-1]), np.append(points[1:], points[-1])
         inner = (before >= self.low) & (after <= self.high)
         outer = ((after > self.low) | (points >= self.low)) & ((before < self.high) | (points <= self.high))
-        return np.array([self._end(inner, tail, 0)]), np.array([self._end(outer, tail, 1)])
-
-    def _end(self, within: Bins, tail: float, extreme: int) -> float:
-        """Return the least or the most that these bins may have, between their likeliest share and the extreme."""
-        if within.all() or not within.any():
-            return float(within.all())
-        if self.whole.is_possible(within, float(extreme), tail):
-            return float(extreme)
-        near, far = float(np.clip(self.whole.likeliest[0][within].sum(), 0, 1)), float(extreme)
-        while abs(far - near) > _CLOSE:
-            middle = (near + far) / 2
-            if self.whole.is_possible(within, middle, tail):
-                near = middle
-            else:
-                far = middle
-        return far
+        bounds, (value,) = self.whole.bounds, self.value
+        # The bounds are not made of the likeliest shares, which may lie outside.
+        low, high = min(value, bounds.least(inner, tail)), max(value, bounds.most(outer, tail))
+        return np.array([low]), np.array([high])
 
 
 def _last(first: int, stop: int, holds: Callable[[int], bool]) -> int | None:
