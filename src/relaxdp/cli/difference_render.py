@@ -93,12 +93,12 @@ def _intervals(asked: Asked) -> dict[str, Any]:
 
 def _heading(dates: Sequence[Date], asked: Asked) -> str:
     what = repr(clean(dates[0].column))
-    what = f"mean of {what}" if dates[0].is_mean else what
+    what = what if dates[0].result.is_share else f"mean of {what}"
     subject = "these objects" if asked.about == "objects" else "the population that they are a sample of"
     rows = "each value" if not asked.simultaneous else "all values at once"
     lines = [
         f"{what} at {len(dates)} dates; {100 * asked.confidence:g} % intervals of "
-        f"{'the mean' if dates[0].is_mean else rows}, about {subject}."
+        f"{rows if dates[0].result.is_share else 'the mean'}, about {subject}."
     ]
     for date in dates:
         levels = ", ".join(
@@ -115,11 +115,15 @@ def _print_step(console: Console, step: Difference, asked: Asked, top: int) -> b
     is_clear = True
     for who, change in step.changes.items():
         shown = change.largest(top)
-        texts = rows_of(shown, asked.confidence, **_intervals(asked))
-        rows = [
-            Row([label_of(label)], [text.old, text.new, text.change, text.low, text.high])
-            for label, text in zip(shown.labels, texts, strict=True)
-        ]
+        parts = [shown] if shown.quartiles is None else [shown, shown.quartiles]
+        rows, texts = [], []
+        for part in parts:
+            own = rows_of(part, asked.confidence, **_intervals(asked))
+            texts += own
+            rows += [
+                Row([label_of(label)], [text.old, text.new, text.change, text.low, text.high])
+                for label, text in zip(part.labels, own, strict=True)
+            ]
         names = [clean(step.old.label), clean(step.new.label)]
         if max(map(len, names)) > _LONGEST:
             names = ["old", "new"]
@@ -135,7 +139,7 @@ def _print_step(console: Console, step: Difference, asked: Asked, top: int) -> b
             console,
             step,
             who,
-            (["value"], ["estimate", "low", "high"], list(_rows(largest, asked, is_mean=step.everybody.is_mean))),
+            (["value"], ["estimate", "low", "high"], list(_rows(largest, asked))),
         )
         _say_chosen(console, result, largest, "are the largest")
     return is_clear
@@ -156,9 +160,9 @@ def _say_chosen(console: Console, whole: Result, shown: Result, why: str) -> Non
         )
 
 
-def _rows(result: Result, asked: Asked, *, is_mean: bool) -> Iterable[Row]:
+def _rows(result: Result, asked: Asked) -> Iterable[Row]:
     """Return the rows of those who were there at one date alone, written as the others are."""
-    write = Writer.of(result, asked.about, is_mean=is_mean)
+    write = Writer.of(result, asked.about)
     numbers = [result.value, *result.interval(asked.confidence, **_intervals(asked))]
     for label, *row in zip(result.labels, *map(np.atleast_1d, numbers), strict=True):
         yield Row([label_of(label)], [write.number(each) for each in row])
@@ -185,7 +189,7 @@ def _draw(found: Difference | Dates, asked: Asked, path: Path, top: int) -> None
 def _json(dates: Sequence[Date], steps: Sequence[Difference], asked: Asked) -> dict[str, Any]:
     return {
         "column": dates[0].column,
-        "answer": "mean" if dates[0].is_mean else "shares",
+        "answer": "shares" if dates[0].result.is_share else "mean",
         "confidence": asked.confidence,
         "simultaneous": asked.simultaneous,
         "about": asked.about,
@@ -233,6 +237,8 @@ def _json_changes(change: Change, asked: Asked) -> dict[str, Any]:
     found: dict[str, Any] = {
         "rows": [{"value": row.pop("value"), "old": old, "new": new, **row} for row, old, new in rows]
     }
+    if change.quartiles is not None:
+        found["quartiles"] = _json_changes(change.quartiles, asked)["rows"]
     return found if change.missing is None else found | {"missing": _json_changes(change.missing, asked)["rows"][0]}
 
 

@@ -34,6 +34,11 @@ class Combined(Result):
         return self.parts[0].most_shown
 
     @property
+    def is_share(self) -> bool:  # type: ignore[override]
+        """As each part."""
+        return self.parts[0].is_share
+
+    @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
         """The labels, which all parts share."""
         return self.parts[0].labels
@@ -70,7 +75,7 @@ class Combined(Result):
 
     def consistent(self) -> Floats:
         """Return shares that are not negative and sum to 1: less error, at the price of some bias."""
-        if (self.least, self.most) != (0, 1):
+        if not self.is_share:
             return super().consistent()
         return expected_shares(self.value, self.std_error**2)
 

@@ -21,7 +21,6 @@ class Date:
     label: str
     column: str
     result: Result = field(repr=False)
-    is_mean: bool
     objects: int
     levels: Mapping[str, int]
     """How many objects stand at each epsilon."""
@@ -239,13 +238,13 @@ def rows_of(
     """
     low, high = change.interval(confidence_level, simultaneous=simultaneous, about=about)
     numbers = [np.atleast_1d(each) for each in (change.old.value, change.new.value, change.value, low, high)]
-    write = Writer.of(change, about, is_mean=change.is_mean)
+    write = Writer.of(change, about)
     return [
         ChangeText(
             str(label),
             write.number(old),
             write.number(new),
-            write.change(by) + ("" if change.is_mean else " points"),
+            write.change(by) + (" points" if change.is_share else ""),
             write.change(a),
             write.change(b),
             is_clear=bool(a > 0 or b < 0),
@@ -258,34 +257,37 @@ def rows_of(
 class Writer:
     """How numbers of one table are written: shares in percent, with as many digits as their errors leave a meaning."""
 
-    is_mean: bool
+    is_share: bool
     digits: int
 
     @classmethod
-    def of(cls, result: Result, about: About, *, is_mean: bool) -> Writer:
+    def of(cls, result: Result, about: About) -> Writer:
         """Return what writes the numbers of this result."""
-        errors = np.atleast_1d(result.standard_error(about)) * (1 if is_mean else 100)
+        errors = np.atleast_1d(result.standard_error(about)) * (100 if result.is_share else 1)
         finest = float(np.min(errors, initial=np.inf, where=errors > 0))
-        least, finer = (0, 1) if is_mean else (1, 0)
-        return cls(is_mean, max(least, finer - int(np.floor(np.log10(finest)))) if np.isfinite(finest) else least)
+        least, finer = (1, 0) if result.is_share else (0, 1)
+        return cls(
+            result.is_share, max(least, finer - int(np.floor(np.log10(finest)))) if np.isfinite(finest) else least
+        )
 
     def number(self, number: float) -> str:
         """Return an estimate of one date, or an end of its interval."""
-        return f"{self._rounded(number):,.{self.digits}f}" + ("" if self.is_mean else " %")
+        return f"{self._rounded(number):,.{self.digits}f}" + (" %" if self.is_share else "")
 
     def change(self, number: float) -> str:
         """Return a change with its sign."""
         return f"{self._rounded(number):+,.{self.digits}f}"
 
     def _rounded(self, number: float) -> float:
-        return round(float(number) * (1 if self.is_mean else 100), self.digits) + 0.0  # without a -0
+        return round(float(number) * (100 if self.is_share else 1), self.digits) + 0.0  # without a -0
 
 
 def text_of(change: Change) -> str:
     """Return a change as it is printed: the largest rows, and what must be known to read them."""
     shown = change.largest(change.most_shown)
     lines = [*map(str, rows_of(shown)), f"(95 % intervals about these objects{TOGETHER if shown.is_chosen else ''})"]
-    lines[-1:-1] = [] if change.missing is None else map(str, rows_of(change.missing))
+    for more in (change.missing, change.quartiles):
+        lines[-1:-1] = [] if more is None else map(str, rows_of(more))
     if shown is not change:
         lines.insert(-1, f"... and {len(change.labels) - len(shown.labels):,} more, none of which changed more")
     return "\n".join([*lines, IMPLAUSIBLE] if change.is_implausible() else lines)

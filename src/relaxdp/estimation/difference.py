@@ -18,6 +18,7 @@ from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.mean import PresentMean
 from relaxdp.estimation.result import About, Floats, Places, Result, check_about
+from relaxdp.estimation.wave import Distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Change(Result):
     About these objects only the noise is random, and that of two dates is independent: squared distances to the ends
     are added. About a population, objects that were there at both dates also bring what their truths have in common,
     which `covariance` estimates from their reports; a change of people who hardly change is known better than
-    either date. The errors of a mean are those of the reports' own spread, and so are always taken together with it.
+    either date. The errors of a mean of ends are those of the reports' own spread, and so are always taken with it.
 
     Claim: coverage of 94.5 % or more; tests/statistical/estimation/test_coverage.py.
     """
@@ -64,7 +65,8 @@ class Change(Result):
     """Of the two estimates, about the population; 0 where no object was there at both dates."""
     one_report: float = 0.0
     """What one report more counts for in the covariance."""
-    is_mean: bool = False
+    with_spread: bool = False
+    """Whether the errors about these objects, too, are those of the reports' own spread, which the dates share."""
     is_chosen: bool = False
     missing: Change | None = None
     """Where numbers may be missing at both dates: how their share changed."""
@@ -73,6 +75,11 @@ class Change(Result):
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
         """The labels, which both dates share."""
         return self.old.labels
+
+    @property
+    def is_share(self) -> bool:  # type: ignore[override]
+        """As of one date."""
+        return self.old.is_share
 
     @property
     def most_shown(self) -> int:  # type: ignore[override]
@@ -125,6 +132,30 @@ class Change(Result):
         above = _together(new_high - self.new.value, self.old.value - old_low, common)
         return self.value - below, self.value + above
 
+    def quantile(self, probabilities: float | Sequence[float]) -> Change:
+        """Return how quantiles of numbers changed that were reported as places; 0.5 is the median."""
+        old, new = self._distributions()
+        return self._asked(old.quantile(probabilities), new.quantile(probabilities))
+
+    @property
+    def quartiles(self) -> Change | None:
+        """How the quartiles changed, or None where the reports do not tell them."""
+        return self.quantile((0.25, 0.5, 0.75)) if isinstance(self.old, Distribution) else None
+
+    def share(self, low: float, high: float) -> Change:
+        """Return how the share of the numbers from `low` to `high` changed."""
+        old, new = self._distributions()
+        return self._asked(old.share(low, high), new.share(low, high))
+
+    def _distributions(self) -> tuple[Distribution, Distribution]:
+        if not isinstance(self.old, Distribution) or not isinstance(self.new, Distribution):
+            raise CountsError("quantiles and shares of a range are told by numbers that were released as waves.")
+        return self.old, self.new
+
+    def _asked(self, old: Result, new: Result) -> Change:
+        # What such answers of the same objects have in common is not estimated: in a population, the worst is assumed.
+        return Change(old, new, covariance=-np.inf if self.one_report else 0.0)
+
     def consistent(self) -> Floats:
         """Refuse: there are none."""
         raise CountsError("a difference may be negative: there are no consistent shares of it.")
@@ -172,7 +203,7 @@ class Change(Result):
     def _correlation(self, about: About, reports: float = 0.0) -> Floats:
         """Return how the two estimates go together, with so many reports less in common than there seem to be."""
         check_about(about)
-        if about == "objects" and not self.is_mean:
+        if about == "objects" and not self.with_spread:
             return np.asarray(0.0)
         errors = self.old.standard_error("population") * self.new.standard_error("population")
         less = np.maximum(self.covariance - reports * self.one_report, np.minimum(self.covariance, 0))
@@ -215,7 +246,9 @@ def change_of(
     missing = None
     if isinstance(then, PresentMean) and isinstance(now, PresentMean):
         missing = _missing(then, now, pairs, sides)
-    return Change(then, now, *covariance_of(pairs, *sides, slopes), is_mean=slopes is not None, missing=missing)
+    # The noise of a place is known, and is all that counts about these objects; that of an end is not told from them.
+    with_spread = slopes is not None and not isinstance(then, Distribution) and not isinstance(now, Distribution)
+    return Change(then, now, *covariance_of(pairs, *sides, slopes), with_spread=with_spread, missing=missing)
 
 
 Side = Sequence[tuple[Frequency, float]]

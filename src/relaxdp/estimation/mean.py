@@ -29,6 +29,7 @@ class Mean(Result):
     about the population: relaxing further shrinks the noise of the response but never the rounding's.
     """
 
+    is_share = False
     shares: Result
     least: float
     most: float
@@ -64,6 +65,7 @@ class WeightedMean(Result):
     The error is that of the reports' own spread, so it covers whatever is random between a truth and its report.
     """
 
+    is_share = False
     shares: Frequency
     weights: tuple[float, ...]
     least: float
@@ -106,6 +108,7 @@ class PresentMean(Result):
     Claim: coverage of 94.5 % or more; tests/statistical/estimation/test_missing.py.
     """
 
+    is_share = False
     parts: Sequence[Frequency]
     weights: Sequence[float]
     measure: Measure
@@ -219,6 +222,7 @@ def answer(measure: Measure | None, parts: Sequence[Frequency], weights: Sequenc
 class Variance(Result):
     """A variance from the means of x and of x^2, two attributes whose privacy costs add up."""
 
+    is_share = False
     mean: Mean
     mean_of_square: Mean
     most: float = np.inf

@@ -34,7 +34,7 @@ def plot_result(result: Result, axes: Any, *, confidence_level: float, simultane
     hollow = draw_rows(axes, [str(label) for label in result.labels], np.atleast_1d(result.value), low, high)
     together = simultaneous or result.is_chosen
     intervals = intervals_named(confidence_level, simultaneous=together, about=about, hollow=hollow)
-    what = "share" if (result.least, result.most) == (0, 1) else "number"
+    what = "share" if result.is_share else "number"
     axes.set_xlabel(f"estimated {what}\nwith {intervals}")
     return axes
 
@@ -46,13 +46,13 @@ def _plot_change(change: Change, axes: Any, *, confidence_level: float, simultan
         axes = _new_axes((7, 1.1 + 0.42 * len(change.labels)))
     texts = rows_of(change, **asked)
     low, high = map(np.atleast_1d, change.interval(**asked))
-    scale = 1 if change.is_mean else 100
+    scale = 100 if change.is_share else 1
     labels = [plain(f"{text.label}\n{text.old} \N{RIGHTWARDS ARROW} {text.new}") for text in texts]
     hollow = draw_rows(axes, labels, scale * np.atleast_1d(change.value), scale * low, scale * high)
     axes.tick_params(axis="y", labelsize=9)
     together = simultaneous or change.is_chosen
     intervals = intervals_named(confidence_level, simultaneous=together, about=about, hollow=hollow)
-    axes.set_xlabel(f"change{'' if change.is_mean else ' in percentage points'}\nwith {intervals}")
+    axes.set_xlabel(f"change{' in percentage points' if change.is_share else ''}\nwith {intervals}")
     return axes
 
 

@@ -69,6 +69,8 @@ class Result(ABC):
     most: float = 1.0
     most_shown: int = _SHOWN
     """How many rows are printed: the largest of more."""
+    is_share: bool = True
+    """Whether a row is a share of the objects; else it is a number, like a mean."""
     is_chosen: bool = False
     """Whether these rows were chosen by what they say: then all their intervals are simultaneous over all rows."""
 
@@ -256,6 +258,11 @@ class Chosen(Result):
     def most(self) -> float:  # type: ignore[override]
         """As of all rows."""
         return self.whole.most
+
+    @property
+    def is_share(self) -> bool:  # type: ignore[override]
+        """As all rows."""
+        return self.whole.is_share
 
     @property
     def questions(self) -> int:

@@ -38,6 +38,7 @@ class PlaceMean(Result):
     Claim: coverage of 94.5 % or more; tests/statistical/estimation/test_wave.py.
     """
 
+    is_share = False
     shares: Frequency
     measure: Measure
     window: int
@@ -137,6 +138,7 @@ class Distribution(Result):
     not depend on the number.
     """
 
+    is_share = False
     parts: Sequence[Frequency]
     weights: Sequence[float]
     measure: Measure
@@ -274,6 +276,7 @@ class Quantiles(_Asked):
     tests/statistical/estimation/test_wave.py.
     """
 
+    is_share = False
     probabilities: tuple[float, ...]
 
     @property

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.statistical.estimation.wave_coverage import NUMBERS, Where, answers_held, estimate, means_held, points_of
+
+import relaxdp as rx
+from relaxdp.estimation.counts import Counts
+from relaxdp.estimation.difference import Change, Pairs, change_of
 
 MEANS: list[Where] = [
     (50, (8,), "at both ends"),
@@ -43,3 +49,46 @@ def test_about_these_objects_their_own_spread_does_not_count() -> None:
     errors = np.array([float(each.value) for each in found]) - numbers.mean()
     assert errors.std() == pytest.approx(float(found[0].std_error), rel=0.2)  # four standard errors of a deviation
     assert float(found[0].standard_error("population")) > 1.5 * float(found[0].std_error)
+
+
+def changes_of_those_who_stayed(runs: int) -> tuple[Any, list[Change]]:
+    """Numbers at two dates that hardly changed, and many times what their reports say of the change."""
+    rng, wave = np.random.default_rng(29), rx.Wave(0, 1, epsilon=4)
+    encoding, level = wave.encoding, wave.encoding.level(4)
+    then = rng.random(2_000)
+    numbers = np.stack([then, np.clip(then + rng.normal(0.02, 0.02, len(then)), 0, 1)])
+    found = []
+    for _ in range(runs):
+        places = numbers * (encoding.bins - 1)
+        places = np.floor(places) + (rng.random(places.shape) < places % 1)
+        places += rng.integers(0, encoding.window, places.shape)
+        is_noise = rng.random(places.shape) >= float(level.retention)
+        told = np.where(is_noise, rng.integers(0, encoding.alphabet, places.shape), places).astype(int)
+        counts, seen = [Counts(wave), Counts(wave)], [np.bincount(each, minlength=encoding.alphabet) for each in told]
+        for side, each in zip(counts, seen, strict=True):
+            side.add_counts(each, epsilon=4)
+        both = np.bincount(encoding.alphabet * told[0] + told[1], minlength=encoding.alphabet**2)
+        both = both.reshape(encoding.alphabet, -1)
+        pairs = Pairs((level.epsilon, level.epsilon), len(then), seen[0], seen[1], both)
+        found.append(change_of(counts[0], counts[1], [pairs]))
+    return numbers, found
+
+
+def test_changes_of_those_who_stayed_hold() -> None:
+    """The noise of two dates is independent, however much their numbers have in common."""
+    numbers, found = changes_of_those_who_stayed(200)
+    truth, held = numbers[1].mean() - numbers[0].mean(), []
+    for change in found:
+        low, high = change.interval()
+        held.append(low <= truth <= high)
+    assert np.mean(held) >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 200)  # 73 % where the numbers' own spread is taken off
+    medians = np.median(numbers, axis=1)
+    for change in found[:10]:
+        low, high = change.quantile(0.5).interval()
+        assert low - 1e-9 <= medians[1] - medians[0] <= high + 1e-9
+        wide = change.quantile(0.5).interval(about="population")
+        assert wide[0] <= low
+        assert wide[1] >= high
+        low, high = change.share(0.25, 0.5).interval()
+        shares = np.mean((numbers >= 0.25) & (numbers <= 0.5), axis=1)
+        assert low <= shares[1] - shares[0] <= high

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
+from relaxdp.errors import CountsError
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 ROWS, LEFT, JOINED = 20_000, 3_000, 4_000
@@ -78,6 +79,32 @@ def test_a_mean_is_no_percentage(folder: Path) -> None:
     assert "mean of 'age' at 2 dates; 95 % intervals of the mean" in shown
     assert re.search(r"│ mean +│ +44\.\d+ +│ +4\d\.\d+ +│ +\+\d\.\d+ +│", shown)
     assert "%" not in shown.split("\n", 1)[1]
+
+
+def test_quartiles_of_a_wave_stand_below_the_mean(tmp_path: Path) -> None:
+    ages = rx.Wave(0, 100, epsilon=3)
+    for year in (2026, 2027):
+        table = pa.table({"id": range(3_000), "age": [20.0 + n % 50 + year - 2026 for n in range(3_000)]})
+        where: dict[str, Any] = {"id": "id", "key": KEY, "release": f"survey-{year}", "ledger": None}
+        pa_parquet.write_table(rx.release(table, {"age": ages}, epsilon=3, **where), tmp_path / f"{year}.parquet")
+    shown = run(tmp_path)
+    labels = re.findall(r"^│ (mean|quantile 0.25|median|quantile 0.75) +│", shown, re.M)
+    assert labels == ["mean", "quantile 0.25", "median", "quantile 0.75"]
+    assert "%" not in shown.split("\n", 1)[1]
+    change = json.loads(run(tmp_path, "--json"))["steps"][0]["stayed"]
+    assert [row["value"] for row in change["quartiles"]] == ["quantile 0.25", "median", "quantile 0.75"]
+    assert all(row["low"] <= 1 <= row["high"] for row in [*change["rows"], *change["quartiles"]])
+    found = rx.difference(*files(tmp_path))
+    assert "median: " in repr(found)
+    with pytest.raises(CountsError, match="released as waves"):
+        rx.difference(
+            rx.Numeric(0, 9).estimate([9.0], epsilon=1), rx.Numeric(0, 9).estimate([0.0], epsilon=1)
+        ).quantile(0.5)
+
+
+def test_two_estimates_of_means_are_no_percentages() -> None:
+    old, new = (rx.Numeric(0, 100).estimate([0.0] * n + [100.0] * (100 - n), epsilon=2) for n in (50, 40))
+    assert repr(rx.difference(old, new)).startswith("mean: 50.0 -> 63.1, +13.1 (")
 
 
 def test_what_is_missing_is_said_beside_the_mean(tmp_path: Path) -> None:
