@@ -62,7 +62,7 @@ class Bounds:
     def _nearest(self, within: Bins, far: float) -> Floats:
         """Return the chances of all places with a smaller share of these bins, about so far from those of the guess."""
         columns = self._columns(within)
-        whole = less = float(self._guess @ within)
+        whole = less = float(self.guess @ within)
         found, distance = self._with_share(within, columns, 0.0)
         power = 1.0
         for _ in range(_TRIES):
@@ -139,13 +139,13 @@ class Bounds:
     @cached_property
     def _guessed(self) -> Floats:
         """The chances of all places by the guess."""
-        return np.asarray(self.places.chances(self._guess).reshape(-1) * self._parts)
+        return np.asarray(self.places.chances(self.guess).reshape(-1) * self._parts)
 
     @cached_property
-    def _guess(self) -> Floats:
+    def guess(self) -> Floats:
         """The shares of the bins in a beta distribution with the estimated mean and variance."""
         bins = self.places.bins
-        mean, variance = self.places.moments()
+        mean, variance, _ = self.places.moments()
         within = float(np.clip((mean + (bins - 1) / 2) / (bins - 1), 0.5 / bins, 1 - 0.5 / bins))
         most = within * (1 - within)
         size = most / float(np.clip(variance / (bins - 1) ** 2, (0.5 / bins) ** 2, 0.95 * most)) - 1

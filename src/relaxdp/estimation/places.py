@@ -58,17 +58,31 @@ class Places:
         spread = np.convolve(self.keeps @ weights, np.ones(self.window), "valid") / self.window
         return np.asarray(spread + ((1 - self.keeps) / self.counts.shape[1]) @ weights.sum(axis=1))
 
-    def moments(self) -> tuple[float, float]:
-        """Return the estimated mean of the bins, from the middle of all, and their variance, which may be negative."""
+    def moments(self, expected: Floats | None = None) -> tuple[float, float, float]:
+        """Return the estimated mean of the bins, from the middle of all, their variance, and its standard error.
+
+        Both estimates are linear in what each report says of its bin and of the square of that, so they are unbiased
+        whatever the distribution is; the variance may come out negative. Its error is that of the reports' own spread,
+        or of the chances of all places that are `expected`.
+        """
         places = self.counts.shape[1]
         distances = np.arange(places) - (places - 1) / 2
         objects = self.counts.sum(axis=1)
         used = objects > 0
-        keeps, objects = self.keeps[used], objects[used]
-        first, second = (self.counts[used] @ distances**power / objects for power in (1, 2))
-        mean = np.average(first / keeps, weights=objects * keeps**2)
-        spread = (second - (1 - keeps) * (places**2 - 1) / 12) / keeps - (self.window**2 - 1) / 12
-        return float(mean), float(np.average(spread, weights=objects * keeps**2) - mean**2)
+        keeps, objects = self.keeps[used, None], objects[used, None]
+        chances = self.counts[used] / objects
+        parts = objects * keeps**2 / (objects * keeps**2).sum()
+        bins = distances / keeps
+        squares = (distances**2 - (1 - keeps) * (places**2 - 1) / 12) / keeps - (self.window**2 - 1) / 12
+        mean, second = (float((parts * chances * each).sum()) for each in (bins, squares))
+
+        def error(each: Floats) -> float:
+            """Return the squared standard error of the mean of what each place counts for."""
+            likely = chances if expected is None else expected[used]
+            spread = (likely * each**2).sum(axis=1) - (likely * each).sum(axis=1) ** 2
+            return float((parts[:, 0] ** 2 * spread / objects[:, 0]).sum())
+
+        return mean, second - mean**2 + error(bins), float(np.sqrt(error(squares - 2 * mean * bins)))
 
     def columns(self, chosen: NDArray[np.intp]) -> Floats:
         """Return the chances of all places at all levels, given each of some bins: (levels * places, bins)."""

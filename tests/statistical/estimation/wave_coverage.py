@@ -65,18 +65,19 @@ def means_held(where: Where, runs: int) -> tuple[float, float]:
 def answers(numbers: Any) -> Any:
     """The true quantiles and shares of some numbers."""
     quantiles = np.quantile(numbers, QUANTILES, method="inverted_cdf")
-    return np.append(quantiles, [np.mean((numbers >= low) & (numbers <= high)) for low, high in PARTS])
+    shares = [np.mean((numbers >= low) & (numbers <= high)) for low, high in PARTS]
+    return np.concatenate([quantiles, shares, [np.var(numbers)]])
 
 
 def answers_held(where: Where, runs: int) -> Any:
     """How often the intervals of quantiles and of shares held: about these objects, and about the population."""
     objects, epsilons, kind = where
     rng = np.random.default_rng(23)
-    truth, held = answers(NUMBERS[kind](rng, 1_000_000)), np.zeros((2, len(QUANTILES) + len(PARTS)))
+    truth, held = answers(NUMBERS[kind](rng, 1_000_000)), np.zeros((2, len(QUANTILES) + len(PARTS) + 1))
     for _ in range(runs):
         numbers = NUMBERS[kind](rng, objects)
         found = estimate(rng, numbers, epsilons)
-        asked = [found.quantile(QUANTILES), *(found.share(low, high) for low, high in PARTS)]
+        asked = [found.quantile(QUANTILES), *(found.share(low, high) for low, high in PARTS), found.variance]
         low, high = np.concatenate([each.interval() for each in asked], axis=1)
         held += [(low - 1e-9 <= each) & (each <= high + 1e-9) for each in (answers(numbers), truth)]
     return held / runs
@@ -89,6 +90,7 @@ def points_of(where: Where, runs: int) -> list[Point]:
     few = max(runs // 8, 1)
     asked = [("quantile of a wave", f"quantile {each:g}") for each in QUANTILES]
     asked += [("share of a range, from a wave", f"{low:g} to {high:g}") for low, high in PARTS]
+    asked += [("variance of a wave", "variance")]
     found = []
     for about, mean, rest in zip(ABOUTS, means_held(where, runs), answers_held(where, few), strict=True):
         found.append(simulated(f"mean of a wave, about the {about}", shown, mean, runs))
