@@ -29,7 +29,7 @@ from relaxdp.encodings.release import release_codes, release_reports
 from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
 from relaxdp.encodings.wave import BINS, WaveEncoding
 from relaxdp.errors import ChainFileError, EncodingError, LevelError, refusing
-from relaxdp.estimation.advice import best_encoding
+from relaxdp.estimation.advice import best_encoding, best_for_numbers
 from relaxdp.estimation.counts import Counts
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
@@ -189,6 +189,7 @@ def mechanism(
     """Return the mechanism of declared values, or of a range of numbers, with this encoding.
 
     "auto" takes the best one for `epsilon`, the last one that is planned: an encoding is fixed for the life of a path.
+    Numbers are rounded to an end of their range where none is said, or where one may be missing.
     `options` are the encoding's own, like `buckets`. An encoding of another package is found by its name. `clip` puts
     numbers into the range, and with `missing` one may be missing, which is a report of its own.
 
@@ -196,9 +197,12 @@ def mechanism(
     (Categorical(['a', 'b', 'c']), <LocalHash of 1000, buckets=4>)
     >>> mechanism(["a", "b"], encoding="unary-symmetric"), mechanism(range=(0, 120))
     (Unary(['a', 'b'], optimised=False), Numeric(0, 120))
+    >>> mechanism(range=(0, 120), epsilon=1), mechanism(range=(0, 120), epsilon=2)
+    (Numeric(0, 120), Wave(0, 120, bins=64, window=32))
     """
     if encoding == "auto" and values is None:
-        encoding = MissingNumericEncoding.name if missing else NumericEncoding.name
+        encoding = NumericEncoding.name if epsilon is None else best_for_numbers(epsilon).best
+        encoding = MissingNumericEncoding.name if missing else encoding
     elif encoding == "auto" and values is not None:
         if epsilon is None:
             raise EncodingError("the best encoding depends on epsilon: pass epsilon=, the last one that is planned.")

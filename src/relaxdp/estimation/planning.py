@@ -22,6 +22,7 @@ from relaxdp.errors import PlanError, refusing
 from relaxdp.estimation import special
 from relaxdp.estimation.frequency import report_variance
 from relaxdp.estimation.mean import present_variance
+from relaxdp.estimation.number_plans import place_variance
 from relaxdp.estimation.products import ProductLaw
 from relaxdp.estimation.result import About, check_about, questions_of, tail_of
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text, plain
@@ -288,7 +289,8 @@ class Spread:
 def spread_of(support: Support, about: About, share: float | None = None, measure: Measure | None = None) -> Spread:
     """Return the spread of a value that a `share` of objects have, by default at worst, or of a mean at worst.
 
-    A mean's interval covers what is random between truth and report, so it is always the one about the population.
+    A mean's interval covers what is random between truth and report. Where numbers are rounded to an end that is all,
+    so it is always the one about the population.
     """
     noise, gain = float(support.noise), float(support.gain)
     precision = gain**2 / (noise * (1 - noise))
@@ -297,6 +299,9 @@ def spread_of(support: Support, about: About, share: float | None = None, measur
         variances = present_variance(np.linspace(0, 1, 201), there, noise, gain) / max(there, 1e-9) ** 2
         width = measure.most - measure.least
         return Spread(float(variances.max()) * width**2, 0.5 * width / gain / max(there, 1e-9), precision)
+    if measure is not None and measure.window is not None:
+        half, bins = (measure.most - measure.least) / 2, len(measure.weights) - measure.window
+        return Spread(place_variance(measure, gain, about) * half**2, half / bins / gain, precision)
     if measure is not None:
         return Spread(
             _mean_variance(measure, noise, gain), 0.5 * abs(np.diff(measure.weights[:2])[0]) / gain, precision

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Literal
 
 from relaxdp.errors import PlanError, TellsNothingError
-from relaxdp.estimation.advice import best_encoding
+from relaxdp.estimation.advice import best_encoding, best_for_numbers, mean_error
 from relaxdp.estimation.planning import epsilon_for, half_width, widest
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.ledger import Charge
@@ -97,11 +97,15 @@ def _worthless(planned: Planned, rows: int, *, is_new: bool) -> TellsNothingErro
 
 def _better(planned: Planned) -> str | None:
     """Return the best encoding for this level, where it would tell clearly more."""
-    if planned.encoding.domain != "values":
+    encoding, epsilon = planned.encoding, planned.level.epsilon
+    if encoding.domain == "words":
         return None
-    advice = best_encoding(len(planned.encoding.labels), planned.level.epsilon)
+    is_number = encoding.domain == "range"
+    advice = best_for_numbers(epsilon) if is_number else best_encoding(len(encoding.labels), epsilon)
     errors = {each.encoding: each.std_error for each in advice.choices}
-    ours = errors.get(planned.encoding.name)
+    ours = errors.get(encoding.name)
+    if ours is not None and is_number:  # with the window that it has, and not with the best one for this level
+        ours = mean_error(encoding, epsilon)
     return advice.best if ours is not None and errors[advice.best] <= _BETTER * ours else None
 
 

@@ -230,6 +230,7 @@ def id_type_of(kind: Any) -> str:
 
 
 _MOST_PUBLIC = 100_000
+_MOST_GUESSED = Decimal(4)
 _LEAST = Decimal("0.001")  # so few values that they are categorical at this epsilon are so at every one
 
 
@@ -260,6 +261,20 @@ class Opening:
     """Whether the values may be others than before: then it is another path, and that is meant."""
     is_unknown: bool = False
     """Whether it may have been encoded before and nobody can tell how: the ledger is gone, or cannot be read."""
+    has_ledger: bool = True
+    """Whether a ledger will remember the choice."""
+    epsilon: Decimal = Decimal(0)
+    """The level that is released now."""
+
+    def planned_for(self, declared: Mapping[str, Any]) -> Decimal | None:
+        """Return the last epsilon for which a new path of what is declared is encoded.
+
+        A large budget that nobody means to spend on one column would make the window of numbers so narrow that early
+        levels tell nothing, for a gain that is small beyond an epsilon of 4. Whoever means it says it.
+        """
+        if self.planned is None or self.is_said or "range" not in declared:
+            return self.planned
+        return min(self.planned, max(self.epsilon, _MOST_GUESSED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +372,7 @@ class Column:
         self, name: str, opening: Opening, derivations: Sequence[Derivation], **declared: Any
     ) -> ColumnRequest:
         """Return the request with an encoding: that of the path, the one that was said, or the best one."""
-        opened, planned, auto = opening.opened, opening.planned, self.encoding in (None, "auto")
+        opened, planned, auto = opening.opened, opening.planned_for(declared), self.encoding in (None, "auto")
         said = planned if opening.is_said else None
         goes_on = opened is not None and (auto or self.encoding == opened.encoding)
         if opened is not None and "range" in declared:
@@ -371,23 +386,26 @@ class Column:
         if named is not None:
             chosen = mechanism(**declared, encoding=named, epsilon=planned, **self.options)
             return ColumnRequest(name, chosen, derivations, said)
-        if opening.is_unknown and "values" in declared and _best(_LEAST, declared) != CategoricalEncoding.name:
+        if opening.is_unknown and _is_open(declared):
             raise EncodingError(
                 "no ledger can tell how this column was encoded before, and another encoding is another path: say the "
                 "one that the released files name.",
                 remedy="say_encoding",
             )
-        if planned is None and "values" in declared:
-            # The choice would follow each epsilon, and no ledger would notice that a path was opened twice.
-            if self.encoding == "auto":
-                raise EncodingError(
-                    "without a ledger nobody remembers which encoding a path was opened with, so that it is chosen for "
-                    "the last epsilon that is planned.",
-                    remedy="planned_epsilon",
-                )
-            return ColumnRequest(name, mechanism(**declared, encoding="categorical", **self.options), derivations)
-        chosen = mechanism(**declared, encoding="auto", epsilon=planned, **self.options)
-        return ColumnRequest(name, chosen, derivations, said, chosen_for=planned if "values" in declared else None)
+        if planned is None and self.encoding == "auto" and not declared.get("missing"):
+            raise EncodingError(
+                "without a ledger nobody remembers which encoding a path was opened with, so that it is chosen for "
+                "the last epsilon that is planned.",
+                remedy="planned_epsilon",
+            )
+        # Without a ledger the choice would follow each epsilon, and nobody would notice that a path was opened twice;
+        # nor that numbers, which were always rounded before there was a choice, are places now.
+        if planned is None or ("range" in declared and self.encoding is None and not opening.has_ledger):
+            planned, plain = None, "categorical" if "values" in declared else "auto"
+            chosen = mechanism(**declared, encoding=plain, **self.options)
+        else:
+            chosen = mechanism(**declared, encoding="auto", epsilon=planned, **self.options)
+        return ColumnRequest(name, chosen, derivations, said, chosen_for=None if declared.get("missing") else planned)
 
     def _holes(self) -> list[Derivation]:
         return [MissingAs(tuple(self.missing_as))] if self.missing_as else []
@@ -411,6 +429,13 @@ def _check_public(request: ColumnRequest, opened: PathFacts | None) -> None:
             remedy="old_values force_changed",
             column=request.column,
         )
+
+
+def _is_open(declared: Mapping[str, Any]) -> bool:
+    """Tell whether there is anything to choose."""
+    if "range" in declared:
+        return not declared["missing"]
+    return _best(_LEAST, declared) != CategoricalEncoding.name
 
 
 def _best(planned: Decimal, declared: Mapping[str, Any]) -> str:

@@ -211,7 +211,8 @@ class Asked:
             begun_anew = payer is not None and bool(payer.new_ledger)
             is_unknown = opened is None and (begun_anew or paid.remembered is None)
             may_differ = state is None or (payer is not None and payer.force)
-            opening = Opening(planned, self.planned is not None, opened, alone, may_differ, is_unknown)
+            is_said, has_ledger = self.planned is not None, payer is not None
+            opening = Opening(planned, is_said, opened, alone, may_differ, is_unknown, has_ledger, self.epsilon)
             columns.append(requested(name, said, table, opening))
         return ReleaseRequest(
             id_column=self.id_column,
