@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any
@@ -13,6 +14,8 @@ from rich.table import Table
 from relaxdp.cli.options import JsonOption, encoding_and_options
 from relaxdp.cli.render import show_json
 from relaxdp.errors import PlanError
+from relaxdp.estimation.advice import NUMBER_ENCODINGS
+from relaxdp.estimation.number_plans import Numbers, WindowCost
 from relaxdp.estimation.planning import Asked, Plan, Planned, Step, epsilon_for
 from relaxdp.estimation.planning import plan as plan_release
 from relaxdp.estimation.schedules import Explicit, Geometric, Linear, NoisySampling, Schedule
@@ -53,7 +56,7 @@ def plan(
     ] = None,
     encoding: Annotated[
         str | None,
-        typer.Option(help="How answers become reports, like local-hash:buckets=16  [default: auto, or numeric]"),
+        typer.Option(help="How answers become reports, like local-hash:buckets=16 or wave:bins=32  [default: auto]"),
     ] = None,
     half_width: Annotated[float | None, typer.Option(help="The wanted half-width of an interval, like 0.01.")] = None,
     objects: Annotated[int | None, typer.Option(help="How many objects report.")] = None,
@@ -124,8 +127,8 @@ def plan(
         raise PlanError("--{given} belongs to a schedule: name one with --schedule.", given=next(iter(given)))
     chosen = None if schedule is None else _schedule(schedule, given)
     of = _planned(values, number_range, encoding, epsilon)
-    if isinstance(of, int):
-        asked["encoding"] = encoding or "auto"
+    if isinstance(of, int | Numbers):
+        asked["encoding"] = "auto" if encoding is None else encoding_and_options(encoding)[0]
     wanted: Any = {"values": of, "half_width": half_width, "objects": objects, "epsilon": epsilon}
     made = plan_release(**wanted, schedule=chosen, **asked)
     if as_json:
@@ -140,6 +143,10 @@ def plan(
     console = Console()
     console.print(_heading(made.objects, values, number_range, encoding or made.encoding, asked))
     console.print(_third(made) if made.epsilon is not None else _step_table(list(made.steps), half_width))
+    if made.median is not None or any(step.median is not None for step in made.steps):
+        console.print("The median is that of numbers spread evenly over the range.")
+    if made.windows:
+        console.print(_window_table(made.windows, made.steps))
     if dates is not None:
         console.print(_series_table(made, dates))
     if schedule is not None and half_width is not None:
@@ -149,12 +156,14 @@ def plan(
 def _planned(
     values: int | None, number_range: tuple[float, float] | None, encoding: str | None, epsilon: str | None
 ) -> Planned:
-    """Return what is planned: the plain number of values, or a mechanism of so many of them or of the range."""
+    """Return what is planned: the plain number of values, numbers, or a mechanism with options."""
     if (values is None) == (number_range is None):
         raise PlanError("say what can be answered: --values, how many there are, or --range.")
     if values is not None and ":" not in (encoding or ""):
         return values
-    name, options = encoding_and_options(encoding or "numeric")
+    name, options = encoding_and_options(encoding or "auto")
+    if number_range is not None and name in ("auto", *NUMBER_ENCODINGS) and not set(options) - {"bins"}:
+        return Numbers(*number_range, **options)
     declared = {"range": number_range} if values is None else {"values": range(values)}
     asked: Any = {**declared, **options}
     return mechanism(encoding=name, epsilon=epsilon, **asked)
@@ -162,13 +171,20 @@ def _planned(
 
 def _answer(made: Plan) -> dict[str, Any]:
     if made.epsilon is not None:
-        return {"found": made.found, "epsilon": epsilon_text(made.epsilon), "half_width": made.half_width}
+        one = {"found": made.found, "epsilon": epsilon_text(made.epsilon), "half_width": made.half_width}
+        return one if made.median is None else {**one, "median_half_width": made.median}
     rows = [
         {"epsilon": epsilon_text(step.epsilon), "half_width": step.half_width, "met": step.met}
         | ({} if step.encoding is None else {"encoding": step.encoding})
+        | ({} if step.median is None else {"median_half_width": step.median})
         for step in made.steps
     ]
-    return {"steps": rows, "stop_at": None if made.stop is None else epsilon_text(made.stop.epsilon)}
+    answer = {"steps": rows, "stop_at": None if made.stop is None else epsilon_text(made.stop.epsilon)}
+    if made.windows:
+        answer["windows"] = [
+            {**asdict(each), "best_at": [epsilon_text(level) for level in each.best_at]} for each in made.windows
+        ]
+    return answer
 
 
 def _series_json(made: Plan, dates: int) -> list[dict[str, Any]]:
@@ -188,13 +204,32 @@ def _series_table(made: Plan, dates: int) -> Table:
     return table
 
 
+def _window_table(windows: tuple[WindowCost, ...], steps: tuple[Step, ...]) -> Table:
+    """Return what each window would cost: a path has one for all of its levels."""
+    first, last = (epsilon_text(steps[place].epsilon) for place in (0, -1))
+    table = Table(title="windows: the variance of a mean in the middle, in squares of half the range")
+    for column in ("window", "best at", f"at {first}", "of the best", f"at {last}", "of the best", "at worst"):
+        table.add_column(column, justify="right")
+    least = min(each.worst_times for each in windows)
+    for each in windows:
+        best_at = ", ".join(map(epsilon_text, each.best_at))
+        worst = f"{each.worst_times:.2f}" + (" (least)" if each.worst_times == least else "")
+        times = (f"{each.first:.3g}", f"{each.first_times:.2f}", f"{each.last:.3g}", f"{each.last_times:.2f}")
+        table.add_row(f"{each.window} (planned)" if each.is_planned else f"{each.window}", best_at, *times, worst)
+    return table
+
+
 def _third(made: Plan) -> Table:
     assert made.epsilon is not None  # noqa: S101
     table = Table()
     for column in ("objects", "epsilon", "half-width"):
         is_found = column == made.found.replace("_", "-")
         table.add_column(f"{column} (found)" if is_found else column, justify="right")
-    table.add_row(f"{made.objects:,}", epsilon_text(made.epsilon), f"{made.half_width:.4g}")
+    row = [f"{made.objects:,}", epsilon_text(made.epsilon), f"{made.half_width:.4g}"]
+    if made.median is not None:
+        table.add_column("of the median", justify="right")
+        row.append(f"{made.median:.3g}")
+    table.add_row(*row)
     return table
 
 
@@ -224,10 +259,14 @@ def _step_table(planned: list[Step], target: float | None) -> Table:
         table.add_column(column, justify="right")
     if target is not None:
         table.add_column(f"at most {target:g}")
+    has_median = any(step.median is not None for step in planned)
+    if has_median:
+        table.add_column("of the median", justify="right")
     if any(step.encoding for step in planned):
         table.add_column("encoding")
     for place, step in enumerate(planned, 1):
         words = [] if step.met is None else ["yes" if step.met else "no"]
+        words += [] if not has_median else ["" if step.median is None else f"{step.median:.3g}"]
         words += [] if step.encoding is None else [step.encoding]
         table.add_row(str(place), epsilon_text(step.epsilon), f"{step.half_width:.4g}", *words)
     return table

@@ -80,7 +80,7 @@ def best_encoding(m: int, epsilon: Epsilon) -> Advice:
     return _ranked(m, exact, choices)
 
 
-_NUMBERS = ("numeric", "wave")
+NUMBER_ENCODINGS = ("numeric", "wave")
 """What "auto" chooses from, for numbers that are all there."""
 
 
@@ -101,7 +101,7 @@ def best_for_numbers(epsilon: Epsilon) -> Advice:
     """
     exact = as_epsilon(epsilon)
     choices = []
-    for name in _NUMBERS:
+    for name in NUMBER_ENCODINGS:
         encoding = made(name, range=(-1, 1), epsilon=exact)
         choices.append(Choice(name, mean_error(encoding, exact), encoding.packed_width))
     return _ranked(None, exact, choices)

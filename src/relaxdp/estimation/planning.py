@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import cache
 from math import ceil, exp, isfinite, log, sqrt
@@ -18,11 +18,12 @@ import numpy as np
 
 from relaxdp.encodings.protocol import Encoding, Measure
 from relaxdp.encodings.registry import advised, made
+from relaxdp.encodings.wave import BINS, WaveEncoding
 from relaxdp.errors import PlanError, refusing
 from relaxdp.estimation import special
 from relaxdp.estimation.frequency import report_variance
 from relaxdp.estimation.mean import present_variance
-from relaxdp.estimation.number_plans import place_variance
+from relaxdp.estimation.number_plans import Numbers, WindowCost, median_half_width, place_variance, windows_for
 from relaxdp.estimation.products import ProductLaw
 from relaxdp.estimation.result import About, check_about, questions_of, tail_of
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text, plain
@@ -45,8 +46,8 @@ class _Encoded(Protocol):
     encoding: Any
 
 
-Planned = int | _Encoded
-"""How many values a categorical answer can have, or the mechanism that will release it."""
+Planned = int | Numbers | _Encoded
+"""How many values a categorical answer can have, numbers in a range, or the mechanism that will release it."""
 
 
 USUAL = tuple(map(Decimal, ("0.1", "0.2", "0.5", "1", "2", "3", "4", "6")))
@@ -79,6 +80,8 @@ class Step:
     """Whether that is at most the wanted half-width; None where none was named."""
     encoding: str | None = None
     """The encoding that it is planned with, where it was left open."""
+    median: float | None = None
+    """The half-width of the median of numbers, if they are spread evenly; None where reports do not tell it."""
 
 
 def half_width(*, objects: int, values: Planned, epsilon: Epsilon, **asked: Unpack[Asked]) -> float:
@@ -208,6 +211,10 @@ class Plan:
     steps: tuple[Step, ...] = ()
     encoding: str | None = None
     """The encoding that it is planned with, where it was left open."""
+    median: float | None = None
+    """The half-width of the median of numbers, if they are spread evenly; None where reports do not tell it."""
+    windows: tuple[WindowCost, ...] = ()
+    """Of a schedule of waves: which windows there are for it, and what each costs its first and its last level."""
 
     def over(self, dates: int) -> tuple[SeriesStep, ...]:
         """Return what each level means for a series of dated releases, each with a path of its own.
@@ -230,7 +237,9 @@ class Plan:
 @refusing("", IN_PYTHON)
 def plan(
     *,
-    values: Planned,
+    values: Planned | None = None,
+    range: tuple[float, float] | None = None,
+    bins: int = BINS,
     half_width: float | None = None,
     objects: int | None = None,
     epsilon: Epsilon | None = None,
@@ -239,7 +248,8 @@ def plan(
 ) -> Plan:
     """Return the third of half-width, objects and epsilon from the other two; of a schedule, every step.
 
-    `values` is how many values an answer can have, or the mechanism of any other one. From the number of objects alone
+    `values` is how many values an answer can have, or the mechanism of any other one; `range` are the ends of numbers,
+    whose mean is planned, and the median where they are waves of so many `bins`. From the number of objects alone
     comes a table of the usual levels. Plans never look at an answer. Without a `share` they hold for every share.
     `encoding` is the best one unless it is said; `stops` says which part of the objects stops at a lower epsilon, and
     `cross` is the second column of a two-way table.
@@ -248,19 +258,30 @@ def plan(
     Decimal('0.6113')
     >>> [(str(step.epsilon), step.encoding) for step in plan(values=30, objects=10_000).steps[3:6]]
     [('1', 'unary-optimised'), ('2', 'unary-optimised'), ('3', 'categorical')]
+    >>> ages = plan(range=(0, 100), objects=10_000, epsilon=4)
+    >>> ages.encoding, round(ages.half_width, 2)
+    ('wave', 0.4)
     """
+    if (values is None) == (range is None):
+        raise PlanError("say what can be answered: how many values there are, or a range of numbers.")
+    if range is not None:
+        values = Numbers(*range, bins)
+    assert values is not None  # noqa: S101
     asked.setdefault("encoding", "auto")
     if schedule is None and objects is not None and epsilon is None and half_width is None:
         _check_objects(objects)
         every = _Plan(values, **asked)
-        return Plan("steps", objects, None, None, tuple(_step(every, objects, level, None) for level in USUAL))
+        usual = [_step(every, objects, level, None) for level in USUAL]
+        return Plan("steps", objects, None, None, every.with_medians(usual, objects))
     if schedule is not None:
         if objects is None or epsilon is not None:
             raise PlanError(
                 "a schedule is planned for a number of objects, and its levels are the epsilons.", remedy="schedule"
             )
         found = steps(schedule, objects=objects, values=values, half_width=half_width, **asked)
-        return Plan("steps", objects, None, None, tuple(found))
+        levels = [step.epsilon for step in found]
+        one = _Plan(values, **asked).planned_for(max(levels, default=None))
+        return Plan("steps", objects, None, None, one.with_medians(found, objects), windows=one.windows(levels))
     level = None if epsilon is None else as_epsilon(epsilon)
     which: Literal["epsilon", "objects", "half_width"]
     if half_width is not None and objects is not None and level is None:
@@ -272,8 +293,9 @@ def plan(
     else:
         raise PlanError("two of half-width, objects and epsilon give the third.", remedy="two_of_three")
     _check_objects(objects)
-    encoding = _Plan(values, **asked).encoding_at(level)
-    return Plan(which, objects, level, _half_width(values, objects, level, asked), encoding=encoding)
+    one = _Plan(values, **asked)
+    width, median = _half_width(values, objects, level, asked), one.median(objects, level)
+    return Plan(which, objects, level, width, encoding=one.encoding_at(level), median=median)
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,26 +365,32 @@ class _Side:
     """One column that is planned: so many values, however they are encoded, or what a mechanism answers."""
 
     def __init__(self, of: Planned, encoding: str | None) -> None:
-        self.encoding: Encoding | None = None if isinstance(of, int) else of.encoding
-        self.values = of if isinstance(of, int) else len(of.encoding.labels)
+        self.numbers = of if isinstance(of, Numbers) else None
+        self.encoding: Encoding | None = None if isinstance(of, int | Numbers) else of.encoding
+        self.values = of if isinstance(of, int) else 2 if isinstance(of, Numbers) else len(of.encoding.labels)
         if not 2 <= self.values <= MOST_VALUES:
             raise PlanError("there must be from 2 to 2**32 values, not {values}.", values=self.values)
         if self.encoding is not None and encoding not in (None, "auto"):
             raise PlanError("a mechanism has its encoding: name one for a number of values only.")
-        self.name = encoding or "categorical"
+        self.name = encoding or ("categorical" if self.numbers is None else "auto")
 
     def named_at(self, epsilon: Decimal) -> str | None:
         """Return the encoding that is chosen for a last epsilon; None where it was not left open."""
         if self.encoding is not None or self.name != "auto":
             return None
-        from relaxdp.estimation.advice import best_encoding  # noqa: PLC0415 (it asks for our variances)
+        from relaxdp.estimation.advice import best_encoding, best_for_numbers  # noqa: PLC0415 (it asks for our variances)
 
-        return best_encoding(self.values, epsilon).best
+        return (best_encoding(self.values, epsilon) if self.numbers is None else best_for_numbers(epsilon)).best
+
+    def encoded(self, last: Decimal) -> Encoding | None:
+        """Return the encoding for a last epsilon; None for a number of values."""
+        return self.encoding if self.numbers is None else self.numbers.encoded(self.named_at(last) or self.name, last)
 
     def support(self, level: Decimal, last: Decimal) -> Support:
         """Return the chances of a report at a level, where the encoding is that of the last epsilon."""
-        if self.encoding is not None:
-            return self.encoding.support(self.encoding.level(level).retention)
+        fixed = self.encoded(last)
+        if fixed is not None:
+            return fixed.support(fixed.level(level).retention)
         name = self.named_at(last) or self.name
         if name == "categorical":
             return categorical_support(level, self.values)
@@ -398,8 +426,8 @@ class _Plan:
         self._side = _Side(of, encoding)
         self._last: Decimal | None = None
         self._other = None if cross is None else _Side(cross, encoding)
-        self._measure = None if self._side.encoding is None else self._side.encoding.measure
-        if self._other is not None and (self._measure or (self._other.encoding and self._other.encoding.measure)):
+        self._measure = _measure_of(self._side)
+        if self._other is not None and (self._measure or _measure_of(self._other)):
             raise PlanError("a two-way table is of columns with declared values.")
         has_share = self._measure is None or self._measure.absent is not None  # of those that are missing
         if share is not None and (not has_share or not 0 <= share <= 1):
@@ -409,7 +437,7 @@ class _Plan:
         values = self._side.values * (1 if self._other is None else self._other.values)
         questions = questions_of(values, exclusive=exclusive) if simultaneous and self._measure is None else 1
         self._quantile = -float(special.ndtri(tail_of(confidence_level, questions)))
-        self._share, self._about = share, about
+        self._share, self._about, self._confidence = share, about, confidence_level
         self._stops = {as_epsilon(level): part for level, part in (stops or {}).items()}
         if any(not 0 < part < 1 for part in self._stops.values()) or sum(self._stops.values()) >= 1:
             raise PlanError("the parts of the objects that stop are shares like 0.3, together less than 1.")
@@ -457,17 +485,41 @@ class _Plan:
     def _spread(self, level: Decimal, last: Decimal) -> Spread:
         support = self._side.support(level, last)
         if self._other is None:
-            return spread_of(support, self._about, self._share, self._measure)
+            fixed = self._side.encoded(last)
+            return spread_of(support, self._about, self._share, None if fixed is None else fixed.measure)
         return _pair_spread(support, self._other.support(level, last), self._about, self._share)
+
+    def median(self, objects: int, level: Decimal) -> float | None:
+        """Return the half-width of the median; None where it is not told, or objects stand at several levels."""
+        encoding = self._side.encoded(self._last or level)
+        is_one = encoding is not None and self._other is None and not self._stops
+        return median_half_width(encoding, level, objects, self._confidence) if encoding and is_one else None
+
+    def with_medians(self, found: Iterable[Step], objects: int) -> tuple[Step, ...]:
+        """Return steps with the half-widths of their medians."""
+        return tuple(replace(step, median=self.median(objects, step.epsilon)) for step in found)
+
+    def windows(self, levels: list[Decimal]) -> tuple[WindowCost, ...]:
+        """Return the windows for a schedule of waves."""
+        encoding = None if self._last is None else self._side.encoded(self._last)
+        return windows_for(encoding, levels) if isinstance(encoding, WaveEncoding) else ()
 
     @property
     def possible_epsilons(self) -> tuple[float, int]:
         """Two epsilons between which all others lie that differ in their threshold and are not pure noise."""
+        if self._side.numbers is not None:
+            return 1e-6, 100
         if self._side.encoding is None:
             least, most = self._side.values * 1e-19, 46 + self._side.values.bit_length()
             return (least, most) if self._side.name == "categorical" else (1e-6, most)  # bits share an epsilon out
         alphabet = self._side.encoding.alphabet
         return alphabet * 1e-17, 2 * (46 + alphabet.bit_length())
+
+
+def _measure_of(side: _Side) -> Measure | None:
+    if side.numbers is not None:
+        return side.numbers.measure
+    return None if side.encoding is None else side.encoding.measure
 
 
 def _pair_spread(rows: Support, columns: Support, about: About, share: float | None) -> Spread:

@@ -127,3 +127,30 @@ def test_dates_add_up_and_a_change_is_of_two_of_them() -> None:
     assert "4 dates, each with a path of its own" in run("--values", "3", "--objects", "20000", "--dates", "4")
     with pytest.raises(PlanError):
         plan(values=3, objects=10, epsilon=1).over(0)
+
+
+def test_numbers_are_planned_with_the_best_encoding() -> None:
+    steps = answer("--range", "0", "100", "--objects", "5000")["steps"]
+    assert [step["encoding"] for step in steps] == ["numeric"] * 4 + ["wave"] * 4
+    assert [("median_half_width" in step) for step in steps] == [False] * 4 + [True] * 4
+    said = answer("--range", "0", "100", "--objects", "5000", "--epsilon", "4", "--encoding", "wave:bins=32")
+    expected = plan(range=(0, 100), bins=32, encoding="wave", objects=5000, epsilon=4)
+    assert (said["half_width"], said["median_half_width"]) == (expected.half_width, expected.median)
+    assert "The median is that of numbers spread evenly" in run(
+        "--range", "0", "9", "--objects", "900", "--epsilon", "2"
+    )
+    assert "median" not in run("--range", "0", "9", "--objects", "900", "--epsilon", "1")
+
+
+def test_a_schedule_of_waves_says_what_its_window_costs() -> None:
+    """The best window for the last level has nearly twice the variance of the best one at the first."""
+    words = ("--range", "0", "100", "--objects", "5000", "--schedule", "explicit", "--levels", "0.5,1,2,4")
+    wide, middle, narrow = answer(*words)["windows"]
+    assert [each["window"] for each in (wide, middle, narrow)] == [64, 32, 16]
+    assert (narrow["is_planned"], narrow["best_at"], middle["best_at"]) == (True, ["4"], ["1", "2"])
+    assert 1.85 < narrow["first_times"] == narrow["worst_times"] < 1.95
+    assert narrow["last_times"] == wide["first_times"] == 1
+    shown = run(*words)
+    assert "16 (planned)" in shown
+    assert "1.77 (least)" in shown
+    assert "windows" not in answer(*words, "--encoding", "numeric")
