@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.bridge import bridge_comparisons, bridge_races
-from benchmarks.encodings import bit_race, encoding_comparisons, fleet_race, unary_race
+from benchmarks.encodings import bit_race, encoding_comparisons, fleet_race, unary_race, wave_race
 from benchmarks.kernel import histogram_comparisons, histogram_race
 from benchmarks.memory import memory_comparison
 from benchmarks.path import path_comparisons, path_race
@@ -64,7 +64,8 @@ def _measure(console: Console, settings: Settings, *, quick: bool) -> Results:
     ]
     bridges = bridge_races(settings, note)
     comparisons += bridge_comparisons(bridges)
-    encodings = fleet_race(settings, note, leave_out), unary_race(settings, note, leave_out), bit_race(settings, note)
+    fleet, unary = fleet_race(settings, note, leave_out), unary_race(settings, note, leave_out)
+    encodings = fleet, unary, bit_race(settings, note), wave_race(settings, note)
     comparisons += encoding_comparisons(*encodings)
     histograms = histogram_race(settings, note)
     comparisons += histogram_comparisons(histograms)

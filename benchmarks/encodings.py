@@ -1,4 +1,4 @@
-"""Bits: a fleet of RAPPOR devices, optimised unary with many values, and what a bit costs on the keyed path."""
+"""Bits and places: a fleet of RAPPOR devices, optimised unary, and what a bit or a wave costs on the keyed path."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ KEYED = "relaxdp OUE, keyed path"
 UNARY = "pure-ldp OUE"
 KEYED_BIT = "a bit of OUE, keyed path"
 KEYED_SYMBOL = "a categorical symbol, m = 2, keyed path"
+WAVE = "relaxdp wave, keyed path"
+PLACE = "a categorical symbol of as many values as places"
 
 
 def fleet_race(settings: Settings, note: Callable[[str], None], leave_out: Callable[[str], None]) -> Race:
@@ -99,9 +101,23 @@ def bit_race(settings: Settings, note: Callable[[str], None]) -> Race:
     return race("what a bit costs", contenders, settings.rounds, note)
 
 
-def encoding_comparisons(fleet: Race, unary: Race, bit: Race) -> list[Comparison]:
+def wave_race(settings: Settings, note: Callable[[str], None]) -> Race:
+    """Time numbers as places: a kept rounding and a kept offset, and then what a categorical symbol takes."""
+    objects, rng, waves = settings.path_objects, np.random.default_rng(1), rx.Wave(0, 100, epsilon=4)
+    places = rx.Categorical(range(waves.encoding.alphabet))
+    numbers, truths = 100 * rng.random(objects), rng.integers(0, waves.encoding.alphabet, objects)
+    ids = np.arange(objects)
+    where = {"key": rx.Key.generate(), "epsilon": 1, "release": "benchmark", "attribute": "answer"}
+    contenders = [
+        Contender(WAVE, objects, lambda: waves.release(numbers, ids, **where)),  # type: ignore[arg-type]
+        Contender(PLACE, objects, lambda: places.release(truths, ids, **where)),  # type: ignore[arg-type]
+    ]
+    return race(f"wave, {waves.encoding.alphabet} places", contenders, settings.rounds, note)
+
+
+def encoding_comparisons(fleet: Race, unary: Race, bit: Race, wave: Race) -> list[Comparison]:
     """Return what the encodings are held to."""
-    rows = [compare(bit, KEYED_BIT, KEYED_SYMBOL, 1.0)]
+    rows = [compare(bit, KEYED_BIT, KEYED_SYMBOL, 1.0), compare(wave, WAVE, PLACE, 0.5)]
     if RAPPOR in fleet.names:
         rows.append(compare(fleet, FLEET, RAPPOR, 20.0))
     if UNARY in unary.names:
