@@ -12,7 +12,13 @@ from relaxdp.audit.laws import Law, NoisySamples, Relaxed
 from relaxdp.audit.market import FIVE_BUYERS, BlurredSource, DrawnAgainSource, PooledSource, pooled_levels
 from relaxdp.audit.others import NoisySampleSource, OneAtATime, SaleSource
 from relaxdp.audit.peers import peers
-from relaxdp.audit.planted import ChangedTruthSource, IndependentSource, RaisedThreshold, SecondKeySource
+from relaxdp.audit.planted import (
+    ChangedTruthSource,
+    IndependentSource,
+    RaisedThreshold,
+    RedrawnSource,
+    SecondKeySource,
+)
 from relaxdp.audit.sources import AlgorithmSource, Function, PathSource, Source
 from relaxdp.encodings.declared import CategoricalEncoding
 from relaxdp.encodings.local_hash import LocalHashEncoding, best_buckets
@@ -136,6 +142,8 @@ def planted() -> Iterator[Case]:
     yield Case("planted", "independent reports at 0.5 and 0.5", "0.5", IndependentSource(bit, ["0.5", "0.5"]))
     yield Case("planted", "independent reports at 0.5, 1, 2", "2", IndependentSource(bit, LEVELS))
     yield Case("planted", "released again under a second key, 0.5", "0.5", SecondKeySource(bit, ["0.5", "0.5"]))
+    wave = WaveEncoding(0, 1, bins=3, window=2)
+    yield Case("planted", "wave, offset drawn again at each level", "2", RedrawnSource(wave, LEVELS), (0.0, 1.0))
     forgets = ChangedTruthSource(("0.5", "1"), new_epoch=False, forgets_truth=True)
     yield Case("planted", "truth changed, stream without the truth, 0.5 + 1", "1.5", forgets, range(4))
     goes_on = ChangedTruthSource(("0.5", "0.5"), new_epoch=False)

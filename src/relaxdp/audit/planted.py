@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
-from relaxdp.audit.sources import AlgorithmSource, EncodedSource, Source, Truths, batch_key, released
+from relaxdp.audit.sources import AlgorithmSource, EncodedSource, Source, Truths, batch_entropy, batch_key, released
 from relaxdp.audit.views import Transcripts
 from relaxdp.draw.columns import id_blocks
 from relaxdp.draw.path_arrays import ArrayPath
@@ -30,6 +31,20 @@ class IndependentSource(AlgorithmSource):
     def step(self, truth: Codes, last: Codes | None, old: Fraction, new: Fraction, entropy: SeededEntropy) -> Codes:
         """Draw as if nothing had been released before."""
         return super().step(truth, None, NOISE, new, entropy)
+
+
+class RedrawnSource(AlgorithmSource):
+    """Kept randomness that is not kept: coins, roundings and offsets are drawn anew at each level."""
+
+    def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
+        """Take every step from the last report, towards another symbol of the same truth."""
+        entropy = batch_entropy(seed, batch)
+        transcripts, last = self.empty(len(truths)), None
+        for level, (old, new) in enumerate(pairwise([NOISE, *self.retentions()])):
+            truth, seeds = self.truth_codes(truths, entropy)
+            last = self.step(truth, last, old, new, entropy)
+            self.show(transcripts, level, last.reshape(-1, self.encoding.symbols), seeds)
+        return transcripts
 
 
 class SecondKeySource(EncodedSource):
