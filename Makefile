@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Tests start hundreds of processes: without compiled modules each of them would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo tour test test-numpy test-long check format bench bench-table bench-collector bench-market scale coverage consistent audit faults fuzz kernel-check mutants house vectors reproduce reproduce-seeds lock clean
+.PHONY: help demo tour test test-numpy test-long check format bench bench-table bench-collector bench-market scale coverage consistent numbers audit faults fuzz kernel-check mutants house vectors reproduce reproduce-seeds lock clean
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -98,6 +98,9 @@ coverage: $(VENV)/dev.stamp ## measure how often all intervals hold; writes docs
 
 consistent: $(VENV)/dev.stamp ## measure ways to make shares consistent; writes docs/consistent.md (3 minutes)
 	$(BIN)/python -m tests.statistical.estimation.consistent_shares
+
+numbers: $(VENV)-bench/stamp ## measure the mean and the distribution of real numbers beside peers; writes docs/numbers-measured.md (5 minutes)
+	$(VENV)-bench/bin/python -m benchmarks.waves
 
 audit: $(VENV)-bench/stamp ## try to refute every guarantee, 10 million trials each; writes docs/audit.md (10 minutes)
 	$(VENV)-bench/bin/python -m benchmarks.audit
