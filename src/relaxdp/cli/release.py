@@ -195,8 +195,8 @@ def release(
     encoding: Annotated[
         str | None,
         typer.Option(
-            help="auto, categorical, unary-symmetric, unary-optimised, local-hash, or one that is installed; "
-            "with options like local-hash:buckets=16  [default: as before, or auto]",
+            help="auto, categorical, unary-symmetric, unary-optimised, local-hash, numeric, wave, or one that is "
+            "installed; with options like local-hash:buckets=16  [default: as before, or auto]",
             rich_help_panel=_WHAT,
         ),
     ] = None,
