@@ -15,10 +15,11 @@ from relaxdp.cli.options import JsonOption, encoding_and_options
 from relaxdp.cli.render import show_json
 from relaxdp.errors import PlanError
 from relaxdp.estimation.advice import NUMBER_ENCODINGS
-from relaxdp.estimation.number_plans import Numbers, WindowCost
-from relaxdp.estimation.planning import Asked, Plan, Planned, Step, epsilon_for
+from relaxdp.estimation.number_plans import WindowCost
+from relaxdp.estimation.planning import Asked, Plan, Step, epsilon_for
 from relaxdp.estimation.planning import plan as plan_release
 from relaxdp.estimation.schedules import Explicit, Geometric, Linear, NoisySampling, Schedule
+from relaxdp.estimation.sides import Numbers, Planned
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.mechanisms import mechanism
 

@@ -9,7 +9,7 @@ from math import sqrt
 
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.registry import advised, made
-from relaxdp.estimation.planning import share_variance, spread_of
+from relaxdp.estimation.spreads import share_variance, spread_of
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.threshold import check_values
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import CountsError, ScheduleError
 from relaxdp.estimation.frequency import check_counts
-from relaxdp.estimation.planning import categorical_support, share_variance
+from relaxdp.estimation.spreads import categorical_support, share_variance
 from relaxdp.law.epsilon import MOST_DIGITS, Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.support import Support
 

@@ -1,68 +1,20 @@
-"""How precise the mean and the median of numbers will be, and which window is best for a schedule: from noise alone."""
+"""How precise the median of numbers will be, and what a window costs the levels of a schedule: from noise alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache, cached_property
 
 import numpy as np
 
-from relaxdp.encodings.protocol import Encoding, Measure
-from relaxdp.encodings.registry import made
-from relaxdp.encodings.wave import BINS, WaveEncoding
-from relaxdp.estimation.result import About
+from relaxdp.encodings.protocol import Encoding
+from relaxdp.encodings.wave import WaveEncoding
+from relaxdp.estimation.spreads import place_variance
 
 _DRAWS = 12
 _MOST_DRAWN = 10**9
 """With more objects than this the median is told to its bin, and nothing is told better."""
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """Numbers in a range whose encoding is still open, or known by its name."""
-
-    low: float
-    high: float
-    bins: int = BINS
-
-    def __post_init__(self) -> None:
-        """Refuse what is no range, and what are no bins."""
-        self.encoded("numeric", Decimal(1))
-        self.encoded("wave", Decimal(1))
-
-    def encoded(self, name: str, last: Decimal) -> Encoding:
-        """Return the encoding of this name, for a last epsilon."""
-        return _made(name, self.low, self.high, self.bins if name == WaveEncoding.name else None, last)
-
-    @cached_property
-    def measure(self) -> Measure | None:
-        """What is answered: a mean within the range."""
-        return self.encoded("numeric", Decimal(1)).measure
-
-
-@cache
-def _made(name: str, low: float, high: float, bins: int | None, last: Decimal) -> Encoding:
-    return made(name, range=(low, high), options={} if bins is None else {"bins": bins}, epsilon=last)
-
-
-def place_variance(measure: Measure, keep: float, about: About = "objects", at: float = 1.0) -> float:
-    """Return the variance of what one report adds to the mean of numbers, in squares of half their range.
-
-    `at` is how far from the middle of the range the numbers lie, in halves of it. 1, at either end, is the worst: there
-    noise and numbers are farthest apart. About a population whose numbers are at both ends their own spread is added.
-
-    Claim: measured variances are within 3 % of it; tests/statistical/estimation/test_number_plans.py.
-    """
-    assert measure.window is not None  # noqa: S101 (whoever asks has places)
-    places, window = len(measure.weights), measure.window
-    reach = (places - window) / 2
-    distance = at * reach
-    spread = keep * (distance**2 + (window**2 - 1) / 12 + 1 / 4) + (1 - keep) * (places**2 - 1) / 12
-    if about == "objects":
-        spread -= (keep * distance) ** 2
-    return spread / (keep * reach) ** 2
 
 
 def median_half_width(encoding: Encoding, epsilon: Decimal, objects: int, confidence_level: float) -> float | None:

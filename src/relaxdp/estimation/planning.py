@@ -10,26 +10,17 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
-from functools import cache
 from math import ceil, exp, isfinite, log, sqrt
-from typing import Any, Literal, Protocol, Self, TypedDict, Unpack
+from typing import Literal, Self, TypedDict, Unpack
 
-import numpy as np
-
-from relaxdp.encodings.protocol import Encoding, Measure
-from relaxdp.encodings.registry import advised, made
 from relaxdp.encodings.wave import BINS, WaveEncoding
 from relaxdp.errors import PlanError, refusing
 from relaxdp.estimation import special
-from relaxdp.estimation.frequency import report_variance
-from relaxdp.estimation.mean import present_variance
-from relaxdp.estimation.number_plans import Numbers, WindowCost, median_half_width, place_variance, windows_for
-from relaxdp.estimation.products import ProductLaw
+from relaxdp.estimation.number_plans import WindowCost, median_half_width, windows_for
 from relaxdp.estimation.result import About, check_about, questions_of, tail_of
+from relaxdp.estimation.sides import Numbers, Planned, Side
+from relaxdp.estimation.spreads import Spread, pair_spread, spread_of
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text, plain
-from relaxdp.law.level import retention
-from relaxdp.law.support import Support
-from relaxdp.law.threshold import MOST_VALUES, release_threshold
 from relaxdp.remedies import IN_PYTHON
 
 WIDEST = 0.5
@@ -38,16 +29,6 @@ DIGITS = 4
 """How many significant digits a planned epsilon has."""
 MOST_OBJECTS = 10**15
 """More than there are, and still exact in floats."""
-
-
-class _Encoded(Protocol):
-    """A mechanism."""
-
-    encoding: Any
-
-
-Planned = int | Numbers | _Encoded
-"""How many values a categorical answer can have, numbers in a range, or the mechanism that will release it."""
 
 
 USUAL = tuple(map(Decimal, ("0.1", "0.2", "0.5", "1", "2", "3", "4", "6")))
@@ -298,116 +279,6 @@ def plan(
     return Plan(which, objects, level, width, encoding=one.encoding_at(level), median=median)
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """What one object at one level adds to an answer, at worst: its variance, and half a step of what is counted."""
-
-    variance: float
-    step: float
-    precision: float
-    """How little noise there is, whatever the answer is: what levels are weighted by."""
-
-
-def spread_of(support: Support, about: About, share: float | None = None, measure: Measure | None = None) -> Spread:
-    """Return the spread of a value that a `share` of objects have, by default at worst, or of a mean at worst.
-
-    A mean's interval covers what is random between truth and report. Where numbers are rounded to an end that is all,
-    so it is always the one about the population.
-    """
-    noise, gain = float(support.noise), float(support.gain)
-    precision = gain**2 / (noise * (1 - noise))
-    if measure is not None and measure.absent is not None:
-        there = 1.0 if share is None else 1.0 - share
-        variances = present_variance(np.linspace(0, 1, 201), there, noise, gain) / max(there, 1e-9) ** 2
-        width = measure.most - measure.least
-        return Spread(float(variances.max()) * width**2, 0.5 * width / gain / max(there, 1e-9), precision)
-    if measure is not None and measure.window is not None:
-        half, bins = (measure.most - measure.least) / 2, len(measure.weights) - measure.window
-        return Spread(place_variance(measure, gain, about) * half**2, half / bins / gain, precision)
-    if measure is not None:
-        return Spread(
-            _mean_variance(measure, noise, gain), 0.5 * abs(np.diff(measure.weights[:2])[0]) / gain, precision
-        )
-    if share is not None:
-        shares = [share]
-    elif about == "population":  # a report is as uncertain as can be where its chance is nearest to one half
-        shares = [min(1.0, max(0.0, (0.5 - noise) / gain))]
-    else:  # linear in the share, so it is largest at one of the ends
-        shares = [0.0, 1.0]
-    return Spread(max(share_variance(support, each, about) for each in shares), 0.5 / gain, precision)
-
-
-def _mean_variance(measure: Measure, noise: float, gain: float) -> float:
-    """Return the largest variance that one object's debiased report can have: with truths at both ends.
-
-    For a given mean the spread is largest where all truths are at the two labels that count least and most; over the
-    share of the upper ones it is a parabola.
-    """
-    weights = np.array(measure.weights)
-    low, high, shift = weights.min(), weights.max(), noise * weights.sum()
-    at_low, at_high = (low - shift) ** 2 / gain, (high - shift) ** 2 / gain
-    share = np.clip(((at_high - at_low) / (2 * (high - low)) - low) / (high - low), 0, 1)
-    second = share * at_high + (1 - share) * at_low + noise * np.sum(((weights - shift) / gain) ** 2)
-    return float(second - (low + share * (high - low)) ** 2)
-
-
-def categorical_support(epsilon: Epsilon, values: int) -> Support:
-    """Return the chances of a categorical report at the retention that is really used."""
-    return Support.of_one_symbol(retention(release_threshold(epsilon, values)), values)
-
-
-def share_variance(support: Support, share: float, about: About = "objects") -> float:
-    """Return the variance of one object's debiased report of a value that a `share` of objects have."""
-    return float(report_variance(share, float(support.hit), float(support.noise), about)) / float(support.gain) ** 2
-
-
-class _Side:
-    """One column that is planned: so many values, however they are encoded, or what a mechanism answers."""
-
-    def __init__(self, of: Planned, encoding: str | None) -> None:
-        self.numbers = of if isinstance(of, Numbers) else None
-        self.encoding: Encoding | None = None if isinstance(of, int | Numbers) else of.encoding
-        self.values = of if isinstance(of, int) else 2 if isinstance(of, Numbers) else len(of.encoding.labels)
-        if not 2 <= self.values <= MOST_VALUES:
-            raise PlanError("there must be from 2 to 2**32 values, not {values}.", values=self.values)
-        if self.encoding is not None and encoding not in (None, "auto"):
-            raise PlanError("a mechanism has its encoding: name one for a number of values only.")
-        self.name = encoding or ("categorical" if self.numbers is None else "auto")
-
-    def named_at(self, epsilon: Decimal) -> str | None:
-        """Return the encoding that is chosen for a last epsilon; None where it was not left open."""
-        if self.encoding is not None or self.name != "auto":
-            return None
-        from relaxdp.estimation.advice import best_encoding, best_for_numbers  # noqa: PLC0415 (it asks for our variances)
-
-        return (best_encoding(self.values, epsilon) if self.numbers is None else best_for_numbers(epsilon)).best
-
-    def encoded(self, last: Decimal) -> Encoding | None:
-        """Return the encoding for a last epsilon; None for a number of values."""
-        return self.encoding if self.numbers is None else self.numbers.encoded(self.named_at(last) or self.name, last)
-
-    def support(self, level: Decimal, last: Decimal) -> Support:
-        """Return the chances of a report at a level, where the encoding is that of the last epsilon."""
-        fixed = self.encoded(last)
-        if fixed is not None:
-            return fixed.support(fixed.level(level).retention)
-        name = self.named_at(last) or self.name
-        if name == "categorical":
-            return categorical_support(level, self.values)
-        encoding = _made(name, self.values, last)
-        return encoding.support(encoding.level(level).retention)
-
-
-@cache
-def _made(name: str, values: int, last: Decimal) -> Encoding:
-    # Bits and hashes support a value with the same chances however many others there are.
-    few = min(values, _FEW) if name in {each.name for each in advised()} else values
-    return made(name, values=range(few), epsilon=last)
-
-
-_FEW = 64
-
-
 class _Plan:
     """An interval that is planned: of one of so many values, of what a mechanism answers, or of a pair of values."""
 
@@ -423,11 +294,11 @@ class _Plan:
         stops: Mapping[Epsilon, float] | None = None,
         cross: Planned | None = None,
     ) -> None:
-        self._side = _Side(of, encoding)
+        self._side = Side(of, encoding)
         self._last: Decimal | None = None
-        self._other = None if cross is None else _Side(cross, encoding)
-        self._measure = _measure_of(self._side)
-        if self._other is not None and (self._measure or _measure_of(self._other)):
+        self._other = None if cross is None else Side(cross, encoding)
+        self._measure = self._side.measure
+        if self._other is not None and (self._measure or self._other.measure):
             raise PlanError("a two-way table is of columns with declared values.")
         has_share = self._measure is None or self._measure.absent is not None  # of those that are missing
         if share is not None and (not has_share or not 0 <= share <= 1):
@@ -487,7 +358,7 @@ class _Plan:
         if self._other is None:
             fixed = self._side.encoded(last)
             return spread_of(support, self._about, self._share, None if fixed is None else fixed.measure)
-        return _pair_spread(support, self._other.support(level, last), self._about, self._share)
+        return pair_spread(support, self._other.support(level, last), self._about, self._share)
 
     def median(self, objects: int, level: Decimal) -> float | None:
         """Return the half-width of the median; None where it is not told, or objects stand at several levels."""
@@ -514,26 +385,6 @@ class _Plan:
             return (least, most) if self._side.name == "categorical" else (1e-6, most)  # bits share an epsilon out
         alphabet = self._side.encoding.alphabet
         return alphabet * 1e-17, 2 * (46 + alphabet.bit_length())
-
-
-def _measure_of(side: _Side) -> Measure | None:
-    if side.numbers is not None:
-        return side.numbers.measure
-    return None if side.encoding is None else side.encoding.measure
-
-
-def _pair_spread(rows: Support, columns: Support, about: About, share: float | None) -> Spread:
-    """Return what one object adds to the share of a pair, at worst over how frequent the two values are."""
-    grid = np.linspace(0, 1, 5)
-    ends = grid if share is None else np.array([share])
-    row, column, pair = (each.reshape(-1) for each in np.meshgrid(grid, grid, ends))
-    row, column = np.maximum(row, pair), np.maximum(column, pair)
-    pair = np.maximum(pair, row + column - 1)
-    with np.errstate(divide="ignore", invalid="ignore"):  # how lopsided it is where nothing varies
-        deviation, _ = ProductLaw(row, column, rows, columns, 1, about).moments(pair)
-    noise = [float(each.noise * (1 - each.noise) / each.gain**2) for each in (rows, columns)]
-    gain = float(rows.gain * columns.gain)
-    return Spread(float(deviation.max()) ** 2, 0.5 / gain, 1 / max(noise[0] * noise[1], 1e-300))
 
 
 def _half_width(values: Planned, objects: int, epsilon: Decimal, asked: Asked) -> float:

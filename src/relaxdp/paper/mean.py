@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.estimation.counts import Counts
-from relaxdp.estimation.planning import categorical_support
+from relaxdp.estimation.spreads import categorical_support
 from relaxdp.law.support import Support
 from relaxdp.mechanisms import Numeric
 from relaxdp.paper import draw_theory, judge

@@ -14,7 +14,7 @@ from relaxdp.estimation.baselines import (
     split_budget_estimate,
     split_budget_variance,
 )
-from relaxdp.estimation.planning import categorical_support
+from relaxdp.estimation.spreads import categorical_support
 from relaxdp.paper import draw_theory, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.audit.attacks import ATTACKS, Relaxed, errors, minimum_error_rate
-from relaxdp.estimation.planning import categorical_support, share_variance
+from relaxdp.estimation.spreads import categorical_support, share_variance
 from relaxdp.paper.lab import Lab
 from relaxdp.paper.samplers import Sampler
 

@@ -12,8 +12,8 @@ from math import sqrt
 from scipy.special import ndtri
 
 from relaxdp.encodings.protocol import Encoding
-from relaxdp.estimation.planning import Spread, spread_of
 from relaxdp.estimation.result import questions_of, tail_of
+from relaxdp.estimation.spreads import Spread, spread_of
 from relaxdp.law.level import Level
 from relaxdp.rappor.filter import BloomShape
 from relaxdp.rappor.plan import word_error

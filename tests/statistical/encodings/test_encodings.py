@@ -15,7 +15,7 @@ import relaxdp as rx
 from relaxdp.encodings import mersenne
 from relaxdp.encodings.bridges import fresh_column, truth_column
 from relaxdp.estimation.advice import best_encoding
-from relaxdp.estimation.planning import share_variance
+from relaxdp.estimation.spreads import share_variance
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.bridge import NOISE, TRUTH
 from relaxdp.law.level import retention

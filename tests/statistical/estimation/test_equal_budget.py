@@ -22,7 +22,7 @@ from relaxdp.estimation.baselines import (
     split_budget,
     split_budget_variance,
 )
-from relaxdp.estimation.planning import categorical_support, share_variance
+from relaxdp.estimation.spreads import categorical_support, share_variance
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.law.bridge import NOISE
 

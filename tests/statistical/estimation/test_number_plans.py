@@ -9,7 +9,7 @@ import pytest
 
 import relaxdp as rx
 from relaxdp.estimation.advice import best_for_numbers
-from relaxdp.estimation.number_plans import place_variance
+from relaxdp.estimation.spreads import place_variance
 
 OBJECTS = 100_000
 KEY = rx.Key.from_bytes(bytes(range(32)))

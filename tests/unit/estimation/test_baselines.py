@@ -22,7 +22,7 @@ from relaxdp.estimation.baselines import (
     split_budget_estimate,
     split_budget_variance,
 )
-from relaxdp.estimation.planning import categorical_support
+from relaxdp.estimation.spreads import categorical_support
 from relaxdp.law.bridge import report_law
 from relaxdp.law.level import retention
 from relaxdp.law.threshold import threshold

@@ -14,16 +14,9 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import CountsError, EpsilonError, PlanError
 from relaxdp.estimation.frequency import Frequency
-from relaxdp.estimation.planning import (
-    Asked,
-    categorical_support,
-    epsilon_for,
-    half_width,
-    objects_for,
-    share_variance,
-    steps,
-)
+from relaxdp.estimation.planning import Asked, epsilon_for, half_width, objects_for, steps
 from relaxdp.estimation.result import About, tail_of
+from relaxdp.estimation.spreads import categorical_support, share_variance
 
 ABOUTS: tuple[About, ...] = ("objects", "population")
 ASKED: list[Asked] = [
