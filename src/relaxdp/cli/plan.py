@@ -53,7 +53,8 @@ _NEEDED = {
 def plan(
     values: Annotated[int | None, typer.Option(help="How many values an answer can have.")] = None,
     number_range: Annotated[
-        tuple[float, float] | None, typer.Option("--range", help="Answers are numbers from LOW to HIGH, for means.")
+        tuple[float, float] | None,
+        typer.Option("--range", help="Answers are numbers from LOW to HIGH, for means and medians."),
     ] = None,
     encoding: Annotated[
         str | None,

@@ -171,7 +171,7 @@ def release(
     public_values: PublicValues = False,
     number_range: Annotated[
         tuple[float, float] | None,
-        typer.Option("--range", help="Numbers from LOW to HIGH, for means.", rich_help_panel=_WHAT),
+        typer.Option("--range", help="Numbers from LOW to HIGH, for means and quantiles.", rich_help_panel=_WHAT),
     ] = None,
     clip: Annotated[
         bool, typer.Option("--clip", help="Put numbers outside of --range into it.", rich_help_panel=_WHAT)

@@ -292,7 +292,7 @@ class Column:
     public: bool = False
     """The values are public, so they may be taken from the column."""
     range: tuple[float, float] | None = None
-    """Numbers from a lower to a higher one, for means."""
+    """Numbers from a lower to a higher one, for means and quantiles."""
     clip: bool = False
     """Numbers outside of the range are put into it."""
     missing: bool = False
