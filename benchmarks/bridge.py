@@ -11,10 +11,8 @@ from benchmarks.kernel import BLOCKS, Counting, beside_numpy, by_numpy, encrypti
 from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
-from relaxdp.draw.bridge_arrays import ArrayBridges
-from relaxdp.draw.keyed import KeyedBridges, keyed_bridges
-from relaxdp.draw.messages import Ids, Messages
-from relaxdp.draw.stream import CHUNK, PathId, bridge_key
+from relaxdp.draw.bridge_arrays import ArrayBridges, KeyedBridges, keyed_bridges
+from relaxdp.draw.stream import CHUNK, Ids, Messages, PathId, bridge_key
 from relaxdp.encodings.bridges import keyed_column
 from relaxdp.encodings.protocol import Encoding, code_dtype
 from relaxdp.law.epsilon import as_epsilon

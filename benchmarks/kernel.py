@@ -14,9 +14,8 @@ from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
 from relaxdp.draw.kernel.loaded import SETTING
-from relaxdp.draw.messages import Ids, Messages
-from relaxdp.draw.path_arrays import ArrayPath
-from relaxdp.draw.stream import CHUNK, RowCipher, Words
+from relaxdp.draw.path import ArrayPath
+from relaxdp.draw.stream import CHUNK, Ids, Messages, RowCipher, Words
 from relaxdp.encodings.bits import histogram
 from relaxdp.law.threshold import threshold
 

@@ -13,6 +13,11 @@ _THRESHOLD, _LAWS, _FRONT = (
     "tests/unit/mechanisms/test_mechanisms.py",
 )
 _KERNEL = "tests/unit/draw/test_kernel.py"
+_DRAWS, _BRIDGED, _TAGS = (
+    "the_compiled_path_draws_what_numpy_draws",
+    "the_compiled_path_draws_the_bridges_that_numpy_draws",
+    "tags_are_codes_of_whole_messages",
+)
 _STEP = tuple(f"{_KERNEL}::test_a_{name}" for name in (
     "step_reads_the_same_bytes_and_draws_the_same", "step_whose_digits_do_not_suffice_is_left_to_numpy",
     "keystream_goes_on_where_somebody_else_read",
@@ -37,7 +42,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "law/threshold.py": ("src/relaxdp/law/threshold.py", "tests/unit/law/test_level.py", _THRESHOLD),
     "law/transcript.py": ("src/relaxdp/law/transcript.py", f"{_FRONT}::test_privacy_loss", _LAWS),
     "draw/bridge.py": ("tests/exact/draw/test_bridge_draw.py", f"{_BRIDGES}::test_keyed_arrays_equal_one_at_a_time"),
-    "draw/bridge_arrays.py": (_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
+    "draw/bridge_arrays.py": (
+        *(_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
+        *(f"{_KERNEL}::test_{name}" for name in (_BRIDGED, "what_is_asked_for_is_what_draws")),
+    ),
     "draw/canonical.py": ("src/relaxdp/draw/canonical.py", _STREAM, _FRONT),
     "draw/chain_file.py": _CHAIN,
     "draw/columns.py": (
@@ -46,17 +54,15 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "draw/entropy.py": (_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
     "draw/key.py": ("src/relaxdp/draw/key.py", "tests/unit/draw/test_key.py"),
-    "draw/keyed.py": (
-        *(_KERNEL, f"{_BRIDGES}::test_keyed_arrays_equal_one_at_a_time"),
-        f"{_BRIDGES}::test_reports_between_which_there_is_no_keyed_bridge",
-        *("-k", "tags or asked_for or one_at_a_time or no_keyed_bridge or (numpy_draws and not ten_million)"),
-    ),
-    "draw/messages.py": (_KERNEL, "-k", "tags or no_length or (numpy_draws and not ten_million)"),
-    "draw/path.py": (_STREAM, "tests/exact/draw/test_path.py", "-k", "not other_words"),
-    "draw/path_arrays.py": (
+    "draw/path.py": (
+        *(
+            "tests/exact/draw/test_path.py",
+            "--deselect=tests/exact/draw/test_path.py::test_path_equals_chain_for_other_words",
+        ),
+        _STREAM,
         f"{_ARRAYS}::test_a_position_that_equals_the_threshold",
         f"{_ARRAYS}::test_words_that_lie_on_a_boundary",
-        f"{_KERNEL}::test_the_compiled_path_draws_what_numpy_draws",
+        *(f"{_KERNEL}::test_{name}" for name in (_DRAWS, _TAGS, "what_is_asked_for_is_what_draws")),
     ),
     "draw/private_file.py": ("tests/unit/draw/test_key.py", *_CHAIN),
     "draw/repeats.py": (_FRONT, f"{_ARRAYS}::test_ids_of_numpy_in_ascii_are_not_converted", "-k", "ids or repeat"),
@@ -65,6 +71,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/unit/law/test_level.py",
         _STREAM,
         "tests/exact/draw/test_bridge_draw.py",
+        *(f"{_KERNEL}::test_{name}" for name in (_DRAWS, _BRIDGED, _TAGS, "nothing_has_no_length")),
     ),
     "ledger/account.py": ("src/relaxdp/ledger/account.py", "tests/contract/ledger/test_tampering.py", *_LEDGER),
     "ledger/events.py": _LEDGER,

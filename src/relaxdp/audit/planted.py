@@ -12,7 +12,7 @@ import numpy as np
 from relaxdp.audit.sources import AlgorithmSource, EncodedSource, Source, Truths, batch_entropy, batch_key, released
 from relaxdp.audit.views import Transcripts
 from relaxdp.draw.columns import id_blocks
-from relaxdp.draw.path_arrays import ArrayPath
+from relaxdp.draw.path import ArrayPath
 from relaxdp.draw.stream import CHUNK, PathId, path_key
 from relaxdp.encodings.declared import CategoricalEncoding
 from relaxdp.encodings.protocol import Codes

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import tee
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.draw.bridge import draw_mixture
 from relaxdp.draw.entropy import Bytestream, Entropy, Keystream
-from relaxdp.draw.kernel.loaded import kernel
-from relaxdp.draw.kernel.step import CompiledStep
-from relaxdp.draw.messages import Messages
-from relaxdp.draw.stream import RowCipher, Words
+from relaxdp.draw.kernel.loaded import CompiledStep, Kernel, kernel
+from relaxdp.draw.stream import Messages, RowCipher, Words
 from relaxdp.law.bridge import Mixture, bridge_mixture
 from relaxdp.law.threshold import ONE
 
@@ -289,3 +288,38 @@ class _Cut:
 
 def _cuts(mixture: Mixture) -> tuple[Fraction, Fraction]:
     return mixture.to_upper, mixture.to_upper + mixture.to_lower
+
+
+class KeyedBridges(Protocol):
+    """Bridges of all symbols of many objects, from one level to another."""
+
+    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int) -> Codes:
+        """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK symbols in all.
+
+        Where the lower level is noise, zeros stand in the place of its reports. `first` is the first symbol's number.
+        """
+        ...
+
+
+def keyed_bridges(derived: bytes, values: int, lower: Fraction, middle: Fraction, upper: Fraction) -> KeyedBridges:
+    """Return what draws bridges here."""
+    found, reference = kernel(), ArrayBridges(derived, values, lower, middle, upper)
+    return reference if found is None else _CompiledBridges(found, derived, values, reference)
+
+
+class _CompiledBridges:
+    def __init__(self, found: Kernel, derived: bytes, values: int, reference: ArrayBridges) -> None:
+        self._kernel, self._derived, self._values, self._reference = found, derived, values, reference
+
+    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int) -> Codes:
+        self._reference.check(lower_reports, upper_reports)
+        made = self._kernel.bridge(
+            self._derived,
+            self._values,
+            self._reference.cut_digits(),
+            messages,
+            first,
+            (lower_reports, upper_reports),
+        )
+        # One in 2^64 words equals a cut or is rejected: then NumPy draws this chunk, and the word's symbol alone.
+        return self._reference.reports(messages, lower_reports, upper_reports, first=first) if made is None else made

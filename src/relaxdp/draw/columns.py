@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import BYTES, TEXT, UUID, is_missing, kind_of, warn_not_composed
 from relaxdp.draw.kernel.loaded import kernel
-from relaxdp.draw.messages import NO_BYTES, NO_OFFSETS, Groups, Ids
+from relaxdp.draw.stream import NO_BYTES, NO_OFFSETS, Groups, Ids
 from relaxdp.errors import ColumnError, ObjectIdError
 
 _NOT_ASCII = np.uint8(0x80)

@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.draw.bridge_arrays import fresh_bridges
+from relaxdp.draw.bridge_arrays import fresh_bridges, keyed_bridges
 from relaxdp.draw.columns import as_column, column_slice, read_ids
 from relaxdp.draw.entropy import Entropy
 from relaxdp.draw.key import Key
-from relaxdp.draw.keyed import keyed_bridges
-from relaxdp.draw.messages import Messages
-from relaxdp.draw.stream import CHUNK, PathName, Purpose, Words, bridge_key
+from relaxdp.draw.stream import CHUNK, Messages, PathName, Purpose, Words, bridge_key
 from relaxdp.encodings.protocol import BATCH, PUBLIC, Codes, Encoding
 from relaxdp.errors import LengthError, LevelError
 

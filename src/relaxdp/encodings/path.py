@@ -9,9 +9,8 @@ import numpy as np
 
 from relaxdp.draw.canonical import canonical, kind_of
 from relaxdp.draw.key import Key
-from relaxdp.draw.messages import Messages
 from relaxdp.draw.path import accepted_draws, report_at
-from relaxdp.draw.stream import PathId, path_key, words
+from relaxdp.draw.stream import Messages, PathId, path_key, words
 from relaxdp.encodings.protocol import Encoding, code_dtype
 from relaxdp.encodings.release import KeptWords, KeyedPermanent
 from relaxdp.errors import ObjectIdError

@@ -17,9 +17,8 @@ import pyarrow as pa
 
 from relaxdp.draw.columns import as_column, column_slice, read_ids
 from relaxdp.draw.key import Key
-from relaxdp.draw.keyed import KeyedTags, keyed_path, keyed_tags
-from relaxdp.draw.messages import Ids, Messages
-from relaxdp.draw.stream import CHUNK, PathId, PathName, Purpose, Words, path_key
+from relaxdp.draw.path import KeyedTags, keyed_path, keyed_tags
+from relaxdp.draw.stream import CHUNK, Ids, Messages, PathId, PathName, Purpose, Words, path_key
 from relaxdp.encodings.protocol import BATCH, PUBLIC, Codes, Encoding, Truths, code_dtype
 from relaxdp.errors import LengthError, ObjectIdError
 from relaxdp.law.level import Level

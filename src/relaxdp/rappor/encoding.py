@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, column_slice, id_blocks, is_objects, read_ids
 from relaxdp.draw.key import Key
-from relaxdp.draw.messages import Messages
-from relaxdp.draw.stream import CHUNK, PathId, Words
+from relaxdp.draw.stream import CHUNK, Messages, PathId, Words
 from relaxdp.encodings.packed import BitEncoding
 from relaxdp.encodings.protocol import (
     Codes,

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from relaxdp.draw.messages import Messages
+from relaxdp.draw.stream import Messages
 from relaxdp.encodings.protocol import Truths
 from relaxdp.encodings.release import Fingerprint, release_reports
 from relaxdp.publication.plain import plain, plain_batch

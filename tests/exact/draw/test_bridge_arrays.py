@@ -11,13 +11,21 @@ import pytest
 from numpy.typing import NDArray
 
 from relaxdp.draw.bridge import draw_mixture, keyed_bridge
-from relaxdp.draw.bridge_arrays import FRESH_CHUNK, ArrayBridges, _Chance, _Cut, _FreshBridge, fresh_bridges
+from relaxdp.draw.bridge_arrays import (
+    FRESH_CHUNK,
+    ArrayBridges,
+    KeyedBridges,
+    _Chance,
+    _CompiledBridges,
+    _Cut,
+    _FreshBridge,
+    fresh_bridges,
+    keyed_bridges,
+)
 from relaxdp.draw.entropy import Keystream, SystemEntropy
 from relaxdp.draw.kernel.loaded import SETTING, kernel
 from relaxdp.draw.key import Key
-from relaxdp.draw.keyed import KeyedBridges, _CompiledBridges, keyed_bridges
-from relaxdp.draw.messages import Ids, Messages
-from relaxdp.draw.stream import PathId, PathName, bridge_key
+from relaxdp.draw.stream import Ids, Messages, PathId, PathName, bridge_key
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.law.bridge import NOISE, TRUTH, Mixture, bridge_mixture
 from relaxdp.law.threshold import ONE

@@ -17,8 +17,7 @@ from tests.refusals import refused
 from relaxdp import Categorical, Key
 from relaxdp.draw.canonical import canonical
 from relaxdp.draw.columns import as_column, id_blocks
-from relaxdp.draw.path import accepted_draws, report_at
-from relaxdp.draw.path_arrays import ArrayPath
+from relaxdp.draw.path import ArrayPath, accepted_draws, report_at
 from relaxdp.draw.stream import words
 from relaxdp.errors import ColumnError, ObjectIdError
 from relaxdp.law.threshold import ONE, threshold

@@ -1,7 +1,7 @@
 /* What the compiled path offers to Python (loaded.py calls it through ctypes), and the words that its files share.
 
    Every function is handed its key and forgets it: nothing secret outlives a call, and nothing is allocated. The frozen
-   stream is docs/stream.md; what NumPy makes of it (path_arrays.py, stream.py) is the reference, bit for bit. */
+   stream is docs/stream.md; what NumPy makes of it (path.py, stream.py) is the reference, bit for bit. */
 #ifndef RELAXDP_KERNEL_H
 #define RELAXDP_KERNEL_H
 
