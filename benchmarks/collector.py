@@ -27,7 +27,7 @@ from tests.servers.collectors import Running, running
 
 from benchmarks.collector_client import drive, post
 from relaxdp.collector import campaigns, counts, states
-from relaxdp.service.database import Database
+from relaxdp.storage.database import Database
 
 BATCH, CONNECTIONS_BATCH, CONNECTIONS_SINGLE = 100, 16, 256
 TABLE = """CREATE TABLE collector_report (campaign INTEGER NOT NULL, device BLOB NOT NULL, level SMALLINT NOT NULL,

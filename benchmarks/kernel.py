@@ -17,7 +17,7 @@ from relaxdp.draw.kernel.loaded import SETTING
 from relaxdp.draw.path import ArrayPath
 from relaxdp.draw.stream import CHUNK, Ids, Messages, RowCipher, Words
 from relaxdp.encodings.bits import histogram
-from relaxdp.law.threshold import threshold
+from relaxdp.law.epsilon import threshold
 
 BLOCKS = "the same AES blocks, cryptography"
 HISTOGRAM = "relaxdp histogram, m = {values}"

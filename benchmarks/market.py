@@ -34,7 +34,8 @@ from relaxdp.market.client import MarketClient
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
 from relaxdp.publication.request import ColumnRequest, TableRequest
-from relaxdp.service.database import Database
+from relaxdp.service.schema import SCHEMA
+from relaxdp.storage.database import Database
 from relaxdp.table.release import release_table
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-market.md"
@@ -127,7 +128,7 @@ class InProcess:
         self._where = f"library, {store}"
         database = Database(url)
         stack.callback(database.close)
-        database.prepare()
+        database.prepare(SCHEMA)
         self._market = Market(database, rx.Key.generate())
         self._market.open()
         self._market.create_account("seller", "seller")

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 import relaxdp as rx
 from relaxdp.hazmat import relax_once
+from relaxdp.law.epsilon import threshold
 from relaxdp.law.level import retention
-from relaxdp.law.threshold import threshold
 
 Call = Callable[[int], NDArray[np.unsignedinteger]]
 

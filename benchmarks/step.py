@@ -14,8 +14,8 @@ from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
 from relaxdp.draw.entropy import Keystream
 from relaxdp.hazmat import relax_once
+from relaxdp.law.epsilon import threshold
 from relaxdp.law.level import retention
-from relaxdp.law.threshold import threshold
 
 OLD, NEW = "0.5", "1"
 OWN = f"relaxdp, epsilon {OLD} to {NEW}"

@@ -26,8 +26,8 @@ from relaxdp.encodings.packed import PackedEncoding
 from relaxdp.encodings.protocol import Codes, Joint, Packed, Permanent, Truths
 from relaxdp.encodings.registry import register
 from relaxdp.errors import CountsError
+from relaxdp.law.epsilon import release_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold
 
 
 @register

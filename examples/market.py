@@ -31,12 +31,13 @@ from rich.table import Table
 import relaxdp as rx
 from relaxdp.audit.attacks import Independent, Relaxed, error_rate, maximum_likelihood, minimum_error_rate
 from relaxdp.audit.laws import Law
+from relaxdp.market.goods import read_file
 from relaxdp.market.listings import find, levels_of
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
 from relaxdp.market.purchases import Purchase
-from relaxdp.market.store import read_file
-from relaxdp.service.database import Database
+from relaxdp.service.schema import SCHEMA
+from relaxdp.storage.database import Database
 
 ANSWERS = rx.Categorical(["flu", "covid", "none"])
 CLINIC_KEY = rx.Key.from_bytes(bytes(range(32)))  # so that this example can be repeated; yours come from
@@ -65,7 +66,7 @@ class Example:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.database = Database(f"sqlite:///{folder / 'market.db'}")
-        self.database.prepare()
+        self.database.prepare(SCHEMA)
         self.market = Market(self.database, MARKET_KEY)
         self.market.open()
         self.truth = np.random.default_rng(1).permutation(np.arange(PEOPLE) % 3)

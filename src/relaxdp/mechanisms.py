@@ -32,9 +32,8 @@ from relaxdp.errors import ChainFileError, EncodingError, LevelError, refusing
 from relaxdp.estimation.advice import best_encoding, best_for_numbers
 from relaxdp.estimation.counts import Counts
 from relaxdp.law.bridge import NOISE, TRUTH
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.epsilon import ONE, Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.level import Level, retention
-from relaxdp.law.threshold import ONE
 from relaxdp.remedies import IN_PYTHON
 
 

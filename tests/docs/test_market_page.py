@@ -24,10 +24,10 @@ from relaxdp.market.client import MarketClient
 from relaxdp.market.market import Market
 from relaxdp.market.receipts import HEADER
 from relaxdp.service.application import build_application
-from relaxdp.service.database import Database
 from relaxdp.service.maintenance import back_up, restore
-from relaxdp.service.schema import METADATA
+from relaxdp.service.schema import METADATA, SCHEMA
 from relaxdp.service.settings import Settings
+from relaxdp.storage.database import Database
 
 TEXT = PAGE.read_text("utf-8")
 
@@ -139,7 +139,7 @@ def opened() -> Iterator[Callable[[str, rx.Key], Market]]:
 
         def open_market(url: str, key: rx.Key) -> Market:
             database = stack.enter_context(closing(Database(url)))
-            database.prepare()
+            database.prepare(SCHEMA)
             market = Market(database, key)
             market.open()
             return market

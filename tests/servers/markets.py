@@ -27,18 +27,18 @@ from relaxdp.errors import RelaxdpError
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market import accounts, listings, pools, purchases, views
 from relaxdp.market.accounts import OPERATOR
+from relaxdp.market.goods import parts_of
 from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_from_json
 from relaxdp.market.receipts import signed_of
-from relaxdp.market.store import parts_of
 from relaxdp.mechanisms import Mechanism
 from relaxdp.publication.description import METADATA_KEY
 from relaxdp.publication.request import ColumnRequest, TableRequest
-from relaxdp.service.database import Database
 from relaxdp.service.observe import code_of
-from relaxdp.service.schema import METADATA
+from relaxdp.service.schema import METADATA, SCHEMA
 from relaxdp.service.wire import EncodingRequest, WireLevel, resolved
+from relaxdp.storage.database import Database
 from relaxdp.table.release import release_table
 
 SELLER_KEY = rx.Key.from_bytes(bytes(range(32)))
@@ -184,7 +184,7 @@ class Here:
 
     def __init__(self, database: Database, key: rx.Key = MARKET_KEY, journal: Journal | None = None) -> None:
         self.database, self.market = database, Market(database, key, journal=journal, clock=lambda: NOW)
-        database.prepare()
+        database.prepare(SCHEMA)
         self.market.open()
 
     def account(self, name: str, role: str) -> Any:

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from relaxdp.audit.laws import Floats, Independent, Law, NoisySamples, Relaxed, Transcripts, check_transcripts
 from relaxdp.errors import AuditError
-from relaxdp.law.epsilon import Epsilon, as_epsilon
-from relaxdp.law.threshold import check_values
+from relaxdp.law.epsilon import Epsilon, as_epsilon, check_values
 
 Candidates = NDArray[np.bool_]
 Attack = Callable[[Transcripts, Law, Sequence[Epsilon]], Candidates]

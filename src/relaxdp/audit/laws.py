@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import AuditError
 from relaxdp.law.bridge import NOISE, TRUTH, bridge_mixture
-from relaxdp.law.epsilon import Epsilon
+from relaxdp.law.epsilon import Epsilon, release_threshold
 from relaxdp.law.level import retention
-from relaxdp.law.threshold import release_threshold
 
 Floats = NDArray[np.float64]
 Transcripts = NDArray[Any]

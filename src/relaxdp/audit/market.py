@@ -84,7 +84,7 @@ class PooledSource(EncodedSource):
             self.encoding, level, path=PATH, id_type="integer", key_fingerprint=seller.fingerprint
         )
         reports = self.encoding.column(*released(self.encoding, truths, seller, level.epsilon))
-        return Goods("object", described, self.encoding, pa.array(np.arange(len(truths))), reports)
+        return Goods("object", described, self.encoding, level, pa.array(np.arange(len(truths))), reports)
 
 
 class DrawnAgainSource(PooledSource):

@@ -18,8 +18,7 @@ from relaxdp.encodings.declared import CategoricalEncoding
 from relaxdp.encodings.protocol import Codes
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.bridge import NOISE
-from relaxdp.law.epsilon import Epsilon, as_epsilon
-from relaxdp.law.threshold import ONE
+from relaxdp.law.epsilon import ONE, Epsilon, as_epsilon
 
 HISTORIES = ((0, 0), (0, 1), (1, 0), (1, 1))
 """Truths before and after a change: what the sources below take, by number."""

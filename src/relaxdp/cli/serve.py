@@ -56,10 +56,10 @@ def serve(
         import relaxdp.market.component  # noqa: F401, PLC0415
         from relaxdp.market.keys import key_file, open_market  # noqa: PLC0415
         from relaxdp.market.recovery import forgotten_sales  # noqa: PLC0415
-        from relaxdp.service.database import Database  # noqa: PLC0415
         from relaxdp.service.pages import sites_of  # noqa: PLC0415
         from relaxdp.service.run import BACKLOG, listen  # noqa: PLC0415
         from relaxdp.service.run import serve as run  # noqa: PLC0415
+        from relaxdp.storage.database import Database  # noqa: PLC0415
     except ImportError:
         raise MissingPartError("the service needs more packages: pip install 'relaxdp[server]'.") from None
     from relaxdp.service.maintenance import prepare  # noqa: PLC0415

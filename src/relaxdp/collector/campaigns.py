@@ -23,7 +23,7 @@ from relaxdp.errors import (
     CampaignStateError,
     UnknownCampaignError,
 )
-from relaxdp.service.database import hold_creation
+from relaxdp.storage.database import hold_creation
 
 Step = Literal["relax", "pause", "resume", "finish", "reduce"]
 

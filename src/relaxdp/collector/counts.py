@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete
 
 from relaxdp.collector.schema import COUNTS
 from relaxdp.service.codecs import Counted, Integers
-from relaxdp.service.database import Statement
+from relaxdp.storage.database import Statement
 
 _WORD = "<i8"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from relaxdp.collector.schema import REPORTS, WITHDRAWN
-from relaxdp.service.database import Statement
+from relaxdp.storage.database import Statement
 
 DEVICE_BYTES = 16
 """Of a pseudonym, and of its digest, by which a device is found here."""

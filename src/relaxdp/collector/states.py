@@ -10,7 +10,7 @@ from relaxdp.collector.counts import pack, unpack
 from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.schema import STATES
 from relaxdp.errors import UnknownCampaignError
-from relaxdp.service.database import Statement
+from relaxdp.storage.database import Statement
 
 _COLUMNS = "state, open_level, version, devices, differing, reduced"
 _LOOK = Statement.shared(f"SELECT {_COLUMNS} FROM collector_state WHERE campaign = ?")  # noqa: S608

@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.ingest import Item, ingest
 from relaxdp.errors import RelaxdpError, StorageUnavailableError, TooManyRequestsError
-from relaxdp.service.database import Database, unacknowledged
+from relaxdp.storage.database import Database, unacknowledged
 
 MOST_GROUPED = 5_000
 MOST_WAITING = 100_000

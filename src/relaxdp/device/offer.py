@@ -14,9 +14,8 @@ from relaxdp.device.state import Series
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.registry import encoding_named, made
 from relaxdp.errors import EpsilonError, LevelError, LevelMismatchError, OfferError, RelaxdpError, refusing
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.law.epsilon import ONE, as_epsilon, epsilon_text
 from relaxdp.law.level import Level
-from relaxdp.law.threshold import ONE
 from relaxdp.publication.description import untyped
 
 ATTRIBUTE = "answer"

@@ -11,7 +11,7 @@ from relaxdp.draw.entropy import Entropy
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathName, bridge_key, words
 from relaxdp.law.bridge import TRUTH, Mixture, bridge_mixture
-from relaxdp.law.threshold import ONE
+from relaxdp.law.epsilon import ONE
 
 
 def below(boundaries: tuple[Fraction, ...], position_words: Iterator[int], *, one: int = ONE) -> int:

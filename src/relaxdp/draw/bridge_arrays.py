@@ -14,7 +14,7 @@ from relaxdp.draw.entropy import Bytestream, Entropy, Keystream
 from relaxdp.draw.kernel.loaded import CompiledStep, Kernel, kernel
 from relaxdp.draw.stream import Messages, RowCipher, Words
 from relaxdp.law.bridge import Mixture, bridge_mixture
-from relaxdp.law.threshold import ONE
+from relaxdp.law.epsilon import ONE
 
 Codes = NDArray[np.unsignedinteger]
 Bytes = NDArray[np.uint8]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.kernel.loaded import Kernel, kernel
 from relaxdp.draw.stream import CHUNK, Messages, RowCipher, Selection, Words
-from relaxdp.law.threshold import ONE
+from relaxdp.law.epsilon import ONE
 
 
 class Draw(NamedTuple):

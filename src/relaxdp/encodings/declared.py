@@ -22,9 +22,9 @@ from relaxdp.encodings.bits import histogram
 from relaxdp.encodings.protocol import Codes, Encoding, Joint, Permanent, Truths, code_dtype, whole_bytes
 from relaxdp.encodings.registry import register
 from relaxdp.errors import CountsError, UndeclaredValueError, ValuesError, without_keys
+from relaxdp.law.epsilon import release_threshold
 from relaxdp.law.level import retention
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold
 
 _MOST_SHOWN = 8
 

@@ -30,10 +30,9 @@ from relaxdp.encodings.protocol import (
 )  # fmt: skip
 from relaxdp.encodings.registry import register
 from relaxdp.errors import CountsError, EncodingError, ValuesError
-from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.law.epsilon import Epsilon, as_epsilon, release_threshold
 from relaxdp.law.level import retention
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold
 
 MOST_BUCKETS = 1 << 16
 _SEED_BYTES = 8

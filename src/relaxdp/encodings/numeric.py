@@ -23,8 +23,8 @@ from relaxdp.encodings.bits import histogram
 from relaxdp.encodings.protocol import Codes, Domain, Encoding, Joint, Measure, Parameters, Permanent, Truths
 from relaxdp.encodings.registry import register
 from relaxdp.errors import CountsError, RangeError, UndeclaredValueError
+from relaxdp.law.epsilon import ONE, release_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import ONE, release_threshold
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], Floats]

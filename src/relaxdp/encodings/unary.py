@@ -14,9 +14,9 @@ from relaxdp.encodings.declared import DeclaredEncoding
 from relaxdp.encodings.packed import BitEncoding
 from relaxdp.encodings.protocol import Codes, Joint, Permanent, Truths
 from relaxdp.encodings.registry import register
+from relaxdp.law.epsilon import release_threshold, shared_threshold
 from relaxdp.law.level import retention
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold, shared_threshold
 
 
 class UnaryEncoding(DeclaredEncoding, BitEncoding):

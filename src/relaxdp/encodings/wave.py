@@ -24,9 +24,8 @@ from relaxdp.encodings.numeric import Floats, Function, RangeEncoding
 from relaxdp.encodings.protocol import Codes, Joint, Measure, Option, Parameters, Permanent, Truths, code_dtype
 from relaxdp.encodings.registry import register
 from relaxdp.errors import CountsError, EncodingError
-from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.law.epsilon import ONE, Epsilon, as_epsilon, release_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import ONE, release_threshold
 
 BINS = 64
 """How many bins there are where nobody says it."""

@@ -10,8 +10,7 @@ from math import sqrt
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.registry import advised, made
 from relaxdp.estimation.spreads import share_variance, spread_of
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.threshold import check_values
+from relaxdp.law.epsilon import Epsilon, as_epsilon, check_values, epsilon_text
 
 _ALIKE = 1.02
 """Errors within two percent are alike: then the smaller report is the better one."""

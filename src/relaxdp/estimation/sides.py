@@ -13,8 +13,8 @@ from relaxdp.encodings.wave import BINS, WaveEncoding
 from relaxdp.errors import PlanError
 from relaxdp.estimation.advice import best_encoding, best_for_numbers
 from relaxdp.estimation.spreads import categorical_support
+from relaxdp.law.epsilon import MOST_VALUES
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import MOST_VALUES
 
 
 @dataclass(frozen=True)

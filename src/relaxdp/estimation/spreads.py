@@ -11,10 +11,9 @@ from relaxdp.estimation.frequency import report_variance
 from relaxdp.estimation.mean import present_variance
 from relaxdp.estimation.products import ProductLaw
 from relaxdp.estimation.result import About
-from relaxdp.law.epsilon import Epsilon
+from relaxdp.law.epsilon import Epsilon, release_threshold
 from relaxdp.law.level import retention
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from fractions import Fraction
 from functools import total_ordering
 
 from relaxdp.errors import OtherEncodingError
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.law.threshold import ONE, private_context
+from relaxdp.law.epsilon import ONE, epsilon_text, private_context
 
 
 def retention(level: int) -> Fraction:

@@ -7,9 +7,8 @@ from fractions import Fraction
 
 from relaxdp.errors import LevelError
 from relaxdp.law.bridge import TRUTH, bridge_mixture
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.epsilon import Epsilon, as_epsilon, check_values, epsilon_text, release_threshold, threshold
 from relaxdp.law.level import retention
-from relaxdp.law.threshold import check_values, release_threshold, threshold
 
 
 @dataclass(frozen=True, slots=True)

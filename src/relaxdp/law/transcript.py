@@ -11,9 +11,8 @@ from math import prod
 
 from relaxdp.errors import LevelError
 from relaxdp.law.bridge import NOISE, TRUTH, bridge_mixture
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.epsilon import Epsilon, as_epsilon, check_values, epsilon_text, release_threshold
 from relaxdp.law.level import log_up, odds, retention
-from relaxdp.law.threshold import check_values, release_threshold
 
 
 @dataclass(frozen=True, slots=True)

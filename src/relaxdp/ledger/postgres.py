@@ -26,7 +26,7 @@ from relaxdp.errors import (
 )
 from relaxdp.ledger.store import SCHEMA, own_tools
 from relaxdp.storage.address import postgres_address
-from relaxdp.storage.engines import postgres_engine, unfit
+from relaxdp.storage.database import postgres_engine, unfit
 
 Sentence = tuple[type[LedgerError], str]
 

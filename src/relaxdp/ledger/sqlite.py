@@ -28,7 +28,7 @@ from relaxdp.errors import (
 from relaxdp.ledger.marks import mark, mark_of
 from relaxdp.ledger.rows import METADATA
 from relaxdp.ledger.store import SCHEMA
-from relaxdp.storage.engines import sqlite_engine
+from relaxdp.storage.database import sqlite_engine
 
 # A commit is on disk before it returns; `fullfsync` says so to macOS, where a sync alone does not.
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON")

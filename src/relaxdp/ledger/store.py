@@ -13,7 +13,7 @@ from sqlalchemy.exc import ArgumentError
 
 from relaxdp.errors import LedgerAccessError, LedgerError
 from relaxdp.storage.address import POSTGRES
-from relaxdp.storage.schema import Schema
+from relaxdp.storage.database import Schema
 
 SCHEMA = Schema("ledger_version", ("0001",), Path(__file__).parent / "migrations")
 

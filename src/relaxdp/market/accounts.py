@@ -10,13 +10,13 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Row, Table, bindparam, func, insert, select, update
 
 from relaxdp.errors import AccountExistsError, CreditsError, MarketError, UnknownAccountError, WrongRoleError
 from relaxdp.market.schema import ACCOUNTS, ENTRIES, PURCHASES
-from relaxdp.market.store import next_number
 from relaxdp.service.tokens import digest_of
 from relaxdp.service.wire import ID_PATTERN
 
@@ -47,6 +47,20 @@ class Account:
 
 
 OPERATOR = Account(-1, "operator", "operator", 0)
+
+
+def next_number(connection: Connection, table: Table, column: str = "number") -> int:
+    """Return the next running number of a table; whoever asks holds the market."""
+    return int(connection.execute(select(func.coalesce(func.max(table.c[column]), 0))).scalar_one()) + 1
+
+
+def time_text(seconds: float) -> str:
+    """Return a time in UTC.
+
+    >>> time_text(0)
+    '1970-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def open_books(connection: Connection) -> None:

@@ -15,8 +15,8 @@ from relaxdp.errors import ListingStateError, UnknownPurchaseError
 from relaxdp.market import purchases, views, wire
 from relaxdp.market.accounts import Account
 from relaxdp.market.context import PARQUET, Room, answer
+from relaxdp.market.goods import length_of, part_of
 from relaxdp.market.purchases import Purchase
-from relaxdp.market.store import length_of, part_of
 from relaxdp.service.limits import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 

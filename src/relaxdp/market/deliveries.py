@@ -22,11 +22,20 @@ from relaxdp.law.epsilon import Epsilon, epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.market import listings
 from relaxdp.market.accounts import Account
-from relaxdp.market.goods import MOST_BYTES, Goods, check_fits, encoding_of, read_columns, read_level, too_large
+from relaxdp.market.goods import (
+    MOST_BYTES,
+    Goods,
+    check_fits,
+    encoding_of,
+    keep_file,
+    read_columns,
+    read_file,
+    read_level,
+    too_large,
+)
 from relaxdp.market.levels import check_delivery, check_digits, check_priced, extended, grown
 from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.prices import PriceCurve
-from relaxdp.market.store import keep_file, read_file
 from relaxdp.publication.description import ColumnDescription, FileDescription
 from relaxdp.publication.request import id_type_of
 from relaxdp.table.formats import Input
@@ -55,11 +64,12 @@ def read_delivery(path: Path, column: str | None = None) -> Goods:
     _check_names(file.id_column, described)
     encoding = encoding_of(described)
     described = _understood(described, encoding)
-    if encoding.level(described.epsilon).threshold != described.threshold:
+    level = encoding.level(described.epsilon)
+    if level.threshold != described.threshold:
         raise DeliveryError("the delivery says an epsilon and a threshold that are not one level.")
     ids, reports = _read_delivered(path, table, file.id_column, name)
     _check_ids(ids, described)
-    return Goods(file.id_column, described, encoding, ids, _checked(encoding, reports))
+    return Goods(file.id_column, described, encoding, level, ids, _checked(encoding, reports))
 
 
 def _check_names(id_column: str, described: ColumnDescription) -> None:

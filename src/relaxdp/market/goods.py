@@ -1,15 +1,21 @@
-"""The goods: a level of a release in memory, drawn from its neighbours, and kept as a file."""
+"""The goods: a level of a release in memory, drawn from its neighbours, and kept as a file.
+
+Files lie in the market's database under the digest of their bytes, so that goods and money change in one transaction.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from io import BytesIO
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
+from sqlalchemy import Connection, func, insert, select
 
 from relaxdp.draw.columns import column_slice
 from relaxdp.draw.key import Key
@@ -20,10 +26,10 @@ from relaxdp.errors import DeliveryError, RelaxdpError
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.level import Level
 from relaxdp.market.listings import Listing
-from relaxdp.publication.description import ColumnDescription, FileDescription
+from relaxdp.market.schema import FILES
+from relaxdp.publication.description import ColumnDescription, FileDescription, parquet_metadata, parquet_writer
 from relaxdp.publication.plain import plain
-from relaxdp.table.formats import BATCH_ROWS, Input, Output
-from relaxdp.table.kinds import Format, Kind
+from relaxdp.table.formats import BATCH_ROWS, Input
 
 MOST_OBJECTS = 50_000_000
 MOST_BYTES = 2 << 30
@@ -35,41 +41,35 @@ class Goods:
 
     id_column: str
     described: ColumnDescription
+    """What is said of every level of the release."""
     encoding: Encoding
+    level: Level
     ids: Any
     reports: Any
-
-    @property
-    def level(self) -> Level:
-        """The level that its description says."""
-        return self.encoding.level(self.described.epsilon, self.described.threshold)
 
 
 def read_level(content: bytes, listing: Listing, level: Level) -> Goods:
     """Read a level that the market wrote; what a listing says of itself holds for all of its levels."""
     assert listing.described is not None  # noqa: S101 (it was said before anything was written)
     assert listing.id_column is not None  # noqa: S101
-    described = replace(listing.described, epsilon=level.epsilon, threshold=level.threshold)
     with pa_parquet.ParquetFile(pa.py_buffer(content)) as parquet:
-        columns = parquet.read([listing.id_column, described.path.attribute]).columns
-    return Goods(listing.id_column, described, listing.encoding, *(pa.concat_arrays(each.chunks) for each in columns))
+        columns = parquet.read([listing.id_column, listing.described.path.attribute]).columns
+    ids, reports = (pa.concat_arrays(each.chunks) for each in columns)
+    return Goods(listing.id_column, listing.described, listing.encoding, level, ids, reports)
 
 
 def level_file(goods: Goods) -> bytes:
     """Return a level as every released file is written, with its retention in the description."""
-    described = replace(goods.described, retention=goods.level.retention)
-    file = FileDescription(goods.id_column, {described.path.attribute: described})
-    schema = pa.schema([(goods.id_column, goods.ids.type), (described.path.attribute, goods.reports.type)])
+    name = goods.described.path.attribute
+    schema = pa.schema([(goods.id_column, goods.ids.type), (name, goods.reports.type)])
     content = BytesIO()
-    output = Output(content, Kind(Format.PARQUET), schema, file)
-    try:
+    with parquet_writer(content, schema, goods.id_column) as writer:
         for start in range(0, len(goods.ids), BATCH_ROWS):
             columns = [column[start : start + BATCH_ROWS] for column in (goods.ids, goods.reports)]
-            output.write(pa.RecordBatch.from_arrays(columns, schema=output.schema))
-        output.close()
-        return content.getvalue()
-    finally:
-        output.abandon()
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+        file = FileDescription(goods.id_column, {name: goods.described.sold_at(goods.level)}, rows=len(goods.ids))
+        writer.add_key_value_metadata(parquet_metadata(schema, file))
+    return content.getvalue()
 
 
 def draw_level(key: Key, listing: str, level: Level, *, lower: Goods | None, upper: Goods) -> Goods:
@@ -80,21 +80,20 @@ def draw_level(key: Key, listing: str, level: Level, *, lower: Goods | None, upp
 
     Claim: every report is the scalar `keyed_bridge` of its neighbours; tests/unit/market/test_goods.py.
     """
-    encoding, highest, lowest = upper.encoding, upper.level, None if lower is None else lower.level
+    encoding = upper.encoding
     name = bridge_name(listing, upper.described, encoding)
     reports = keyed_column(
         encoding,
-        NOISE if lowest is None else lowest.retention,
+        NOISE if lower is None else lower.level.retention,
         encoding.checked(level).retention,
-        highest.retention,
+        upper.level.retention,
         lower=None if lower is None else lower.reports,
         upper=upper.reports,
         object_ids=upper.ids,
         key=key,
         name=name,
     )
-    described = replace(upper.described, epsilon=level.epsilon, threshold=level.threshold, retention=None)
-    return replace(upper, described=described, reports=reports)
+    return replace(upper, level=level, reports=reports)
 
 
 def bridge_name(listing: str, described: ColumnDescription, encoding: Encoding) -> PathName:
@@ -175,3 +174,42 @@ def read_columns(table: Input, id_column: str, column: str) -> tuple[Any, Any]:
 def too_large() -> DeliveryError:
     """Return the refusal of what would not fit into memory."""
     return DeliveryError("the delivery is larger than the market takes.")
+
+
+PART_BYTES = 256 << 10  # so much of it is in memory for each buyer who downloads
+
+
+def keep_file(connection: Connection, content: bytes) -> str:
+    """Keep a file, and return its digest as `sha256sum` shows it; where it is there already, nothing is written."""
+    digest = sha256(content).hexdigest()
+    if connection.execute(select(FILES.c.part).where(FILES.c.digest == digest).limit(1)).first() is None:
+        for place, start in enumerate(range(0, len(content), PART_BYTES)):
+            part = content[start : start + PART_BYTES]
+            connection.execute(insert(FILES).values(digest=digest, part=place, content=part))
+    return digest
+
+
+def part_of(connection: Connection, digest: str, place: int) -> bytes | None:
+    """Return one part of a kept file; None after the last one."""
+    query = select(FILES.c.content).where(FILES.c.digest == digest, FILES.c.part == place)
+    found = connection.execute(query).scalar()
+    return None if found is None else bytes(found)
+
+
+def parts_of(connection: Connection, digest: str) -> Iterator[bytes]:
+    """Return the bytes of a kept file, a part at a time."""
+    place = 0
+    while part := part_of(connection, digest, place):
+        yield part
+        place += 1
+
+
+def length_of(connection: Connection, digest: str) -> int:
+    """Return how many bytes a kept file has."""
+    query = select(func.coalesce(func.sum(func.length(FILES.c.content)), 0)).where(FILES.c.digest == digest)
+    return int(connection.execute(query).scalar_one())
+
+
+def read_file(connection: Connection, digest: str) -> bytes:
+    """Return a kept file, whole."""
+    return b"".join(parts_of(connection, digest))

@@ -25,7 +25,7 @@ from relaxdp.errors import ForgottenSalesError, StorageUnavailableError
 from relaxdp.market import listings
 from relaxdp.market.listings import Listing
 from relaxdp.market.schema import ACCOUNTS, PURCHASES
-from relaxdp.service.database import unacknowledged
+from relaxdp.storage.database import unacknowledged
 
 _LINES = ".jsonl"
 _WIDTH = 768  # of every line, so that the one of any sale is found at once

@@ -11,9 +11,9 @@ from relaxdp.draw.private_file import PrivateFileError, read_private, write_priv
 from relaxdp.errors import MarketKeyError, refusing
 from relaxdp.market.market import Market
 from relaxdp.market.schema import SETUP
-from relaxdp.service.database import Database
 from relaxdp.service.settings import Settings
 from relaxdp.storage.address import SqliteAddress
+from relaxdp.storage.database import Database
 
 ENDING = ".market-key"
 _MARK = "market"

@@ -113,12 +113,19 @@ def extended(
     return wider if encoding is None else _distinct(wider, encoding)
 
 
-def level_on(grid: Grid, epsilon: Decimal, encoding: Encoding) -> Level:
-    """Return the level that an epsilon means; refuse what is none, and name the nearest ones.
+def level_on(grid: Grid, epsilon: Decimal, encoding: Encoding, authorised: Level | None = None) -> Level:
+    """Return the level that an epsilon means; refuse what is above the authorised one or none, and name the nearest.
 
-    Epsilons with one threshold give the same reports: they are one level, under the name that it has here.
+    Epsilons with one threshold give the same reports: they are one level, under the name that it has here. So another
+    name of the level that was delivered is no more than that.
     """
     asked, place = _level(encoding, epsilon), bisect_left(grid, epsilon)
+    if asked is not None and authorised is not None and asked > authorised and epsilon > authorised.epsilon:
+        raise NotAuthorisedError(
+            "epsilon {epsilon} is more than the seller has authorised, which is {authorised}.",
+            epsilon=epsilon_text(epsilon),
+            authorised=str(authorised),
+        )
     below, above = grid[:place][-1:], grid[place : place + 1]
     for near in (*below, *above):
         level = _level(encoding, near)

@@ -18,11 +18,10 @@ from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level
-from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, Account
+from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, Account, next_number
 from relaxdp.market.levels import Grid, Neighbours
 from relaxdp.market.prices import PriceCurve, prices_from_json
 from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
-from relaxdp.market.store import level_columns, level_text, next_number
 from relaxdp.publication.description import ColumnDescription
 from relaxdp.service.precision import DEFAULT, Precision
 
@@ -92,6 +91,21 @@ class Listing:
         if not objects:
             return None
         return Precision(self.encoding, [str(level)], DEFAULT).half_width([objects])
+
+
+def level_text(level: Level) -> str:
+    """Return the threshold of a level as it is kept.
+
+    >>> from relaxdp.encodings.declared import CategoricalEncoding
+    >>> level_text(CategoricalEncoding(["no", "yes"]).level("1e-18"))
+    '00000000000000000009'
+    """
+    return f"{level.threshold:020d}"
+
+
+def level_columns(level: Level) -> dict[str, str]:
+    """Return a level as it is kept: two texts, which `Listing.level` reads back."""
+    return {**level.to_json(), "threshold": level_text(level)}
 
 
 @dataclass(frozen=True, slots=True)

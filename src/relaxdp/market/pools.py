@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,18 +13,17 @@ from sqlalchemy import Connection, Subquery, func, insert, select, update
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.key import Key
 from relaxdp.errors import DeliveryError, ListingStateError, MarketError, NotAuthorisedError, ReportOutsideEncodingError
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.market import purchases
 from relaxdp.market.accounts import MOST_CREDITS, Account
-from relaxdp.market.goods import Goods, draw_level, level_file
+from relaxdp.market.goods import Goods, draw_level, keep_file, level_file
 from relaxdp.market.levels import Neighbours, check_delivery, level_on, neighbours
 from relaxdp.market.listings import KeptLevel, Listing, change, origins
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.receipts import Signer
 from relaxdp.market.sales import Deal, Offer, level_of, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
-from relaxdp.market.store import keep_file
 from relaxdp.service.codecs import Codec
 from relaxdp.service.wire import WireLevel
 
@@ -180,13 +178,13 @@ def _check_same_path(member: Member, level: Level, kept: bytes, codec: Codec) ->
         check_delivery(level, (each.level for each in member.levels.values() if each.delivered))
 
 
-def _offer(listing: Listing, epsilon: Decimal, most: Level | None) -> tuple[Level, int]:
+def _offer(listing: Listing, epsilon: Epsilon, most: Level | None) -> tuple[Level, int]:
     """Return the level that an epsilon means, and what one object of it costs."""
     level = level_of(listing, epsilon, most)
     return level, listing.price(level)
 
 
-def pool_quote(connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal) -> Deal:
+def pool_quote(connection: Connection, listing: Listing, buyer: Account, epsilon: Epsilon) -> Deal:
     """Return what a level of a pool means to a buyer, without looking at a report: anybody may ask, and often."""
     standing = standing_of(connection, listing)
     level, each = _offer(listing, epsilon, standing.authorised)
@@ -199,7 +197,7 @@ def pool_quote(connection: Connection, listing: Listing, buyer: Account, epsilon
 
 
 def pool_deal(
-    connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal
+    connection: Connection, listing: Listing, buyer: Account, epsilon: Epsilon
 ) -> tuple[Deal, dict[int, int], list[Member]]:
     """Return what a level of a pool means to a buyer, and what each member would earn.
 
@@ -283,8 +281,7 @@ def _drawn(listing: Listing, offer: Offer, group: list[Member], between: Neighbo
 
 def _goods(listing: Listing, level: Level, ids: Any, column: Any) -> Goods:
     assert listing.described is not None  # noqa: S101
-    described = replace(listing.described, epsilon=level.epsilon, threshold=level.threshold)
-    return Goods(MEMBER, described, listing.encoding, ids, column)
+    return Goods(MEMBER, listing.described, listing.encoding, level, ids, column)
 
 
 def _kept(codec: Codec, report: str | int | float) -> bytes:

@@ -12,10 +12,9 @@ from relaxdp.errors import UnknownPurchaseError
 from relaxdp.law.level import Level
 from relaxdp.market import listings
 from relaxdp.market.accounts import Account
-from relaxdp.market.listings import Listing
+from relaxdp.market.listings import Listing, level_columns
 from relaxdp.market.receipts import Receipt
 from relaxdp.market.schema import PURCHASE_MEMBERS, PURCHASES
-from relaxdp.market.store import level_columns
 
 OWNED, UPGRADED, REFUNDED = "owned", "upgraded", "refunded"
 

@@ -23,9 +23,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.key import Key
 from relaxdp.errors import EpsilonError, MarketError, ReceiptForgedError
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.law.epsilon import ONE, as_epsilon, epsilon_text
 from relaxdp.law.level import retention
-from relaxdp.law.threshold import ONE
 
 VERSION = 1
 HEADER = b"relaxdp market receipt 1\n"

@@ -13,9 +13,9 @@ from relaxdp.market.accounts import OPERATOR
 from relaxdp.market.journal import Forgotten, Journal, Sold
 from relaxdp.market.keys import begin_journal, check_journal, journal_folder, key_file
 from relaxdp.market.market import Market
-from relaxdp.service.database import Database
 from relaxdp.service.maintenance import existing
 from relaxdp.service.settings import Settings
+from relaxdp.storage.database import Database
 
 _REFUNDED = "refunded before, as the journal tells"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 from sqlalchemy import Connection
 
@@ -17,17 +16,16 @@ from relaxdp.errors import (
     OwnedAlreadyError,
     PriceChangedError,
 )
-from relaxdp.law.epsilon import epsilon_text
+from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.law.level import Level
 from relaxdp.market import accounts, listings, purchases
-from relaxdp.market.accounts import Account
-from relaxdp.market.goods import Goods, draw_level, level_file, read_level
+from relaxdp.market.accounts import Account, next_number, time_text
+from relaxdp.market.goods import Goods, draw_level, keep_file, level_file, read_file, read_level
 from relaxdp.market.levels import Neighbours, level_on, neighbours
 from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.purchases import OWNED, Purchase, receipt_of
 from relaxdp.market.receipts import Signer
 from relaxdp.market.schema import PURCHASES
-from relaxdp.market.store import keep_file, next_number, read_file, time_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,27 +59,16 @@ class Deal:
         return self.owned is not None and self.owned.level == self.offer.level
 
 
-def level_of(listing: Listing, epsilon: Decimal, authorised: Level | None) -> Level:
-    """Return the level on sale that an epsilon means, or refuse what is not on sale.
-
-    Another name of the level that was delivered is no more than that.
-    """
+def level_of(listing: Listing, epsilon: Epsilon, authorised: Level | None) -> Level:
+    """Return the level on sale that an epsilon means, or refuse what is not on sale."""
     if listing.state != "open":
         raise ListingStateError("this listing is {state} and sells nothing now.", state=listing.state)
     if authorised is None:
         raise NotAuthorisedError("nobody has joined this pool yet.")
-    encoding = listing.encoding
-    if epsilon > authorised.epsilon and encoding.level(epsilon) > authorised:
-        asked = epsilon_text(epsilon)
-        raise NotAuthorisedError(
-            "epsilon {epsilon} is more than the seller has authorised, which is {authorised}.",
-            epsilon=asked,
-            authorised=str(authorised),
-        )
-    return level_on(listing.grid, epsilon, encoding)
+    return level_on(listing.grid, as_epsilon(epsilon), listing.encoding, authorised)
 
 
-def release_offer(listing: Listing, epsilon: Decimal, authorised: Level | None) -> Offer:
+def release_offer(listing: Listing, epsilon: Epsilon, authorised: Level | None) -> Offer:
     """Return the offer of a release: all of its objects, for one price."""
     level = level_of(listing, epsilon, authorised)
     return Offer(listing, level, listing.price(level), listing.objects)
@@ -138,7 +125,7 @@ class Order:
 
     buyer: str
     listing: str
-    epsilon: Decimal
+    epsilon: Epsilon
     upgrade: bool
     most: int | None
 
@@ -174,7 +161,7 @@ class Drawn:
 
 
 def release_deal(
-    connection: Connection, listing: Listing, buyer: Account, epsilon: Decimal, authorised: Level | None
+    connection: Connection, listing: Listing, buyer: Account, epsilon: Epsilon, authorised: Level | None
 ) -> Deal:
     """Return what a level of a release means to a buyer: an upgrade costs the difference."""
     offer = release_offer(listing, epsilon, authorised)

@@ -10,8 +10,8 @@ from itertools import product
 from relaxdp.audit.attacks import minimum_error_rate
 from relaxdp.audit.laws import retentions
 from relaxdp.law.bridge import NOISE, report_law
+from relaxdp.law.epsilon import threshold
 from relaxdp.law.level import log_up, odds, retention
-from relaxdp.law.threshold import threshold
 from relaxdp.law.transcript import step_odds, transcript_probability
 from relaxdp.paper import draw_theory, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture

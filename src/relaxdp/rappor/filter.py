@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.errors import EpsilonError, RapporError
-from relaxdp.law.epsilon import MOST_DIGITS, Epsilon, as_epsilon
+from relaxdp.law.epsilon import MOST_DIGITS, Epsilon, as_epsilon, shared_threshold
 from relaxdp.law.level import log_up, odds, retention
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import shared_threshold
 
 MOST_HASHES = 16
 MOST_BITS = 1 << 16

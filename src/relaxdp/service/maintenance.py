@@ -12,11 +12,12 @@ from pathlib import Path
 
 from relaxdp.draw.private_file import sync_folder
 from relaxdp.errors import ServiceError, refusing
-from relaxdp.service.database import SCHEMA, Database, address_of, check_file
 from relaxdp.service.limits import networks_of
+from relaxdp.service.schema import SCHEMA
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import make_operator_token
 from relaxdp.storage.address import SqliteAddress
+from relaxdp.storage.database import Database, address_of, check_file
 
 
 @refusing("Nothing was started.")
@@ -33,7 +34,7 @@ def prepare(
             raise ServiceError("there is no file {path!r}.", path=str(path))
     database = Database(settings.database)
     try:
-        database.prepare()
+        database.prepare(SCHEMA)
         if opened is not None:
             opened(settings)
         return make_operator_token(database, token_file, replace=False)
@@ -64,7 +65,7 @@ def existing(url: str) -> Iterator[Database]:
             version = SCHEMA.version_of(connection)
         if version is None:
             raise ServiceError("the database {database!r} holds no service.", database=database.address.name)
-        database.prepare()
+        database.prepare(SCHEMA)
         yield database
     finally:
         database.close()

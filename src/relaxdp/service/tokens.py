@@ -14,8 +14,8 @@ from sqlalchemy import Connection, delete, insert, select
 
 from relaxdp.draw.private_file import PrivateFileError, write_private
 from relaxdp.errors import ServiceError
-from relaxdp.service.database import Database
 from relaxdp.service.schema import TOKENS
+from relaxdp.storage.database import Database
 
 OPERATOR = "operator"
 

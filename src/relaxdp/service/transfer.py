@@ -24,8 +24,8 @@ from relaxdp.errors import (
     TooManyRequestsError,
 )
 from relaxdp.publication.staging import temporary_folder
-from relaxdp.service.database import unacknowledged
 from relaxdp.service.limits import MOST_DRAINED, announced, broken_off, too_large
+from relaxdp.storage.database import unacknowledged
 
 
 @contextmanager

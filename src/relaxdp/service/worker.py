@@ -16,11 +16,11 @@ from sqlalchemy import Connection
 from starlette.requests import Request
 
 from relaxdp.errors import WrongTokenError
-from relaxdp.service.database import Database
 from relaxdp.service.limits import Limits
 from relaxdp.service.observe import Metrics
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import OPERATOR, bears, digest_for
+from relaxdp.storage.database import Database
 
 _SECONDS = 1.0
 

@@ -19,8 +19,9 @@ from relaxdp.collector.ingest import Item, ingest
 from relaxdp.collector.schema import REPORTS, WITHDRAWN
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.errors import CampaignStateError
-from relaxdp.service.database import Database
+from relaxdp.service.schema import SCHEMA
 from relaxdp.service.wire import EncodingRequest
+from relaxdp.storage.database import Database
 
 LEVELS = [LevelRequest("0.5"), LevelRequest("1"), LevelRequest("2")]
 ENCODINGS = {
@@ -43,7 +44,7 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         postgres = request.getfixturevalue("postgres")
         name = postgres.database()
         made = Database(postgres.url(name))
-    made.prepare()
+    made.prepare(SCHEMA)
     yield made
     made.close()
     if name is not None:

@@ -22,7 +22,7 @@ from tests.servers.sockets import read_all
 
 from relaxdp.collector import reports
 from relaxdp.collector.schema import REPORTS
-from relaxdp.service.database import Database
+from relaxdp.storage.database import Database
 
 DEVICES = 250_000
 """So many that the file is larger than what the system's buffers hold, and takes a while to write."""

@@ -36,7 +36,7 @@ from relaxdp.rappor.decode import decode
 from relaxdp.rappor.encoding import BloomEncoding, release_bloom
 from relaxdp.rappor.files import Parameters
 from relaxdp.rappor.filter import BloomShape
-from relaxdp.service.database import Database
+from relaxdp.storage.database import Database
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 

@@ -35,8 +35,8 @@ from relaxdp.draw.canonical import length_prefixed
 from relaxdp.errors import ReceiptForgedError, RelaxdpError
 from relaxdp.market.receipts import check_data, signed_of, verify
 from relaxdp.service import run
-from relaxdp.service.database import Database
 from relaxdp.service.settings import Settings
+from relaxdp.storage.database import Database
 
 ROLES = {"operator": "operator", "clinic": "seller", "institute": "buyer"}
 PREFIX = "/v1/market"

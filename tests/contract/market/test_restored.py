@@ -12,7 +12,7 @@ from tests.servers.markets import Refused, Remote, release_file
 from typer.testing import CliRunner
 
 from relaxdp.cli.main import app
-from relaxdp.service.database import Database
+from relaxdp.storage.database import Database
 
 PRICES = {"points": [["0.1", 10], ["2", 200]]}
 RUNNER = CliRunner()

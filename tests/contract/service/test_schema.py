@@ -13,8 +13,8 @@ from tests.servers.collectors import STORES
 
 from relaxdp.collector import schema as collector
 from relaxdp.market import schema as market
-from relaxdp.service.database import SCHEMA, Database
-from relaxdp.service.schema import METADATA
+from relaxdp.service.schema import METADATA, SCHEMA
+from relaxdp.storage.database import Database
 
 
 @pytest.fixture(params=STORES)
@@ -32,7 +32,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 
 
 def test_migrations_lead_to_the_schema(database: Database) -> None:
-    database.prepare()
+    database.prepare(SCHEMA)
     assert collector.REPORTS.metadata is market.MEMBERS.metadata is METADATA  # the tables of both are there too
     with database.reading() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": SCHEMA.table})

@@ -28,7 +28,7 @@ from relaxdp.draw.key import Key
 from relaxdp.draw.stream import Ids, Messages, PathId, PathName, bridge_key
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.law.bridge import NOISE, TRUTH, Mixture, bridge_mixture
-from relaxdp.law.threshold import ONE
+from relaxdp.law.epsilon import ONE
 
 
 class Feed:

@@ -19,8 +19,8 @@ from relaxdp.encodings.protocol import Measure, Permanent, Truths
 from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
 from relaxdp.encodings.wave import WaveEncoding
 from relaxdp.errors import EncodingError
+from relaxdp.law.epsilon import release_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold
 from relaxdp.rappor.encoding import BloomEncoding
 from relaxdp.rappor.filter import BloomShape
 

@@ -19,10 +19,9 @@ from relaxdp.encodings import mersenne
 from relaxdp.encodings.local_hash import LocalHashEncoding
 from relaxdp.encodings.protocol import Encoding, Truths
 from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
-from relaxdp.law.epsilon import as_epsilon
+from relaxdp.law.epsilon import ONE, as_epsilon, release_threshold
 from relaxdp.law.level import odds, retention
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import ONE, release_threshold
 
 Report = tuple[int, ...]
 Law = dict[tuple[Report, ...], F]  # the law of a transcript: one report per level

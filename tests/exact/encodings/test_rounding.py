@@ -9,7 +9,7 @@ import pytest
 
 from relaxdp.encodings.numeric import round_up
 from relaxdp.encodings.wave import round_to_bin
-from relaxdp.law.threshold import ONE
+from relaxdp.law.epsilon import ONE
 
 
 def exact(word: int, number: float, low: float, high: float) -> bool:

@@ -13,9 +13,9 @@ import relaxdp as rx
 from relaxdp.estimation.cross import CrossTable
 from relaxdp.estimation.frequency import Frequency, categorical_covariance, report_variance
 from relaxdp.law.bridge import next_report_law, report_law
+from relaxdp.law.epsilon import threshold
 from relaxdp.law.level import retention
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import threshold
 
 
 def support_of(values: int, epsilon: str) -> Support:

@@ -13,9 +13,8 @@ import pytest
 from tests.refusals import refused
 
 from relaxdp.errors import EpsilonError
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.law.epsilon import ONE, as_epsilon, epsilon_text, release_threshold, shared_threshold, threshold
 from relaxdp.law.level import log_up, odds, realised_epsilon, retention
-from relaxdp.law.threshold import ONE, release_threshold, shared_threshold, threshold
 
 mpmath.mp.prec = 600
 

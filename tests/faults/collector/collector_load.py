@@ -17,7 +17,7 @@ from tests.servers.collectors import Running
 from relaxdp.collector import campaigns, counts, states
 from relaxdp.collector.report_routes import read_device
 from relaxdp.collector.schema import REPORTS
-from relaxdp.service.database import Database
+from relaxdp.storage.database import Database
 
 LABELS = ("no", "yes")
 Sent = dict[str, Any]

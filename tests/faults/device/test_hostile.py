@@ -28,8 +28,8 @@ from relaxdp.device.client import Client
 from relaxdp.device.offer import encoding_of
 from relaxdp.device.state import State
 from relaxdp.errors import BudgetExceededError, RelaxdpError
+from relaxdp.law.epsilon import ONE
 from relaxdp.law.level import realised_epsilon
-from relaxdp.law.threshold import ONE
 
 SERVERS = int(os.environ.get("RELAXDP_FAULTS", "60"))
 """How often what happened over all servers: a suite in which nothing happens shows nothing."""

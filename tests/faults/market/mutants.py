@@ -25,12 +25,12 @@ MUTANTS: dict[str, list[Edit]] = {
     "an upgrade costs the whole price": [("sales", "release_deal", "else owned.price", "else 0")],
     "a level is not kept": [("sales", "sell", _KEEP, "pass")],
     "what is authorised is forgotten": [  # and whoever wants more gets the highest level there is, under another name
-        ("sales", "level_of", "epsilon > authorised.epsilon", "epsilon > 2 * authorised.epsilon"),
         (
             "sales",
             "level_of",
-            "return level_on(listing.grid, epsilon, encoding)",
-            "return encoding.level(epsilon, encoding.level(min(epsilon, authorised.epsilon)).threshold)",
+            "return level_on(listing.grid, as_epsilon(epsilon), listing.encoding, authorised)",
+            "exact, encoding = as_epsilon(epsilon), listing.encoding\n    "
+            "return encoding.level(exact, encoding.level(min(exact, authorised.epsilon)).threshold)",
         ),
     ],
     "a refund forgets what was upgraded": [
@@ -43,7 +43,7 @@ MUTANTS: dict[str, list[Edit]] = {
     "a sale is not written down": [
         ("market", "Market.buy", "self.write_down(connection, sold[0].listing)\n", "pass\n")
     ],
-    "nobody holds the market": [("market", "Market.writing", "hold(connection)", "pass")],
+    "nobody holds the market": [("market", "Market.writing", "connection.exec_driver_sql(_HOLD)", "pass")],
     "goods first and money later": [
         ("sales", "sell", _PAY, "pass"),
         ("market", "Market.buy", "if sold is not None:\n", textwrap.indent(_LATER, " " * 8).lstrip()),

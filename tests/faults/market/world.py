@@ -25,8 +25,9 @@ from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
 from relaxdp.mechanisms import Categorical
 from relaxdp.publication.request import ColumnRequest, TableRequest
-from relaxdp.service.database import Database
+from relaxdp.service.schema import SCHEMA
 from relaxdp.service.wire import EncodingRequest, WireLevel
+from relaxdp.storage.database import Database
 from relaxdp.table.release import release_table
 
 SLOTS = 16
@@ -107,7 +108,7 @@ def set_up(place: Place, folder: Path) -> Market:
     for epsilon, content in releases().items():
         delivery(folder, epsilon).write_bytes(content)
     database = Database(url_of(place))
-    database.prepare()
+    database.prepare(SCHEMA)
     place_witness(place)
     market = Market(database, MARKET_KEY, journal=journal_in(folder))
     market.open()

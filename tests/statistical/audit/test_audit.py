@@ -25,8 +25,8 @@ from relaxdp.audit.planted import RaisedThreshold
 from relaxdp.audit.sources import AlgorithmSource, PathSource
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.law.bridge import NOISE
+from relaxdp.law.epsilon import threshold
 from relaxdp.law.level import retention
-from relaxdp.law.threshold import threshold
 
 CONFIDENCE = 1 - 1e-6
 Truths = NDArray[np.integer]

@@ -21,7 +21,7 @@ from relaxdp.audit.sources import Source
 from relaxdp.encodings.declared import CategoricalEncoding, DeclaredEncoding
 from relaxdp.encodings.local_hash import LocalHashEncoding
 from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
-from relaxdp.law.threshold import ONE
+from relaxdp.law.epsilon import ONE
 
 pytestmark = pytest.mark.long
 

@@ -16,9 +16,8 @@ from tests.exact.enumeration import chain_law
 from relaxdp import Categorical, Key
 from relaxdp.hazmat import SeededEntropy, blur_once, bridge_once, relax_once
 from relaxdp.law.bridge import NOISE
-from relaxdp.law.epsilon import as_epsilon
+from relaxdp.law.epsilon import as_epsilon, threshold
 from relaxdp.law.level import retention
-from relaxdp.law.threshold import threshold
 
 OBJECTS = 1_000_000
 LEVELS = ("0.8", "2")

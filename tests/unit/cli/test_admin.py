@@ -24,10 +24,10 @@ from typer.testing import CliRunner
 
 from relaxdp.cli.main import app
 from relaxdp.errors import MarketKeyError, RelaxdpError
-from relaxdp.service.database import Database
 from relaxdp.service.maintenance import prepare
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import digest_for, digest_of
+from relaxdp.storage.database import Database
 
 RUNNER = CliRunner()
 

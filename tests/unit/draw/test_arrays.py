@@ -20,7 +20,7 @@ from relaxdp.draw.columns import as_column, id_blocks
 from relaxdp.draw.path import ArrayPath, accepted_draws, report_at
 from relaxdp.draw.stream import words
 from relaxdp.errors import ColumnError, ObjectIdError
-from relaxdp.law.threshold import ONE, threshold
+from relaxdp.law.epsilon import ONE, threshold
 
 KEY = Key.from_bytes(bytes(range(100, 132)))
 WHERE: Any = {"release": "r", "attribute": "a"}

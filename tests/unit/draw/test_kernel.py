@@ -31,7 +31,7 @@ from relaxdp.encodings.bits import histogram
 from relaxdp.errors import KernelError, ObjectIdError
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.bridge import NOISE, TRUTH, Mixture
-from relaxdp.law.threshold import ONE, threshold
+from relaxdp.law.epsilon import ONE, threshold
 
 FED = Path(__file__).parents[2] / "kernel" / "fed.c"
 KINDS = ("integers", "unsigned", "small integers", "text", "letters", "bytes", "uuids", "blocks")

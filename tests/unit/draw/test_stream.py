@@ -24,7 +24,7 @@ from relaxdp.draw.canonical import canonical, is_missing, length_prefixed
 from relaxdp.draw.path import Draw, accept, accepted_draws, report_at
 from relaxdp.draw.stream import CHUNK, PathId, PathName, Purpose, RowCipher, block, bridge_key, path_key, tail, words
 from relaxdp.errors import PathNameError
-from relaxdp.law.threshold import threshold
+from relaxdp.law.epsilon import threshold
 
 KEY = Key.from_bytes(bytes(range(32)))
 SPECIFICATION = [

@@ -23,8 +23,8 @@ from relaxdp.encodings.registry import encoding_named, register
 from relaxdp.encodings.release import release_codes
 from relaxdp.encodings.unary import OptimisedUnaryEncoding
 from relaxdp.errors import EncodingError, UndeclaredValueError
+from relaxdp.law.epsilon import release_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold
 from relaxdp.mechanisms import Mechanism
 from relaxdp.rappor.encoding import BloomEncoding
 from relaxdp.rappor.filter import BloomShape

@@ -24,8 +24,8 @@ from relaxdp.estimation.baselines import (
 )
 from relaxdp.estimation.spreads import categorical_support
 from relaxdp.law.bridge import report_law
+from relaxdp.law.epsilon import threshold
 from relaxdp.law.level import retention
-from relaxdp.law.threshold import threshold
 
 LEVELS = ("0.1", "0.5", "1", "2")
 ODDS = [(Fraction(3), Fraction(2), 1), (Fraction(3), Fraction(3, 2), 4), (Fraction(9, 8), Fraction(7), 7)]

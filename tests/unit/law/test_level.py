@@ -17,7 +17,7 @@ from relaxdp.draw.stream import PathId, PathName, path_key
 from relaxdp.encodings.path import ReportPath
 from relaxdp.encodings.release import release_codes
 from relaxdp.errors import LevelMismatchError, OtherEncodingError, PathNameError
-from relaxdp.law.threshold import ONE
+from relaxdp.law.epsilon import ONE
 from relaxdp.rappor.encoding import BloomEncoding
 from relaxdp.rappor.filter import BloomShape
 

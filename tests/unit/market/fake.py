@@ -11,7 +11,7 @@ from typing import Any
 from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_collector
 
 from relaxdp.draw.key import Key
-from relaxdp.law.threshold import ONE
+from relaxdp.law.epsilon import ONE
 from relaxdp.market.receipts import VERSION, Receipt, Signer
 
 SIGNER = Signer(Key.from_bytes(bytes(range(32))))

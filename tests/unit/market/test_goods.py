@@ -6,8 +6,10 @@ import io
 import json
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
+from sqlalchemy import create_engine
 from tests.servers.markets import (
     MARKET_KEY,
     SELLER_KEY,
@@ -36,17 +39,16 @@ from relaxdp.cli.main import app
 from relaxdp.draw.bridge import keyed_bridge
 from relaxdp.draw.stream import PathId, PathName
 from relaxdp.errors import DeliveryError, DescriptionError
-from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.threshold import ONE
+from relaxdp.law.epsilon import ONE, as_epsilon
 from relaxdp.ledger.entries import Sampler
 from relaxdp.market import goods as goods_module
 from relaxdp.market.deliveries import read_delivery
-from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, level_file, read_level
+from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, level_file, parts_of, read_level
 from relaxdp.market.listings import KeptLevel, Listing, find, levels_of
-from relaxdp.market.store import parts_of
+from relaxdp.market.schema import FILES
 from relaxdp.mechanisms import Mechanism
 from relaxdp.publication.description import description_in
-from relaxdp.table.formats import Input, Output
+from relaxdp.table.formats import Input
 
 NUMBERS = list(range(3, 43))
 TEXTS = [f"patient-{number:03}" for number in range(40)]
@@ -301,8 +303,7 @@ def test_a_level_in_memory_is_the_scalar_bridge(tmp_path: Path, kind: str) -> No
         drawn = draw_level(MARKET_KEY, "one", level, lower=low, upper=upper)
         wanted = bridged(mechanism, name, level.threshold, out, above, ids)
         assert [symbols_of(mechanism, report) for report in drawn.reports.to_pylist()] == wanted
-        assert drawn.described == replace(upper.described, epsilon=as_epsilon(epsilon), threshold=level.threshold)
-        assert (drawn.id_column, drawn.ids, drawn.level) == ("id", upper.ids, level)
+        assert (drawn.id_column, drawn.described, drawn.ids, drawn.level) == ("id", upper.described, upper.ids, level)
 
 
 @pytest.mark.parametrize("size", [7, 20, 39, 40, 41])
@@ -313,25 +314,35 @@ def test_a_level_is_written_piece_by_piece(tmp_path: Path, monkeypatch: pytest.M
     content = level_file(goods)
     found = read_level(content, _listing(goods), goods.level)
     assert (found.ids.to_pylist(), found.reports.to_pylist()) == (goods.ids.to_pylist(), goods.reports.to_pylist())
-    assert (found.id_column, found.described) == ("id", goods.described)
+    assert (found.id_column, found.described, found.level) == ("id", goods.described, goods.level)
     with pa_parquet.ParquetFile(pa.py_buffer(content)) as parquet:
         said = description_in(parquet.schema_arrow.metadata)
     assert said is not None
     assert list(said.columns.values()) == [replace(goods.described, retention=goods.level.retention)]
 
 
-def test_a_level_that_cannot_be_written_leaves_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs: list[Output] = []
-
-    def watched(*arguments: Any) -> Output:
-        outputs.append(Output(*arguments))
-        return outputs[-1]
-
-    monkeypatch.setattr(goods_module, "Output", watched)
+def test_a_level_whose_columns_differ_in_length_is_not_written(tmp_path: Path) -> None:
     goods = read_delivery(release_file(tmp_path, "1"))
     with pytest.raises(ValueError, match="not all the same length"):
         level_file(replace(goods, reports=goods.reports[:-1]))
-    assert outputs[0]._file.closed
+
+
+def test_a_file_lies_in_parts_under_its_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert goods_module.PART_BYTES >= 1 << 16
+    monkeypatch.setattr(goods_module, "PART_BYTES", 4)
+    engine, content = create_engine("sqlite://"), b"0123456789"
+    with closing(engine.connect()) as connection, connection.begin():
+        FILES.create(connection)
+        goods_module.keep_file(connection, b"else")
+        digests = {goods_module.keep_file(connection, content) for _ in range(2)}  # kept once
+        (digest,) = digests
+        assert digest == sha256(content).hexdigest()
+        assert [*parts_of(connection, digest)] == [b"0123", b"4567", b"89"]
+        assert goods_module.read_file(connection, digest) == content
+        assert [goods_module.part_of(connection, digest, place) for place in (1, 3)] == [b"4567", None]
+        lengths = [goods_module.length_of(connection, each) for each in (digest, "none")]
+    engine.dispose()
+    assert lengths == [10, 0]
 
 
 def estimate(*files: Path) -> Any:

@@ -21,8 +21,8 @@ from relaxdp.market.journal import Forgotten, Journal
 from relaxdp.market.keys import begin_journal
 from relaxdp.market.listings import find
 from relaxdp.market.schema import LEVELS
-from relaxdp.service.database import Database
 from relaxdp.service.maintenance import back_up, restore
+from relaxdp.storage.database import Database
 
 PRICES = {"points": [["0.1", 10], ["1", 100], ["3", 300]]}
 OPENER = Callable[..., Here]

@@ -34,11 +34,10 @@ import relaxdp as rx
 from relaxdp.errors import CreditsError, MarketKeyError, WrongRoleError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.market import accounts
-from relaxdp.market.accounts import NAME_PATTERN, OPERATOR
+from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, next_number
 from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
 from relaxdp.market.schema import ACCOUNTS, ENTRIES, LEVELS
-from relaxdp.market.store import next_number
 
 SENTENCE = re.compile(r"[^\n]{10,300}[.]")
 POINTS = [("0.1", 7), ("0.5", 7), ("1", 100), ("2.5", 1_003)]

@@ -39,8 +39,8 @@ from relaxdp.market import market as market_module
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_from_json
 from relaxdp.market.schema import LISTINGS, PURCHASES
-from relaxdp.service.database import Database
 from relaxdp.service.wire import EncodingRequest, WireLevel, resolved
+from relaxdp.storage.database import Database
 
 PRICES = {"points": [["0.1", 0], ["0.5", 20], ["3", 300]]}
 TAKEN = "this release is listed already, as 'squat', and one path is sold in one place only. Nothing was delivered."

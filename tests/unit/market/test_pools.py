@@ -23,8 +23,7 @@ import relaxdp as rx
 from relaxdp.draw.bridge import keyed_bridge
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.stream import PathId, PathName
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.law.threshold import ONE
+from relaxdp.law.epsilon import ONE, as_epsilon, epsilon_text
 from relaxdp.market.schema import ACCOUNTS, MEMBER_LEVELS, MEMBERS
 from relaxdp.mechanisms import Mechanism
 

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from relaxdp.errors import EpsilonError, PriceError
-from relaxdp.law.epsilon import as_epsilon
+from relaxdp.law.epsilon import as_epsilon, threshold
 from relaxdp.law.level import odds, retention
-from relaxdp.law.threshold import threshold
 from relaxdp.law.transcript import transcript_probability
 from relaxdp.market.prices import (
     MOST_LETTERS,

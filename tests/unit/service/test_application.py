@@ -22,14 +22,14 @@ from relaxdp import errors
 from relaxdp.errors import StorageUnavailableError, WrongTokenError
 from relaxdp.service import application as service_app
 from relaxdp.service.application import build_application
-from relaxdp.service.database import SCHEMA, Database
 from relaxdp.service.maintenance import prepare, renew_token
 from relaxdp.service.operations import Operation, description
-from relaxdp.service.schema import TOKENS
+from relaxdp.service.schema import SCHEMA, TOKENS
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import create_token, digest_for
 from relaxdp.service.worker import Worker
 from relaxdp.storage.address import SqliteAddress
+from relaxdp.storage.database import Database
 
 
 @pytest.fixture(params=STORES)

@@ -22,19 +22,20 @@ from relaxdp import errors
 from relaxdp.collector.duties import give_back, take_lease
 from relaxdp.collector.wire import Report
 from relaxdp.errors import CampaignError, MalformedRequestError, RelaxdpError, ServiceError, StorageVersionError
-from relaxdp.service.database import Database, address_of
 from relaxdp.service.limits import MOST_CLIENTS, Buckets, behind_proxies, client_of, decode, decoder_of, networks_of
 from relaxdp.service.observe import Metrics, RequestLog, code_of, problem_response, status_of
+from relaxdp.service.schema import SCHEMA
 from relaxdp.service.tokens import bears, create_token, digest_for
 from relaxdp.service.wire import ID_PATTERN, EncodingRequest, resolved
 from relaxdp.storage.address import PostgresAddress, SqliteAddress
+from relaxdp.storage.database import Database, address_of
 
 
 @pytest.fixture(params=STORES)
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     url = str(tmp_path / "service.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")()
     made = Database(url)
-    made.prepare()
+    made.prepare(SCHEMA)
     yield made
     made.close()
 
@@ -57,11 +58,11 @@ def test_addresses() -> None:
 @pytest.mark.parametrize("version", ["9999", "0002", "0003"])
 def test_a_database_is_made_once_and_an_unknown_one_is_refused(database: Database, version: str) -> None:
     """Of a later version, or of one before the first that was published, which held pseudonyms."""
-    database.prepare()
+    database.prepare(SCHEMA)
     with database.writing() as connection:
         connection.exec_driver_sql(f"UPDATE service_version SET version_num = '{version}'")
     with pytest.raises(StorageVersionError, match="written by another version") as refused:
-        database.prepare()
+        database.prepare(SCHEMA)
     assert refused.value.fields["version"] == version
 
 
@@ -69,14 +70,14 @@ def test_a_database_that_is_none(tmp_path: Path) -> None:
     other = "something else entirely, and long enough to be read as a header" * 20
     (tmp_path / "file").write_text(other)
     with pytest.raises(ServiceError, match="is not a SQLite database") as refused:
-        Database(str(tmp_path / "file")).prepare()
+        Database(str(tmp_path / "file")).prepare(SCHEMA)
     assert refused.value.fields == {"path": str(tmp_path / "file")}
     assert (tmp_path / "file").read_text() == other
     (tmp_path / "damaged").write_text(f"SQLite format 3\0{other}")
     with pytest.raises(errors.StorageUnavailableError, match="cannot be used now"):
-        Database(str(tmp_path / "damaged")).prepare()
+        Database(str(tmp_path / "damaged")).prepare(SCHEMA)
     with pytest.raises(ServiceError) as refused:
-        Database(str(tmp_path / "no" / "folder")).prepare()
+        Database(str(tmp_path / "no" / "folder")).prepare(SCHEMA)
     assert refused.value.fields == {"path": str(tmp_path / "no" / "folder"), "why": "No such file or directory"}
 
 

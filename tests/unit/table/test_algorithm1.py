@@ -24,7 +24,7 @@ from relaxdp.draw.stream import PathId
 from relaxdp.errors import OptionError, RelaxdpError
 from relaxdp.hazmat.seeded import SeededEntropy
 from relaxdp.law.bridge import next_report_law
-from relaxdp.law.threshold import ONE
+from relaxdp.law.epsilon import ONE
 from relaxdp.ledger.entries import Sampler, Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer

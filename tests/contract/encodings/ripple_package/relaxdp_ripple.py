@@ -22,8 +22,8 @@ from relaxdp.draw.stream import Words
 from relaxdp.encodings.numeric import RangeEncoding, round_up
 from relaxdp.encodings.protocol import Codes, Joint, Measure, Option, Parameters, Permanent, Truths, code_dtype
 from relaxdp.errors import CountsError, EncodingError
+from relaxdp.law.epsilon import release_threshold
 from relaxdp.law.support import Support
-from relaxdp.law.threshold import release_threshold
 
 
 class RippleEncoding(RangeEncoding):

@@ -1,4 +1,7 @@
-"""The service's database: engines whose commits are on disk before they return, and who may write when."""
+"""Databases: engines of SQLite and PostgreSQL, versions of a schema, and who may write when.
+
+A commit is on disk before it returns.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, Literal
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
@@ -23,8 +27,56 @@ from relaxdp.errors import (
     StorageVersionError,
 )  # fmt: skip
 from relaxdp.storage.address import POSTGRES, PostgresAddress, SqliteAddress, postgres_address
-from relaxdp.storage.engines import postgres_engine, sqlite_engine, unfit
-from relaxdp.storage.schema import Schema
+
+
+def sqlite_engine(path: Path, *, pragmas: Sequence[str], timeout: float, **pool: Any) -> Engine:
+    """Return the engine of a file that is there. Transactions begin by a statement, at which writers wait."""
+
+    def connect() -> sqlite3.Connection:
+        # `mode=rw`: a file that was deleted under us is an error, not a new and empty one.
+        made = sqlite3.connect(
+            f"{path.as_uri()}?mode=rw", uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
+        )
+        try:
+            for pragma in pragmas:
+                made.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    engine = create_engine("sqlite://", creator=connect, hide_parameters=True, **pool)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        immediate = connection.get_execution_options().get("immediate", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+    return engine
+
+
+def postgres_engine(parameters: dict[str, Any], *, settings: str = "", **pool: Any) -> Engine:
+    """Return the engine of a database, each of whose connections begins with these settings."""
+    import psycopg  # noqa: PLC0415 (files do not need it)
+
+    def connect() -> psycopg.Connection[Any]:
+        # Nothing is prepared: that would tie a transaction to its connection, and poolers in between share those.
+        made = psycopg.connect(**parameters, prepare_threshold=None)
+        if settings:
+            made.execute(settings.encode())
+            made.commit()
+        return made
+
+    return create_engine(
+        "postgresql+psycopg://", creator=connect, hide_parameters=True, use_native_hstore=False, **pool
+    )
+
+
+def unfit(connection: Connection) -> Literal["fsync", "encoding"] | None:
+    """Return why a PostgreSQL server is not to be trusted with anything: it would forget, or cannot hold every name."""
+    query = "SELECT current_setting('fsync'), current_setting('server_encoding')"
+    syncs, encoding = connection.exec_driver_sql(query).one()
+    return "fsync" if syncs != "on" else "encoding" if encoding != "UTF8" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +109,6 @@ class Statement:
         with driver.cursor() as cursor:
             cursor.executemany(self.postgres, rows)
 
-
-SCHEMA = Schema("service_version", ("0001_collector", "0002_market"), Path(__file__).parent / "migrations")
 
 _CREATION = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxsrv')})"
 
@@ -134,8 +184,8 @@ class Database:
         self.is_sqlite = isinstance(self.address, SqliteAddress)
         self.engine = engine_of(self.address, timeout=timeout, connections=connections)
 
-    def prepare(self) -> None:
-        """Create the tables where there are none, and bring them to the last version."""
+    def prepare(self, schema: Schema) -> None:
+        """Create the tables of a schema where there are none, and bring them to the last version."""
         if isinstance(self.address, SqliteAddress):
             self._touch()
             check_file(self.address.path)
@@ -145,17 +195,17 @@ class Database:
                     _check_server(connection)
             with self.writing() as connection:
                 hold_creation(connection)
-                version = SCHEMA.version_of(connection)
-                if version is not None and version not in SCHEMA.versions:
+                version = schema.version_of(connection)
+                if version is not None and version not in schema.versions:
                     raise StorageVersionError(
                         "the database {database!r} has schema version {version!r} and this relaxdp knows "
                         "{known!r} at most: it was written by another version.",
                         database=self.address.name,
-                        known=SCHEMA.last,
+                        known=schema.last,
                         version=version,
                     )
-                if version != SCHEMA.last:
-                    SCHEMA.migrate(connection)
+                if version != schema.last:
+                    schema.migrate(connection)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -251,3 +301,43 @@ def _check_server(connection: Connection) -> None:
         raise ServiceError("the database would forget: its server does not write to its disk (fsync is off).")
     if why == "encoding":
         raise ServiceError("the encoding of the database is not UTF8.")
+
+
+_LOCK = Lock()  # alembic keeps what it works on in a global name
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables of one owner: in which table their version stands, which versions there are, and the steps."""
+
+    table: str
+    versions: tuple[str, ...]
+    folder: Path
+
+    @property
+    def last(self) -> str:
+        """The version that is used."""
+        return self.versions[-1]
+
+    def version_of(self, connection: Connection) -> str | None:
+        """Return which version a database has; None where these tables are not in it."""
+        if not inspect(connection).has_table(self.table):
+            return None
+        return connection.execute(text(f"SELECT version_num FROM {self.table}")).scalar()  # noqa: S608
+
+    def migrate(self, connection: Connection) -> None:
+        """Bring a database to the last version, within the transaction of the caller, who also holds it."""
+        # Most calls find the schema as it should be; only those that do not wait for alembic.
+        from alembic.config import Config  # noqa: PLC0415
+        from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
+        from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+        script = ScriptDirectory(self.folder)
+
+        def steps(revision: Any, context: object) -> Any:
+            return script._upgrade_revs(self.last, revision)
+
+        with _LOCK, EnvironmentContext(Config(), script, fn=steps) as environment:
+            environment.configure(connection=connection, transactional_ddl=True, version_table=self.table)
+            with environment.begin_transaction():
+                environment.run_migrations()
