@@ -12,8 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from relaxdp.audit.auditor import Audit, audit
-from relaxdp.audit.campaign import Finding, run
+from relaxdp.audit.auditor import Audit, Finding, audit, run
 from relaxdp.audit.cases import RELAXED_TO, Case, all_cases, planted, relaxations
 from relaxdp.cli.audit import row
 

@@ -20,7 +20,7 @@ from tests.bloom_fleet import Fleet
 
 from relaxdp.estimation.baselines import noisy_sampling_epsilon, noisy_sampling_variance, relaxation_variance
 from relaxdp.estimation.schedules import Linear
-from relaxdp.hazmat.seeded import SeededEntropy
+from relaxdp.hazmat import SeededEntropy
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.classic import Responses, baseline_permanent
 from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of

@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from relaxdp.paper.catalogue import CLAIMS
 from relaxdp.paper.lab import Lab, Settings
-from relaxdp.paper.runner import Run, figure_files, judge_all
+from relaxdp.paper.runner import CLAIMS, Run, figure_files, judge_all
 
 PAGE = Path(__file__).parents[2] / "docs" / "gallery.md"
 FIGURES = PAGE.parent / "figures"

@@ -9,8 +9,16 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from relaxdp.audit.laws import Law, NoisySamples, Relaxed
-from relaxdp.audit.market import FIVE_BUYERS, BlurredSource, DrawnAgainSource, PooledSource, pooled_levels
-from relaxdp.audit.others import NoisySampleSource, OneAtATime, SaleSource
+from relaxdp.audit.others import (
+    FIVE_BUYERS,
+    BlurredSource,
+    DrawnAgainSource,
+    NoisySampleSource,
+    OneAtATime,
+    PooledSource,
+    SaleSource,
+    pooled_levels,
+)
 from relaxdp.audit.peers import peers
 from relaxdp.audit.planted import (
     ChangedTruthSource,

@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from relaxdp.audit.auditor import LEAST_TRIALS
-from relaxdp.audit.campaign import Finding, run
+from relaxdp.audit.auditor import LEAST_TRIALS, Finding, run
 from relaxdp.audit.cases import Case, all_cases
 from relaxdp.cli.options import JsonOption
 from relaxdp.cli.talk import aside_console

@@ -103,7 +103,7 @@ def restore(
     An old backup forgets what was spent after it. Name the released files, and a ledger that does not know one of them
     is refused: look for a newer backup, or restore without naming them and charge what is missing (docs/ledger.md).
     """
-    from relaxdp.safekeeping.restore import restore as put_back  # noqa: PLC0415
+    from relaxdp.safekeeping.backup import restore as put_back  # noqa: PLC0415
 
     if key is None and not without_key:
         raise OptionError("say where the key comes back to, with --key, or that it does not: --without-key.")

@@ -19,8 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from relaxdp import __version__
 from relaxdp.cli.asking import AskingCommand
-from relaxdp.cli.commands import Commands, meant
-from relaxdp.cli.completion import VARIABLE, answer_shells
+from relaxdp.cli.commands import VARIABLE, Commands, answer_shells, meant
 from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.streams import all_arrives, say, stops_in_order, take_all_text
 from relaxdp.errors import RelaxdpError, StateFolderWarning, refusing, without_keys
@@ -82,7 +81,7 @@ COMMANDS = {
         "Look at what is installed, and whether key, ledger, clock and disk are as they should be.",
     ),
     "completion": (
-        "relaxdp.cli.completion:completion",
+        "relaxdp.cli.commands:completion",
         "Print a script that completes commands, options and their values in bash, zsh or fish.",
     ),
     "tour": (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from relaxdp.cli import market_browse, market_buy, market_join, market_operate, market_receipt, market_sell
+from relaxdp.cli import market_buy, market_operate, market_receipt, market_sell
 from relaxdp.cli.commands import Commands
 
 app = Commands(help="Sell and buy released data, level by level, on a market.")
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "list": market_browse.list_,
-    "show": market_browse.show,
+    "list": market_buy.list_,
+    "show": market_buy.show,
     "deliver": market_sell.deliver,
     "sales": market_sell.sales,
     "budget": market_sell.budget,
@@ -23,7 +23,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "receipt": market_receipt.receipt,
     "statement": market_operate.statement,
     "refund": market_operate.refund,
-    "join": market_join.join,
+    "join": market_sell.join,
     "account": market_operate.account,
     "accounts": market_operate.accounts,
     "credit": market_operate.credit,

@@ -33,11 +33,11 @@ def reproduce(
     path and with Algorithm 1. The exit status is 0 if no claim fails, 1 otherwise.
     """
     # matplotlib, linear programming and attacks are not needed by any other command.
-    from relaxdp.paper import folder, report, runner  # noqa: PLC0415
+    from relaxdp.paper import report, runner  # noqa: PLC0415
     from relaxdp.paper.lab import Lab, Settings  # noqa: PLC0415
 
     claims = runner.chosen(only or [])
-    folder.refuse_foreign(out)
+    report.refuse_foreign(out)
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=aside_console(), transient=True) as progress:
         task = progress.add_task("", total=len(claims) + 1)
@@ -48,7 +48,7 @@ def reproduce(
     files["report.md"] = report.markdown(run).encode()
     files["report.html"] = report.html(run, files).encode()
     files["summary.json"] = json.dumps(run.summary(), indent=1, ensure_ascii=False).encode()
-    folder.write_folder(out, files)
+    report.write_folder(out, files)
     if as_json:
         typer.echo(json.dumps(run.summary()))
     else:

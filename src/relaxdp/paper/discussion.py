@@ -13,7 +13,7 @@ from relaxdp.law.bridge import NOISE, report_law
 from relaxdp.law.epsilon import threshold
 from relaxdp.law.level import log_up, odds, retention
 from relaxdp.law.transcript import step_odds, transcript_probability
-from relaxdp.paper import draw_theory, judge
+from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
 
@@ -54,7 +54,7 @@ def one_step(lab: Lab) -> Outcome:
             "discussion-guarantees": Picture(
                 "What one relaxation from ε₁ = 1 seems to cost, and what it costs: the step looked at alone, basic "
                 "composition, and the guarantee of both outputs.",
-                partial(draw_theory.guarantees, curve),
+                partial(figures.guarantees, curve),
             )
         },
     )

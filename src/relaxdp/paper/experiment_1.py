@@ -14,11 +14,18 @@ from relaxdp.estimation.baselines import noisy_sampling_estimate, noisy_sampling
 from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat import relax_once
 from relaxdp.law.bridge import NOISE
-from relaxdp.paper import draw_experiments, judge
+from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
-from relaxdp.paper.findings import attack_data, attack_outcome, estimate_checks, estimate_data
 from relaxdp.paper.lab import Lab
-from relaxdp.paper.repeated import Measured, Population, measure
+from relaxdp.paper.repeated import (
+    Measured,
+    Population,
+    attack_data,
+    attack_outcome,
+    estimate_checks,
+    estimate_data,
+    measure,
+)
 
 ALPHA, BETA, ROUNDS = Decimal(1), Decimal("0.5"), 10
 POPULATION = Population("experiment 1", (400, 600), tuple(NoisySampling(ALPHA, BETA, ROUNDS)))
@@ -55,7 +62,7 @@ def frequency(lab: Lab) -> Outcome:
             "figure-2a": Picture(
                 f"The share of ones over ten rounds: mean and two-sigma band of {lab.settings.shown} runs with either "
                 "sampler. Dashed: theory.",
-                partial(draw_experiments.estimates_of_one, found, POPULATION, lab.settings.shown),
+                partial(figures.estimates_of_one, found, POPULATION, lab.settings.shown),
             )
         },
     )
@@ -103,7 +110,7 @@ def variance(lab: Lab) -> Outcome:
             "figure-2b": Picture(
                 "The variance of the estimated share of ones, by relaxation and by noisy sampling at the same "
                 f"guarantee ({lab.settings.shown} runs). Lines: theory.",
-                partial(draw_experiments.variances, shown, ours, theirs),
+                partial(figures.variances, shown, ours, theirs),
             )
         },
     )
@@ -121,7 +128,7 @@ def error_rates(lab: Lab) -> Outcome:
                 f"Error rates of the four attacks on 400 ones and 400 zeros after ten rounds: mean and standard "
                 f"deviation of {lab.settings.shown} runs. Dashed: theoretical minimum, around which the two best "
                 "attacks scatter.",
-                partial(draw_experiments.attacks, found, POPULATION, lab.settings.shown),
+                partial(figures.attacks, found, POPULATION, lab.settings.shown),
             )
         },
     )

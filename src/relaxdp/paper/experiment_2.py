@@ -7,11 +7,18 @@ from functools import partial
 import numpy as np
 
 from relaxdp.estimation.schedules import Linear
-from relaxdp.paper import draw_experiments
+from relaxdp.paper import figures
 from relaxdp.paper.claims import Claim, Outcome, Picture
-from relaxdp.paper.findings import attack_data, attack_outcome, estimate_checks, estimate_data
 from relaxdp.paper.lab import Lab
-from relaxdp.paper.repeated import Measured, Population, measure
+from relaxdp.paper.repeated import (
+    Measured,
+    Population,
+    attack_data,
+    attack_outcome,
+    estimate_checks,
+    estimate_data,
+    measure,
+)
 
 POPULATION = Population("experiment 2", (100, 200, 300, 400, 500), tuple(Linear("0.1", 1, steps=10)))
 
@@ -41,7 +48,7 @@ def frequency(lab: Lab) -> Outcome:
             "figure-3a-e": Picture(
                 "The shares of five values, relaxed from 0.1 to 1.0: mean and two-sigma band of "
                 f"{lab.settings.shown} runs with either sampler. Dashed: theory.",
-                partial(draw_experiments.estimates_of_all, found, POPULATION, lab.settings.shown),
+                partial(figures.estimates_of_all, found, POPULATION, lab.settings.shown),
             )
         },
     )
@@ -58,7 +65,7 @@ def error_rates(lab: Lab) -> Outcome:
                 "Error rates of the four attacks on 100 objects of each of five values, at ε = 1: mean and standard "
                 f"deviation of {lab.settings.shown} runs. Dashed: theoretical minimum, around which the two best "
                 "attacks scatter.",
-                partial(draw_experiments.attacks, found, POPULATION, lab.settings.shown),
+                partial(figures.attacks, found, POPULATION, lab.settings.shown),
             )
         },
     )

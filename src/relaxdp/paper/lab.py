@@ -1,13 +1,100 @@
-"""The laboratory: the settings of a run, its samplers, and what several claims measure together."""
+"""The laboratory: the settings of a run, and the two samplers that both have to reproduce the paper."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from hashlib import sha256
 from typing import Any
 
-from relaxdp.hazmat import SeededEntropy
-from relaxdp.paper.samplers import AlgorithmOne, KeyedPath, Sampler, seeded
+import numpy as np
+from numpy.typing import NDArray
+
+from relaxdp.audit.laws import retentions
+from relaxdp.draw.key import KEY_BYTES, Key
+from relaxdp.encodings.bridges import truth_column
+from relaxdp.hazmat import SeededEntropy, relax_once
+from relaxdp.law.bridge import NOISE
+from relaxdp.mechanisms import Categorical, Numeric
+
+Codes = NDArray[np.unsignedinteger]
+Levels = Sequence[Decimal]
+
+
+def seeded(seed: int, purpose: str) -> SeededEntropy:
+    """Return randomness that belongs to one purpose alone, so that it does not matter what else was run before."""
+    return SeededEntropy(int.from_bytes(sha256(f"{seed} {purpose}".encode()).digest()))
+
+
+class Sampler(ABC):
+    """A way to draw transcripts: the reports of many objects at growing levels."""
+
+    name: str
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    @abstractmethod
+    def transcripts(self, values: int, levels: Levels, truth: Codes, *, purpose: str) -> Codes:
+        """Return the reports, one row per level; another `purpose` is drawn independently."""
+
+    def numeric(self, mechanism: Numeric, levels: Levels, numbers: NDArray[np.float64], *, purpose: str) -> Codes:
+        """Return the bits of numbers (1 is the upper end), one row per level; each is rounded once, and that is kept.
+
+        This default is the paper's own way: draw the rounding, store it, relax responses to it.
+        """
+        ends = truth_column(mechanism.encoding, numbers, entropy=seeded(self.seed, f"rounding {self.name} {purpose}"))
+        return self.transcripts(2, levels, mechanism.encoding.codes(ends)[:, 0], purpose=purpose)
+
+
+class AlgorithmOne(Sampler):
+    """The paper's Algorithm 1: a fresh draw at each step, given the last report and the truth."""
+
+    name = "Algorithm 1"
+
+    def transcripts(self, values: int, levels: Levels, truth: Codes, *, purpose: str) -> Codes:
+        """Return the reports, one row per level."""
+        entropy = seeded(self.seed, f"algorithm 1 {purpose}")
+        reports: list[Codes] = []
+        old = NOISE
+        for new in retentions(levels, values):
+            last = reports[-1] if reports else None
+            reports.append(relax_once(values, old, new, truth=truth, last=last, entropy=entropy))
+            old = new
+        return np.stack(reports)
+
+
+class KeyedPath(Sampler):
+    """The path: every report a pure function of key, object, truth and level. Levels are read from the top down.
+
+    The order does not matter on a path; reading it against the order of relaxation is the harder case.
+    """
+
+    name = "path"
+
+    def transcripts(self, values: int, levels: Levels, truth: Codes, *, purpose: str) -> Codes:
+        """Return the reports, one row per level."""
+        return self._released(Categorical(range(values)), levels, truth, purpose)
+
+    def numeric(self, mechanism: Numeric, levels: Levels, numbers: NDArray[np.float64], *, purpose: str) -> Codes:
+        """Return the bits of numbers; the rounding is on the path too."""
+        released = self._released(mechanism, levels, numbers, purpose)
+        return np.asarray(released == mechanism.encoding.high, dtype=np.uint8)
+
+    def _released(
+        self, mechanism: Categorical | Numeric, levels: Levels, truth: NDArray[np.generic], name: str
+    ) -> Codes:
+        secret = np.empty(KEY_BYTES, dtype=np.uint8)
+        seeded(self.seed, "key").keystream().fill(secret)
+        key, ids = Key.from_bytes(secret.tobytes()), np.arange(len(truth))
+        rows = [
+            mechanism.release(truth, ids, key=key, epsilon=level, release="reproduce", attribute=name)
+            for level in reversed(levels)
+        ]
+        return np.stack(rows[::-1])
+
 
 MeanFormula = Callable[[Any, float, float], Any]
 

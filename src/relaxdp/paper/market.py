@@ -16,7 +16,7 @@ from relaxdp.hazmat import bridge_once
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.level import odds
 from relaxdp.law.transcript import transcript_probability
-from relaxdp.paper import draw_theory, judge
+from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Check, Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
 
@@ -96,7 +96,7 @@ def market(lab: Lab) -> Outcome:
             "market": Picture(
                 "What a coalition of buyers can guess (m = 3) that pools every level from 0.1 up to ε, bridged from "
                 "one report at 1.0. Dashed: theoretical minimum for its best level alone.",
-                partial(draw_theory.coalitions, rates[shown], [steps[last] for last in POOLED], least),
+                partial(figures.coalitions, rates[shown], [steps[last] for last in POOLED], least),
             )
         },
     )

@@ -14,7 +14,7 @@ from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.spreads import categorical_support
 from relaxdp.law.support import Support
 from relaxdp.mechanisms import Numeric
-from relaxdp.paper import draw_theory, judge
+from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
 
@@ -93,7 +93,7 @@ def mean_estimates(lab: Lab) -> Outcome:
             "mean": Picture(
                 f"Estimated means of numbers in [{LOW:g}, {HIGH:g}], by the corrected formula and as printed: mean "
                 f"and two standard deviations of {lab.settings.shown} runs. Open marks: as printed.",
-                partial(draw_theory.mean_estimates, curves, LEVELS, expected, lab.settings.shown),
+                partial(figures.mean_estimates, curves, LEVELS, expected, lab.settings.shown),
             )
         },
     )

@@ -15,10 +15,9 @@ from relaxdp.estimation.baselines import (
     split_budget_variance,
 )
 from relaxdp.estimation.spreads import categorical_support
-from relaxdp.paper import draw_theory, judge
+from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
-from relaxdp.paper.lab import Lab
-from relaxdp.paper.samplers import Sampler
+from relaxdp.paper.lab import Lab, Sampler
 
 LEVELS = tuple(map(Decimal, ("0.1", "0.5", "1", "2")))
 VALUES = (2, 5, 52)
@@ -87,7 +86,7 @@ def split(lab: Lab) -> Outcome:
                 "The variance of an estimated share after releases at 0.1, 0.5, 1 and 2, relaxed or with the budget "
                 f"split among fresh responses. Lines: theory; marks: {lab.settings.runs:,} runs, discs on the path, "
                 "open squares with Algorithm 1.",
-                partial(draw_theory.split_budgets, columns, rows),
+                partial(figures.split_budgets, columns, rows),
             )
         },
     )

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from relaxdp.estimation.baselines import noisy_sampling_epsilon, noisy_sampling_variance, relaxation_variance
 from relaxdp.estimation.schedules import Linear
-from relaxdp.paper import draw_theory, judge
+from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
 
@@ -67,7 +67,7 @@ def figure_a(lab: Lab) -> Outcome:
             "figure-1a": Picture(
                 "The guarantee ε_ns(K) of one bit after K noisy samples, ε_α = 1. Four of the ten ε_β whose numbers "
                 "are in the data.",
-                partial(draw_theory.sampling_guarantees, {beta: curves[beta] for beta in SHOWN}, float(ALPHA)),
+                partial(figures.sampling_guarantees, {beta: curves[beta] for beta in SHOWN}, float(ALPHA)),
             )
         },
     )
@@ -103,7 +103,7 @@ def figure_b(lab: Lab) -> Outcome:
                 "The variance of an estimated bit (N = 1) by noisy sampling (solid) and by relaxation to the same "
                 "guarantee (dashed), ε_α = 1. Four of the ten ε_β whose numbers are in the data.",
                 partial(
-                    draw_theory.sampling_variances,
+                    figures.sampling_variances,
                     {beta: sampling[beta] for beta in SHOWN},
                     {beta: relaxation[beta] for beta in SHOWN},
                 ),
@@ -137,7 +137,7 @@ def figure_c(lab: Lab) -> Outcome:
         {
             "figure-1c": Picture(
                 "The variance of an estimated bit (N = 1) while ε is relaxed linearly from 0.1 to 1.0 in K rounds.",
-                partial(draw_theory.linear_variances, curves),
+                partial(figures.linear_variances, curves),
             )
         },
     )

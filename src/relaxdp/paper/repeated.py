@@ -1,4 +1,7 @@
-"""A population, relaxed level by level and attacked, again and again: what both of the paper's experiments measure."""
+"""A population, relaxed level by level and attacked, again and again: what both of the paper's experiments measure.
+
+What they say of it, checks and data of estimates and of attacks, is made here, too.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from numpy.typing import NDArray
 
 from relaxdp.audit.attacks import ATTACKS, Relaxed, errors, minimum_error_rate
 from relaxdp.estimation.spreads import categorical_support, share_variance
-from relaxdp.paper.lab import Lab
-from relaxdp.paper.samplers import Sampler
+from relaxdp.paper import judge
+from relaxdp.paper.claims import Check, Data
+from relaxdp.paper.lab import Lab, Sampler
 
 Floats = NDArray[np.float64]
 
@@ -133,3 +137,74 @@ def _attack(
     candidates = {name: attack(transcripts, law, population.levels) for name, attack in ATTACKS.items()}
     rates = {name: errors(found, truth).reshape(runs, -1).mean(axis=1) for name, found in candidates.items()}
     return np.array_equal(candidates["last output"], candidates["maximum likelihood"]), rates
+
+
+def estimate_checks(name: str, measured: Measured, population: Population) -> list[Check]:
+    """Return the checks that estimates and reports are those of randomized responses at every level."""
+    shares = np.broadcast_to(population.shares, measured.estimates.shape[:-1])
+    variances = population.variances()
+    return [
+        judge.means(f"{name}: means of the estimates", measured.estimates, shares, variances),
+        judge.variances(f"{name}: variances of the estimates", measured.estimates, shares, variances),
+        judge.rates(
+            f"{name}: reports that are the truth",
+            measured.hits,
+            measured.runs * population.objects,
+            population.hits(),
+        ),
+    ]
+
+
+def estimate_data(found: dict[str, Measured], population: Population, shown: int) -> Data:
+    """Return mean and standard deviation of the shown runs, beside theory, for every level and value."""
+    variances = population.variances()
+    rows = []
+    for place, level in enumerate(population.levels):
+        for value, share in enumerate(population.shares):
+            row = [level, value + (population.values > 2), share, float(np.sqrt(variances[place, value]))]
+            for each in found.values():
+                runs = each.estimates[place, value, :shown]
+                row += [float(runs.mean()), float(runs.std(ddof=1))]
+            rows.append(row)
+    columns = ["epsilon", "value", "true_share", "theoretical_deviation"]
+    columns += [f"{name}, {what}" for name in found for what in ("mean", "deviation")]
+    return Data(columns, rows)
+
+
+def attack_outcome(found: dict[str, Measured], population: Population) -> tuple[str, str, list[Check]]:
+    """Return what was measured of the attacks, by which test, and the checks."""
+    least = population.least_error_rate
+    checks, said = [], []
+    for name, each in found.items():
+        trials = each.runs * len(population.attacked)
+        wrong = {attack: float(each.error_rates[attack].sum() * len(population.attacked)) for attack in ATTACKS}
+        checks += [
+            judge.at_least(f"{name}: no attack is below the minimum", list(wrong.values()), trials, least),
+            judge.rates(f"{name}: the last output reaches the minimum", [round(wrong["last output"])], trials, [least]),
+            judge.exact(
+                f"{name}: maximum likelihood guesses the last output, for every object",
+                each.same_guesses,
+                f"{trials:,} objects compared",
+            ),
+        ]
+        said.append(f"{name} " + ", ".join(f"{SHORT[attack]} {count / trials:.4f}" for attack, count in wrong.items()))
+    return (
+        f"Theoretical minimum {least:.4f}. Error rates: {'; '.join(said)}.",
+        "One-sided: no error rate below the minimum (binomial). Two-sided: the last output reaches it (binomial). "
+        "Ties are broken uniformly.",
+        checks,
+    )
+
+
+def attack_data(found: dict[str, Measured], population: Population, shown: int) -> Data:
+    """Return the error rates of every attack: those shown, and those of all runs."""
+    columns = ["attack", "theoretical_minimum"]
+    columns += [f"{name}, {what}" for name in found for what in (f"mean of {shown}", f"deviation of {shown}", "mean")]
+    rows = []
+    for attack in ATTACKS:
+        row: list[object] = [attack, population.least_error_rate]
+        for each in found.values():
+            rates = each.error_rates[attack]
+            row += [float(rates[:shown].mean()), float(rates[:shown].std(ddof=1)), float(rates.mean())]
+        rows.append(row)
+    return Data(columns, rows)

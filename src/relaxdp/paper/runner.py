@@ -1,4 +1,7 @@
-"""Run claims one after the other; what comes of them is kept in memory until all is done."""
+"""All claims of the paper that are checked, run one after the other, in its order.
+
+What comes of them is kept in memory until all is done.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,38 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from relaxdp.errors import UnknownClaimError
-from relaxdp.paper.catalogue import CLAIMS
+from relaxdp.paper import (
+    discussion,
+    experiment_1,
+    experiment_2,
+    feasibility,
+    laws,
+    market,
+    mean,
+    motivation,
+    proofs,
+    rappor,
+    tables,
+    utility,
+)
 from relaxdp.paper.claims import Claim, Data, Judged, Verdict
 from relaxdp.paper.lab import Lab, Settings
 from relaxdp.paper.style import render
+
+CLAIMS: list[Claim] = [
+    *motivation.CLAIMS,
+    *laws.CLAIMS,
+    *tables.CLAIMS,
+    *feasibility.CLAIMS,
+    *proofs.CLAIMS,
+    *discussion.CLAIMS,
+    *rappor.CLAIMS,
+    *utility.CLAIMS,
+    *mean.CLAIMS,
+    *market.CLAIMS,
+    *experiment_1.CLAIMS,
+    *experiment_2.CLAIMS,
+]
 
 
 @dataclass(frozen=True)

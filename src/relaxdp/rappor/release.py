@@ -35,8 +35,7 @@ from relaxdp.rappor.filter import BloomShape
 from relaxdp.rappor.reports import CLIENT, COHORT, REPORT, ReportsDescription, bits_of_reports
 from relaxdp.table.formats import Input
 from relaxdp.table.kinds import format_of
-from relaxdp.table.order import IdOrder, NotAscendingError, counted_by_id, repeated_id
-from relaxdp.table.pairs import in_order, paired
+from relaxdp.table.order import IdOrder, NotAscendingError, counted_by_id, in_order, paired, repeated_id
 from relaxdp.table.release import FileDrawing
 
 

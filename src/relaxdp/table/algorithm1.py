@@ -46,8 +46,7 @@ from relaxdp.publication.staging import kept_aside, refuse_existing, sweep_kept,
 from relaxdp.publication.transaction import Plan, Progress, Seen, Staged
 from relaxdp.table.formats import Input, rows_of
 from relaxdp.table.kinds import kind_of
-from relaxdp.table.order import counted_by_id
-from relaxdp.table.pairs import in_order, paired
+from relaxdp.table.order import counted_by_id, in_order, paired
 from relaxdp.table.release import FileDrawing
 
 

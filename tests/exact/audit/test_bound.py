@@ -13,7 +13,7 @@ from tests.exact.audit.test_attacks import independent_law, relaxed_law
 from tests.exact.enumeration import Law as Chances
 
 from relaxdp.audit.bound import chance_low, epsilon_low, log_odds
-from relaxdp.audit.events import FIRST, PASS, SECOND, rule_of_counts, rule_of_law
+from relaxdp.audit.guessing import FIRST, PASS, SECOND, rule_of_counts, rule_of_law
 from relaxdp.audit.laws import Independent, NoisySamples, Relaxed
 from relaxdp.audit.views import Column, Digits
 from relaxdp.law.level import odds

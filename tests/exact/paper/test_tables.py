@@ -9,7 +9,7 @@ from tests.refusals import refused
 
 from relaxdp import relaxation_law
 from relaxdp.errors import LevelError
-from relaxdp.paper.printed import LEVELS, TABLES, rows
+from relaxdp.paper.tables import LEVELS, TABLES, rows
 
 
 @pytest.mark.parametrize("field", TABLES)

@@ -20,7 +20,7 @@ from scipy.stats import binom
 
 from relaxdp.audit.auditor import Audit, _Table, audit
 from relaxdp.audit.cases import Case, encodings, others, planted, relaxations
-from relaxdp.audit.events import Rule
+from relaxdp.audit.guessing import Rule
 from relaxdp.audit.planted import RaisedThreshold
 from relaxdp.audit.sources import AlgorithmSource, PathSource
 from relaxdp.hazmat import SeededEntropy, relax_once

@@ -15,7 +15,7 @@ from tests.exact.market.orders import Afresh, FromTheTop, Market, State, deliver
 
 from relaxdp.audit.auditor import Audit, audit
 from relaxdp.audit.laws import Law, Relaxed
-from relaxdp.audit.market import FIVE_BUYERS, BlurredSource, DrawnAgainSource, Event, PooledSource, pooled_levels
+from relaxdp.audit.others import FIVE_BUYERS, BlurredSource, DrawnAgainSource, Event, PooledSource, pooled_levels
 from relaxdp.audit.planted import IndependentSource
 from relaxdp.audit.sources import Source
 from relaxdp.encodings.declared import CategoricalEncoding, DeclaredEncoding

@@ -10,10 +10,9 @@ from multiprocessing import get_context
 from rich.console import Console
 from rich.table import Table
 
-from relaxdp.paper.catalogue import CLAIMS
 from relaxdp.paper.claims import Verdict
 from relaxdp.paper.lab import Lab, Settings
-from relaxdp.paper.runner import judge_all
+from relaxdp.paper.runner import CLAIMS, judge_all
 
 SEEDS = range(1, 11)
 

@@ -18,13 +18,11 @@ from tests.docs.gallery_page import FIGURES, PAGE, gallery_page
 from relaxdp.audit.laws import retentions
 from relaxdp.hazmat import relax_once
 from relaxdp.law.bridge import NOISE, report_law
-from relaxdp.paper import feasibility, judge, printed, proofs, utility
-from relaxdp.paper.catalogue import CLAIMS
+from relaxdp.paper import feasibility, judge, proofs, tables, utility
 from relaxdp.paper.claims import Check, Verdict
-from relaxdp.paper.lab import Lab, Settings
+from relaxdp.paper.lab import AlgorithmOne, Codes, Lab, Levels, Sampler, Settings, seeded
 from relaxdp.paper.mean import as_printed
-from relaxdp.paper.runner import Run, chosen, data_files, judge_all
-from relaxdp.paper.samplers import AlgorithmOne, Codes, Levels, Sampler, seeded
+from relaxdp.paper.runner import CLAIMS, Run, chosen, data_files, judge_all
 
 SETTINGS = Settings(seed=2, runs=400, objects=200_000)
 
@@ -125,7 +123,7 @@ def test_the_printed_mean_formula_is_caught() -> None:
 
 
 def test_a_wrong_digit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(printed.TABLES, "p_bb", printed.P_BB.replace("0.442", "0.443"))
+    monkeypatch.setitem(tables.TABLES, "p_bb", tables.P_BB.replace("0.442", "0.443"))
     assert verdicts(Lab(SETTINGS), "table-p-bb", "table-p-aa") == [Verdict.HOLDS, Verdict.FAILS]
 
 

@@ -23,7 +23,7 @@ from tests.statistical.rappor.rappor_runs import (
 
 from relaxdp.estimation.baselines import noisy_sampling_estimate, noisy_sampling_variance
 from relaxdp.estimation.schedules import NoisySampling
-from relaxdp.hazmat.seeded import SeededEntropy
+from relaxdp.hazmat import SeededEntropy
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.classic import Responses, baseline_permanent, baseline_sample
 from relaxdp.rappor.counting import count_files

@@ -11,11 +11,10 @@ from tests.refusals import refused
 from typer.testing import CliRunner
 
 from relaxdp.audit import cases, peers
-from relaxdp.audit.auditor import Audit, audit
-from relaxdp.audit.campaign import Finding, run
+from relaxdp.audit.auditor import Audit, Finding, audit, run
 from relaxdp.audit.cases import Case, all_cases, encodings_with_truths, words_apart
+from relaxdp.audit.guessing import LinearScore
 from relaxdp.audit.laws import Relaxed
-from relaxdp.audit.linear import LinearScore
 from relaxdp.audit.views import Column, Digits, candidate_views
 from relaxdp.cli.main import app
 from relaxdp.encodings import registry

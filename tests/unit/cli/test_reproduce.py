@@ -16,8 +16,8 @@ from relaxdp.cli.main import app
 from relaxdp.errors import OutputFolderError, UnknownClaimError
 from relaxdp.paper import runner
 from relaxdp.paper.claims import Check, Claim, Outcome
-from relaxdp.paper.folder import MANIFEST, write_folder
 from relaxdp.paper.lab import Lab
+from relaxdp.paper.report import MANIFEST, write_folder
 
 ONLY = ["--only", "mean", "--only", "figure-1a"]
 VOID = {"meta", "img", "br"}

@@ -23,7 +23,7 @@ from tests.patience import PATIENCE
 from typer.testing import CliRunner
 
 import relaxdp as rx
-from relaxdp.cli.completion import answer_shells
+from relaxdp.cli.commands import answer_shells
 from relaxdp.cli.main import app
 from relaxdp.errors import KeyFileError, LedgerAccessError, OptionError, RelaxdpError, SecondLedgerError
 

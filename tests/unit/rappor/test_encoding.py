@@ -26,7 +26,7 @@ from relaxdp.encodings.bits import unpack_bits
 from relaxdp.encodings.registry import encoding_named
 from relaxdp.errors import EncodingError, EpsilonError, LengthError, LevelError, RapporError
 from relaxdp.estimation.schedules import Linear, NoisySampling
-from relaxdp.hazmat.seeded import SeededEntropy
+from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.level import Level
 from relaxdp.mechanisms import Mechanism, mechanism
 from relaxdp.rappor.device import Device, bit_strings

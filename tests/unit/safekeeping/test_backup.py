@@ -34,22 +34,21 @@ from relaxdp.errors import (
 )
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.safekeeping import seal
+from relaxdp.safekeeping import archive
 from relaxdp.safekeeping.archive import opened
-from relaxdp.safekeeping.backup import back_up
-from relaxdp.safekeeping.restore import restore
+from relaxdp.safekeeping.backup import back_up, restore
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 EVERYONE = Subject.population("everyone")
 WORDS = "correct horse battery"
-COST = seal._COST
+COST = archive._COST
 
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A key that has released at 0.5, and a passphrase; guesses are cheap here, but for one test."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(seal, "_COST", 1 << 4)
+    monkeypatch.setattr(archive, "_COST", 1 << 4)
     KEY.save("key")
     pa_parquet.write_table(pa.table({"id": range(200), "x": ["a", "b"] * 100}), "in.parquet")
     release("first.parquet", "0.5", "--budget", "2")
@@ -278,8 +277,8 @@ def test_wrong_passphrases(place: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_passphrase_is_costly_to_guess() -> None:
     """So much memory for each guess, in version 1 of a backup for ever: with another cost none would open."""
-    assert (COST, seal._BLOCK, seal._LANES) == (1 << 17, 8, 1)
-    assert seal.unseal(seal.seal(KEY, WORDS, b"list"), WORDS, b"list") == KEY
+    assert (COST, archive._BLOCK, archive._LANES) == (1 << 17, 8, 1)
+    assert archive.unseal(archive.seal(KEY, WORDS, b"list"), WORDS, b"list") == KEY
 
 
 def test_a_cut_or_changed_backup_gives_nothing_or_what_it_was(place: Path) -> None:

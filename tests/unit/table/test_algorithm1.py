@@ -22,7 +22,7 @@ import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.draw.stream import PathId
 from relaxdp.errors import OptionError, RelaxdpError
-from relaxdp.hazmat.seeded import SeededEntropy
+from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.bridge import next_report_law
 from relaxdp.law.epsilon import ONE
 from relaxdp.ledger.entries import Sampler, Subject
@@ -31,7 +31,7 @@ from relaxdp.ledger.payer import Payer
 from relaxdp.publication import staging as temporary
 from relaxdp.publication.request import ColumnRequest, TableRequest
 from relaxdp.publication.transaction import publish
-from relaxdp.table import algorithm1, pairs, release
+from relaxdp.table import algorithm1, order, release
 from relaxdp.table.algorithm1 import Algorithm1Drawing
 from relaxdp.table.formats import BATCH_ROWS, Input, released
 
@@ -384,7 +384,7 @@ def test_a_step_is_of_one_column_of_declared_values(place: Path) -> None:
 # publication are in tests/faults/table/test_publication.py.
 POINTS = [
     (algorithm1.Algorithm1Drawing, "write", "after", False),
-    (pairs, "paired", "before", False),
+    (order, "paired", "before", False),
     (algorithm1, "kept_aside", "before", False),
     (algorithm1, "sync_folder", "after", False),
     (release, "put_in_place", "before", True),
@@ -417,7 +417,7 @@ def test_a_crash_anywhere_is_safe(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(algorithm1 if owner is pairs else owner, name, crash)
+        patch.setattr(algorithm1 if owner is order else owner, name, crash)
         if not swept:
             patch.setattr(algorithm1, "sweep_kept", lambda *_: None)
         with pytest.raises(Killed):

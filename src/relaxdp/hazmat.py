@@ -1,17 +1,39 @@
-"""The stateless steps for arrays of codes: Algorithm 1, blur and bridge, drawn afresh at every call.
+"""What can break the guarantee in careless hands: stateless steps for arrays of codes, and randomness from a seed.
 
-Keep what they return. Calling one of them twice at one level and letting both results out breaks the guarantee.
+A stateless step that is retried draws twice, and two independent draws at one level reveal more than its epsilon: keep
+what Algorithm 1, blur and bridge return here, and let no second result out. Seeded randomness can be recomputed by
+anybody who guesses the seed. Only experiments, audits and tests belong here, never a person's data.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from hashlib import sha512
 
 import numpy as np
 
 from relaxdp.draw.bridge_arrays import Codes, fresh_bridges
-from relaxdp.draw.entropy import Entropy, SystemEntropy
+from relaxdp.draw.entropy import Entropy, Keystream, SystemEntropy
 from relaxdp.law.bridge import NOISE, TRUTH
+
+
+class SeededEntropy:
+    """A keystream from a seed: the same seed gives the same draws, in the same order of calls."""
+
+    def __init__(self, seed: int) -> None:
+        self._stream = Keystream(sha512(f"relaxdp seeded {seed}".encode()).digest())
+
+    def words(self) -> Iterator[int]:
+        """Return an endless iterator of words."""
+        word = np.empty(1, dtype=np.uint64)
+        while True:
+            self._stream.fill(word.view(np.uint8))
+            yield int(word[0])
+
+    def keystream(self) -> Keystream:
+        """Return the one keystream, which goes on from call to call."""
+        return self._stream
 
 
 def relax_once(
