@@ -64,10 +64,6 @@ class Difference:
         found = {"joined": self.joined, "left": self.left}
         return {who: result for who, result in found.items() if result is not None}
 
-    def date_of(self, who: str) -> Date:
-        """Return the one date that those who joined, or left, have."""
-        return self.new if who == "joined" else self.old
-
     def to_arrow(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects") -> Any:
         """Return one pyarrow table: whose, which value, the estimates then and now, the change and all intervals.
 

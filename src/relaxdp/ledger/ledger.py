@@ -138,6 +138,22 @@ class Ledger:
             write(connection, account, after, events)
         return after
 
+    def facts_of(
+        self, paths: Sequence[PathId], key_fingerprint: str, known: Account | None = None
+    ) -> dict[str, PathFacts]:
+        """Return what paths of a release were opened with under a key, by attribute, for whomever they were charged.
+
+        `known` is one of the accounts, where the caller has just looked at it.
+        """
+        found = {}
+        for subject in (each for each in self.subjects() if each.kind == "population"):  # tables are of these
+            account = known if known is not None and known.subject == subject else self.account(subject)
+            for path in paths:
+                state = account.last_epoch(path)
+                if state is not None and state.facts.key_fingerprint == key_fingerprint:
+                    found[path.attribute] = state.facts
+        return found
+
     def quote(
         self,
         subject: Subject,

@@ -194,7 +194,7 @@ class Algorithm1Drawing(FileDrawing):
         """Draw, wait for the disk, and keep the file under a name that its digest makes."""
         (column,), request = plan.columns, self.request
         fingerprint = Fingerprint.of(request.key, column.encoding, column.path)
-        here = in_order(self.table, request.input_columns(), request.id_column, self._threads)
+        here = in_order(self.table, self.columns, request.id_column, self._threads)
         there = in_order(
             self._old.table, [self._old.id_column, column.request.column], self._old.id_column, self._threads
         )

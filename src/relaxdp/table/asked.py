@@ -20,7 +20,7 @@ from relaxdp.draw.key import Key, as_key
 from relaxdp.draw.stream import PathId
 from relaxdp.errors import OptionError, ValuesError
 from relaxdp.law.epsilon import Epsilon, as_epsilon
-from relaxdp.table.frame_kinds import is_file, is_spark
+from relaxdp.table.kinds import is_file, is_spark
 
 if TYPE_CHECKING:
     from relaxdp.ledger.account import Account, PathState
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from relaxdp.ledger.ledger import Charge, Ledger
     from relaxdp.ledger.payer import Payer
     from relaxdp.publication.outlook import Outlook
-    from relaxdp.publication.request import Declarable, ReleaseRequest
+    from relaxdp.publication.request import ReleaseRequest
     from relaxdp.publication.transaction import Drawing, Progress
 
 FileName = str | os.PathLike[str]
@@ -162,16 +162,22 @@ class Asked:
                 tags = tags_folder(beside)
             subject = Subject.population(population)
             known = book.account(subject)
-            opened = {name: known.last_epoch(PathId(self.release, name, date=self.date)) for name in self.columns}
+            paths = [PathId(self.release, name, date=self.date) for name in self.columns]
+            opened = {path.attribute: known.last_epoch(path) for path in paths}
+            is_new = any(state is None for state in opened.values())
+            remembered = book.facts_of(paths, self.key.fingerprint, known) if is_new else {}
             if not self.is_named:
                 refuse_other_name(known, self.release, list(self.columns))
             agreed |= {"growing": tags, "snapshots": place_of_snapshots(snapshots, book, self.key)}
             payer = Payer(book, subject, budget, reason or f"release of {self.release}", **agreed)
-            is_new = any(state is None for state in opened.values())
-            yield Paid(payer, known, opened, self._remembered(book) if is_new else {})
+            yield Paid(payer, known, opened, remembered)
 
     def _remembered_beside(self) -> dict[str, PathFacts] | None:
-        """Return what the ledger beside the key remembers; None where there is one that cannot be read."""
+        """Return what the ledger beside the key remembers; None where there is one that cannot be read.
+
+        Somebody who releases without a ledger goes on as that one says: encoded in another way a column would take
+        another path, whose cost adds up where no ledger sees it.
+        """
         from relaxdp.errors import LedgerError  # noqa: PLC0415
         from relaxdp.ledger.ledger import Ledger  # noqa: PLC0415
         from relaxdp.ledger.payer import ledger_of  # noqa: PLC0415
@@ -181,28 +187,17 @@ class Asked:
             return {}
         try:
             with Ledger.open(place, create=False) as beside:
-                return self._remembered(beside)
+                paths = [PathId(self.release, name, date=self.date) for name in self.columns]
+                return beside.facts_of(paths, self.key.fingerprint)
         except LedgerError:
             return None
 
-    def _remembered(self, book: Ledger) -> dict[str, PathFacts]:
-        """Return how columns were encoded by this key under this release, for whomever it was charged.
+    def requested(self, table: Any, paid: Paid, *, to: Path | None = None, alone: str | None = None) -> Any:
+        """Return what is to be released of an open table, from its file `to` another where that is said.
 
-        Encoded in another way they would take another path, whose cost adds up where no ledger sees it. So somebody
-        who releases without a ledger goes on as the one beside the key remembers.
+        `alone` is the only encoding that can be meant.
         """
-        found = {}
-        for subject in (each for each in book.subjects() if each.kind == "population"):  # tables are of these
-            account = book.account(subject)
-            for name in self.columns:
-                state = account.last_epoch(PathId(self.release, name, date=self.date))
-                if state is not None and state.facts.key_fingerprint == self.key.fingerprint:
-                    found[name] = state.facts
-        return found
-
-    def requested(self, table: Declarable, paid: Paid, alone: str | None = None) -> ReleaseRequest:
-        """Return what is to be released of an open table; `alone` is the only encoding that can be meant."""
-        from relaxdp.publication.request import Opening, ReleaseRequest, requested  # noqa: PLC0415
+        from relaxdp.publication.request import Opening, ReleaseRequest, TableRequest, requested  # noqa: PLC0415
 
         columns, planned = [], self._planned(paid)
         for name, said in self.columns.items():
@@ -214,16 +209,9 @@ class Asked:
             is_said, has_ledger = self.planned is not None, payer is not None
             opening = Opening(planned, is_said, opened, alone, may_differ, is_unknown, has_ledger, self.epsilon)
             columns.append(requested(name, said, table, opening))
-        return ReleaseRequest(
-            id_column=self.id_column,
-            columns=columns,
-            epsilon=self.epsilon,
-            key=self.key,
-            release=self.release,
-            keep=self.keep,
-            date=self.date,
-            as_of=self.as_of,
-        )
+        whole: Any = {"id_column": self.id_column, "columns": columns, "epsilon": self.epsilon, "key": self.key}
+        whole |= {"release": self.release, "keep": self.keep, "date": self.date, "as_of": self.as_of}
+        return ReleaseRequest(**whole) if to is None else TableRequest(**whole, source=table.path, target=to)
 
     def _planned(self, paid: Paid) -> Decimal | None:
         """Return the last epsilon that new paths are for: what was said, else what is left of the budget."""
@@ -298,7 +286,7 @@ class Where:
     @contextmanager
     def opened(
         self, asked: Asked, threads: int, progress: Progress | None
-    ) -> Iterator[tuple[Any, Callable[[ReleaseRequest], Drawing]]]:
+    ) -> Iterator[tuple[Any, Callable[[Any], Drawing]]]:
         """Open the table, and give what draws from it."""
         if self.target is None:
             yield self._frame(asked, threads)
@@ -318,14 +306,7 @@ class Where:
                 table = Input(file, self.separator)
                 options: Any = {"threads": threads, "progress": progress, "table": table}
                 with row_named(table):
-                    yield table, lambda request: TableDrawing(self.from_file(request, table), **options)
-
-    def from_file(self, request: ReleaseRequest, table: Any) -> Any:
-        """Return a request from one file to another."""
-        from relaxdp.publication.request import TableRequest  # noqa: PLC0415
-
-        assert self.target is not None  # noqa: S101
-        return TableRequest.between(request, table.path, self.target)
+                    yield table, lambda request: TableDrawing(request, **options)
 
     def _frame(self, asked: Asked, threads: int) -> tuple[Any, Callable[[ReleaseRequest], Drawing]]:
         if self.is_spark:

@@ -32,7 +32,8 @@ from relaxdp.table.asked import (
     opened_ledger,
     place_of_snapshots,
 )
-from relaxdp.table.frame_kinds import as_text, by_text, is_file, is_spark
+from relaxdp.table.frame_kinds import as_text, by_text
+from relaxdp.table.kinds import is_file, is_spark
 
 if TYPE_CHECKING:
     from relaxdp.ledger.ledger import Ledger
@@ -138,7 +139,7 @@ def release(
         where.opened(asked, threads or os.cpu_count() or 1, progress) as (table, make),
         asked.paying(ledger, population, budget, reason, **agreed) as paid,
     ):
-        drawing = make(asked.requested(table, paid))
+        drawing = make(asked.requested(table, paid, to=None if where.is_spark else where.target))
         done = carried_out(drawing, paid.payer, paid.known, where.target, dry_run=dry_run)
         return done.set_axis([numbers.get(name, name) for name in done.columns], axis=1) if numbers else done
 
@@ -227,7 +228,7 @@ def relax_reports(
         where.opened(asked, 1, None) as (table, _),
         asked.paying(ledger, population, budget, reason, new_ledger=new_ledger, accept=accept) as paid,
     ):
-        request = where.from_file(asked.requested(table, paid, alone=CategoricalEncoding.name), table)
+        request = asked.requested(table, paid, to=where.target, alone=CategoricalEncoding.name)
         drawing = Algorithm1Drawing(request, Path(reports), table=table, **options)
         outcome: Released = carried_out(drawing, paid.payer, paid.known, where.target, dry_run=dry_run)
         return outcome

@@ -16,8 +16,8 @@ from relaxdp.table.arriving import arrived
 from relaxdp.table.change_counting import axes_of, count_apart, count_joined
 from relaxdp.table.counting import whole_files
 from relaxdp.table.frame_estimate import told, whole_frames
-from relaxdp.table.frame_kinds import as_text, by_text, is_file, is_spark
-from relaxdp.table.kinds import stem_of
+from relaxdp.table.frame_kinds import as_text, by_text
+from relaxdp.table.kinds import is_file, is_spark, stem_of
 from relaxdp.table.released_files import ReleasedFile
 
 

@@ -6,7 +6,6 @@ which its Arrow form writes as text; and that no index, attribute, dictionary or
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
@@ -28,16 +27,6 @@ _VALUES = {
     bool, int, float, complex, str, bytes, type(None), Decimal, UUID, date, datetime, time, timedelta,
 }  # fmt: skip
 KINDS = "pandas, polars (also lazy), pyarrow tables and DuckDB relations"
-
-
-def is_file(source: Any) -> bool:
-    """Tell whether a table is a file, or the address of one, and no frame."""
-    return isinstance(source, str | os.PathLike)
-
-
-def is_spark(frame: Any) -> bool:
-    """Tell whether a frame is Spark's."""
-    return type(frame).__module__.startswith("pyspark.sql")
 
 
 def by_text(frame: Any) -> tuple[Any, dict[str, int]]:

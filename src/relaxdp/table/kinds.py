@@ -1,12 +1,24 @@
-"""Which kind a file is, and which files are a table: what an ending stands for is decided here and nowhere else."""
+"""Which kind a table is: a frame, or files, of which what an ending stands for is decided here and nowhere else."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from relaxdp.errors import TableFileError
+
+
+def is_file(source: Any) -> bool:
+    """Tell whether a table is a file, or the address of one, and no frame."""
+    return isinstance(source, str | os.PathLike)
+
+
+def is_spark(frame: Any) -> bool:
+    """Tell whether a frame is Spark's."""
+    return type(frame).__module__.startswith("pyspark.sql")
 
 
 class Format(StrEnum):

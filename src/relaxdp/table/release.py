@@ -113,8 +113,9 @@ class FileDrawing(Drawing):
     """A table in a file, and a file that is to be made of it."""
 
     request: TableRequest
-
     table: Any
+    columns: list[str]
+    """The columns that are read."""
 
     def __init__(self, request: TableRequest, progress: Progress | None = None, table: Any = None) -> None:
         """Open the table, unless it is open; or refuse what cannot be released from it or written."""
@@ -122,8 +123,9 @@ class FileDrawing(Drawing):
         self.request, self.table = request, table or Input(request.source)
         request.check_columns(self.table.names)
         request.check_kinds(self.table.schema)
-        self.check_truth()
         self.id_type = id_type_of(self.table.schema.field(request.id_column).type)
+        self.columns = request.input_columns()
+        self.check_truth()
         self._progress, self._done, self._place = progress, 0, request.target
 
     def check_truth(self) -> None:
@@ -221,7 +223,7 @@ class TableDrawing(FileDrawing):
     @contextmanager
     def held(self, payer: Payer | None) -> Iterator[None]:
         """Hold a place beside the target, and the tags of a growing table."""
-        with super().held(payer), self._growth.held():
+        with self._growth.held(), super().held(payer):
             yield
 
     def look(self, entries: Sequence[Entry], payer: Payer) -> list[Seen]:
@@ -229,27 +231,26 @@ class TableDrawing(FileDrawing):
         if payer.growing is not None:
             return self._growth.look(entries, payer, self.request.planned(), self._tag, self._threads)
         engine = Engine(self.request, self.table.schema, self.request.planned())
-        batches = self.table.batches(self.request.input_columns())
+        batches = self.table.batches(self.columns)
         deque(engine.run(batches, self._threads, lambda _: None, ordered=False), maxlen=0)
         return engine.seen()
 
     def _tag(self, writers: Sequence[TagWriter]) -> tuple[str, ...]:
         """Tag all rows, in the order of the table."""
         tagger = Tagger(self.request, self.request.planned())
-        for batch in self.table.batches(self.request.input_columns()):
+        for batch in self.table.batches(self.columns):
             for writer, tags in zip(writers, tagger.tags(batch), strict=True):
                 writer.write(*tags)
         return tagger.prints()
 
     def stage(self, plan: Plan) -> Staged:
         """Write the released rows; where the input turns out not to be sorted by id, once more through a sort."""
-        columns = self.request.input_columns()
         try:
-            with closing(read_ahead(self.table.batches(columns), self._threads)) as batches:
+            with closing(read_ahead(self.table.batches(self.columns), self._threads)) as batches:
                 return self._stage(plan, batches)
         except NotAscendingError:
             self.advance(None)
-        ordered = sorted_batches(self.table, columns, self.request.id_column, self._threads)
+        ordered = sorted_batches(self.table, self.columns, self.request.id_column, self._threads)
         try:
             with counted_by_id(), closing(ordered) as batches:
                 return self._stage(plan, batches)

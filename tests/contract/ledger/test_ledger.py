@@ -809,3 +809,14 @@ def test_a_snapshot_is_remembered(ledger: Ledger) -> None:
     ledger.charge_all(HOSPITAL, [replace(first, epsilon=as_epsilon(1), snapshot="cd" * 32)])
     assert ledger.snapshots() == {"cd" * 32}
     ledger.verify()
+
+
+def test_what_paths_were_opened_with_by_whomever(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every population, under one key; an account that is known is not read again."""
+    ledger.charge(HOSPITAL, DIAGNOSIS, FACTS, 1, budget=2)
+    asked = [DIAGNOSIS, PathId(DIAGNOSIS.release, "age")]
+    assert ledger.facts_of(asked, FACTS.key_fingerprint) == {DIAGNOSIS.attribute: FACTS}
+    assert ledger.facts_of(asked, "another") == {}
+    known = ledger.account(HOSPITAL)
+    monkeypatch.setattr(Ledger, "account", None)
+    assert ledger.facts_of(asked, FACTS.key_fingerprint, known) == {DIAGNOSIS.attribute: FACTS}

@@ -256,6 +256,24 @@ def test_what_an_epsilon_does_not_mean(asked: str, below: str | None, above: str
     assert found.value.message.endswith(near)
 
 
+@pytest.mark.parametrize("asked", ["1.5", "2", "3"])
+def test_what_is_more_than_authorised_is_no_level_whether_it_is_on_sale_or_not(asked: str) -> None:
+    with pytest.raises(NotAuthorisedError) as found:
+        level_on(grid_of("0.5", "1", "2"), Decimal(asked), THREE, at("1"))
+    assert found.value.fields == {"epsilon": asked, "authorised": "1"}
+
+
+@pytest.mark.parametrize("asked", ["0.5", "1", "1.00000000000000000000001"])
+def test_what_is_authorised_by_whichever_name(asked: str) -> None:
+    """Another name of the delivered level is no more than that; and a delivered level may tell less than its name."""
+    delivered = at("1")
+    for authorised in (delivered, THREE.level("1", delivered.threshold - 1)):
+        if asked in ("0.5", "1") or authorised == delivered:
+            found = level_on(grid_of("0.5", "1", "2"), Decimal(asked), THREE, authorised)
+            assert found == at("0.5" if asked == "0.5" else "1")
+
+
 def test_what_tells_nothing_is_not_the_level_that_tells_nothing() -> None:
     """A draft may state a level that these values cannot tell from noise: it has no threshold to be sold at."""
     refused(UnknownLevelError, lambda: level_on(grid_of("1e-30", "1"), Decimal("1e-30"), THREE))
+    refused(UnknownLevelError, lambda: level_on(grid_of("1e-30", "1"), Decimal("1e-30"), THREE, at("1")))
