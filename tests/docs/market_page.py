@@ -25,7 +25,7 @@ COLUMNS = "110"
 DATABASE = "sqlite:///market.db"
 # What nobody can know before: times, digests, fingerprints of new keys, and the port.
 _VARYING = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z|\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|http://127[.]0[.]0[.]1:[0-9]+"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:]{8}Z)?|\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|http://127[.]0[.]0[.]1:[0-9]+"
 )
 _BLOCK = re.compile(r"^```(text|py|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A command, continued after a backslash, and what it printed.
