@@ -9,6 +9,7 @@ import {
   missingParts,
   Numeric,
   Unary,
+  Wave,
 } from "/web/device/relaxdp.js";
 
 const query = new URLSearchParams(location.search);
@@ -34,6 +35,7 @@ const MADE = {
   "local-hash": ({ values, buckets }) => new LocalHash(values.map(typed), { buckets }),
   bloom: (shape) => new Bloom(shape),
   numeric: ({ low, high }) => new Numeric(Number(low), Number(high)),
+  wave: ({ low, high, ...shape }) => new Wave(Number(low), Number(high), shape),
 };
 
 /** Return how many cases of a shared file there are, and which do not agree. */
@@ -43,7 +45,7 @@ async function vectors(name) {
   for (const [index, { key, encoding, release, attribute, object, truth, levels, ...rest }] of cases.entries()) {
     const made = MADE[encoding](rest);
     const where = { key: unhex(key), release, attribute, object: typed(object) };
-    const path = await made.path({ ...where, truth: encoding === "numeric" ? Number(truth) : truth });
+    const path = await made.path({ ...where, truth: "low" in rest ? Number(truth) : truth });
     for (const { epsilon, threshold, report } of levels) {
       const read = await path.at(epsilon);
       const same = read instanceof Uint8Array ? hex(read) === report : read === Number(report);
@@ -58,7 +60,7 @@ const STEPS = {
     const values = Array.from({ length: 1024 }, (_, value) => ({ type: "integer", value }));
     const where = { key: new Uint8Array(32), release: "r", attribute: "a", object: { type: "text", value: "o" } };
     await (await new Unary(values, { optimised: false }).path({ ...where, truth: 7 })).at("0.1");
-    const files = ["stream-1.json", "encodings-1.json", "bloom-numeric-1.json"];
+    const files = ["stream-1.json", "encodings-1.json", "bloom-numeric-1.json", "wave-1.json"];
     const found = [];
     for (const name of files) found.push(await vectors(name));
     return { found, missing: missingParts() };

@@ -8,12 +8,12 @@ import { test } from "node:test";
 // Node 18 has WebCrypto, but not under its global name.
 if (globalThis.crypto === undefined) globalThis.crypto = webcrypto;
 
-const { Bloom, Categorical, LocalHash, Numeric, RelaxdpError, Unary, encodingOf, threshold } = await import(
+const { Bloom, Categorical, LocalHash, Numeric, RelaxdpError, Unary, Wave, encodingOf, threshold } = await import(
   "../../src/relaxdp/web/device/relaxdp.js"
 );
 const { bucketOf } = await import("../../src/relaxdp/web/device/encodings/local_hash.js");
 const { md5 } = await import("../../src/relaxdp/web/device/encodings/md5.js");
-const { roundsUp } = await import("../../src/relaxdp/web/device/encodings/numeric.js");
+const { roundToBin } = await import("../../src/relaxdp/web/device/encodings/range.js");
 const { readValue, writeValue } = await import("../../src/relaxdp/web/device/typed.js");
 
 const LONG = process.env.RELAXDP_LONG === "1"; // make test-long
@@ -79,6 +79,19 @@ test("every case of bloom-numeric-1.json", async () => {
   }
 });
 
+test("every case of wave-1.json", async () => {
+  const cases = await vectors("wave-1.json");
+  assert.equal(cases.length, 54);
+  for (const [index, { key, object, low, high, levels, truth, ...rest }] of cases.entries()) {
+    const made = new Wave(Number(low), Number(high), rest);
+    const path = await made.path({ ...rest, key: unhex(key), object: typed(object), truth: Number(truth) });
+    for (const { epsilon, threshold: T, report } of levels) {
+      assert.equal(String(made.threshold(epsilon)), T, `case ${index}: ${epsilon}`);
+      assert.equal(await path.at(epsilon), report, `case ${index}: ${epsilon}`);
+    }
+  }
+});
+
 // ---- Parts
 
 test("md5 agrees with RFC 1321, and with another implementation at every length around its blocks", () => {
@@ -125,18 +138,53 @@ test("epsilon is divided among symbols exactly, as if it had been written divide
 
 test("a number is rounded up below its exact share of all words, and not at it", () => {
   const cases = [
-    [0, 0, 120, 0n],
-    [120, 0, 120, ONE],
-    [60, 0, 120, ONE / 2n],
-    [0.1, 0, 1, 1844674407370955264n], // floor(2^64 * binary64 0.1), which is no tenth
-    [-1e300, -1e300, 1e300, 0n],
-    [5e-324, 0, 1, 0n],
-    [1, 0, 3, ONE / 3n],
+    [0, 0, 120, 2, 0, 0n],
+    [120, 0, 120, 2, 1, 0n],
+    [60, 0, 120, 2, 0, ONE / 2n],
+    [0.1, 0, 1, 2, 0, 1844674407370955264n], // floor(2^64 * binary64 0.1), which is no tenth
+    [-1e300, -1e300, 1e300, 2, 0, 0n],
+    [5e-324, 0, 1, 2, 0, 0n],
+    [1, 0, 3, 2, 0, ONE / 3n],
+    [1, 0, 3, 3, 0, (2n * ONE) / 3n],
+    [2, 0, 3, 3, 1, ONE / 3n],
+    [3, 0, 3, 1024, 1023, 0n],
+    [-5, -7, 1, 9, 2, 0n],
+    [0.3, 0, 1, 11, 2, ONE - 2n ** 11n], // binary64 0.3 lies below three tenths, by less than 2^-54
   ];
-  for (const [number, low, high, boundary] of cases) {
-    if (boundary > 0n) assert.ok(roundsUp(boundary - 1n, number, low, high), `${number} of ${low} .. ${high}`);
-    if (boundary < ONE) assert.ok(!roundsUp(boundary, number, low, high), `${number} of ${low} .. ${high}`);
+  for (const [number, low, high, bins, bin, boundary] of cases) {
+    const rounded = (word) => roundToBin(word, number, { low, high, bins });
+    const said = `${number} of ${low} .. ${high}, ${bins} bins`;
+    if (boundary > 0n) assert.equal(rounded(boundary - 1n), bin + 1, said);
+    for (const word of [boundary, ONE - 1n]) assert.equal(rounded(word), bin, said);
+    assert.equal(rounded(0n), bin + (boundary > 0n ? 1 : 0), said);
   }
+});
+
+test("a truth that is spread over a window has its threshold from a fraction, and all places for it do not", () => {
+  assert.equal(threshold("2", 95, 1, 32), 12594542084283495627n); // as in wave-1.json
+  assert.equal(threshold("1", 8, 1, 4), threshold("1", 2));
+  assert.ok(threshold("1", 95) < threshold("1", 95, 1, 32));
+  assert.equal(threshold("5.4e-20", 1025, 1, 1024), 0n);
+  assert.equal(threshold("5.5e-20", 1025, 1, 1024), 1n);
+  for (const window of [0, -1, 1.5, "2", NaN, 95, 96])
+    assert.throws(() => threshold("1", 95, 1, window), code("window_invalid"));
+});
+
+test("a place counts for the number in the middle of those that lead there", () => {
+  const wave = new Wave(0, 120, { bins: 61, window: 4 });
+  assert.deepEqual(
+    [0, 1, 2, 63].map((place) => wave.numberAt(wave.placeOf(place))),
+    [-3, -1, 1, 123],
+  );
+  const ends = new Numeric(0, 120);
+  assert.deepEqual(
+    [0, 1].map((place) => ends.numberAt(place)),
+    [0, 120],
+  );
+  assert.deepEqual(
+    [0, 1].map((place) => ends.placeOf(ends.reported(place))),
+    [0, 1],
+  );
 });
 
 test("local hashing spreads values evenly, as its formula says", () => {
@@ -162,6 +210,20 @@ test("what is refused", async () => {
   ]) {
     assert.throws(() => new Numeric(low, high), code("range_invalid"), `${low} .. ${high}`);
   }
+  for (const [bins, window] of [
+    [1, 1],
+    [1025, 1],
+    [64, 0],
+    [64, 3],
+    [64, 2048],
+    [2.5, 4],
+    ["64", 4],
+    [64, true],
+    [64, undefined],
+  ]) {
+    assert.throws(() => new Wave(0, 1, { bins, window }), code("shape_invalid"), `${bins}, ${window}`);
+  }
+  assert.throws(() => new Wave(1, 0, { bins: 64, window: 4 }), code("range_invalid"));
   for (const [bits, hashes, cohorts] of [
     [0, 1, 1],
     [65_537, 1, 1],
@@ -183,9 +245,12 @@ test("what is refused", async () => {
     }
     assert.throws(() => made.threshold("1e-30"), code("epsilon_too_small"));
   }
+  const wave = { bins: 64, window: 16 };
   for (const truth of [121, -1, NaN, "5", null]) {
     await assert.rejects(new Numeric(0, 120).path({ ...WHERE, truth }), code("truth_invalid"));
+    await assert.rejects(new Wave(0, 120, wave).path({ ...WHERE, truth }), code("truth_invalid"));
   }
+  await assert.rejects(new Wave(0, 120, { ...wave, clip: true }).path({ ...WHERE, truth: NaN }), code("truth_invalid"));
 });
 
 test("values travel in one form, and come back as what they were", () => {
@@ -247,6 +312,7 @@ test("answers are kept in one form, or refused without being shown", () => {
     [boolean, ["", "yes", 2, null, undefined, [], {}, [true]]],
     [word, [5, null, undefined, [], {}, true, "\ud800"]],
     [numbers, ["41", 121, -1, NaN, null, undefined, [], {}, true, 41n]],
+    [new Wave(0, 120, { bins: 64, window: 16 }), ["41", 121, -1, NaN, null, undefined, [], {}, true, 41n]],
     [declared, ["7", 9, 7.5, null, undefined, [], {}, true, { integer: "7" }]],
   ];
   for (const [encoding, answers] of refusals) {
@@ -262,6 +328,7 @@ test("an encoding is made of a description, or there is none", () => {
     { name: "unary-symmetric", values, options: null },
     { name: "local-hash", values, options: { buckets: 4 } },
     { name: "numeric", range: [0, 1] },
+    { name: "wave", range: [0, 1], options: { window: 16, bins: 64 } },
     { name: "bloom", options: { bits: 8, hashes: 1, cohorts: 1 } },
   ];
   for (const description of good) assert.equal(encodingOf(description)?.name, description.name);
@@ -291,6 +358,11 @@ test("an encoding is made of a description, or there is none", () => {
     { name: "numeric", range: [0, 1, 2] },
     { name: "numeric", range: ["0", 1] },
     { name: "numeric", range: [false, true] },
+    { name: "wave", range: [0, 1] },
+    { name: "wave", range: [0, 1], options: { bins: 64 } },
+    { name: "wave", range: [0, 1], options: { bins: 64, window: 12 } },
+    { name: "wave", range: [0, 1], options: { bins: 64, window: 16, clip: true } },
+    { name: "wave", options: { bins: 64, window: 16 } },
     { name: "bloom" },
     { name: "bloom", options: { bits: 8, hashes: 1 } },
     { name: "bloom", options: { bits: 8, hashes: 1, cohorts: 1, cohort: 0 } },

@@ -98,7 +98,7 @@ def browser(profile: Path, address: str) -> Iterator[subprocess.Popen[bytes]]:
 def test_vectors(pages: Pages, tmp_path: Path) -> None:
     with browser(tmp_path, pages.address("vectors")):
         told = pages.next()
-    assert told["found"] == [{"cases": cases, "wrong": []} for cases in (360, 90, 80)]
+    assert told["found"] == [{"cases": cases, "wrong": []} for cases in (360, 90, 80, 54)]
     assert told["missing"] == []
 
 

@@ -19,6 +19,7 @@ export { LocalHash } from "./encodings/local_hash.js";
 export { Numeric } from "./encodings/numeric.js";
 export { encodingOf } from "./encodings/registry.js";
 export { Unary } from "./encodings/unary.js";
+export { Wave } from "./encodings/wave.js";
 export { RelaxdpError } from "./errors.js";
 export { missingParts } from "./missing.js";
 export { Participation } from "./participation.js";

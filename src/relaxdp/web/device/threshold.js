@@ -10,7 +10,8 @@ const LONGEST_EPSILON = 1000;
 const MOST_PARTS = 1000;
 
 /**
- * Return the threshold of a level: T = 2^64 - ceil(2^64 * m / (e^(epsilon / parts) - 1 + m)), exactly.
+ * Return the threshold of a level: T = 2^64 - ceil(2^64 * m / (e^(epsilon / parts) - 1 + m)), exactly. Where a truth is
+ * spread over a window of several symbols at random, m / window stands in the place of m.
  *
  * Rounded down, so the guarantee that T realises never exceeds the epsilon that was asked for. The result is never
  * 2^64, which would be the bare truth; it is 0 where epsilon is too small to carry any information in 64 bits.
@@ -18,16 +19,20 @@ const MOST_PARTS = 1000;
  * @param {string} epsilon a decimal as a person wrote it, such as "0.1"; a binary float would be another number
  * @param {number | bigint} m how many values there are
  * @param {number} [parts] among how many symbols epsilon is divided: those in which two truths can differ
+ * @param {number} [window] over how many values a truth is spread
  * @returns {bigint}
  */
-export function threshold(epsilon, m, parts = 1) {
+export function threshold(epsilon, m, parts = 1, window = 1) {
   const size = alphabetSize(m);
   const { digits, scale, magnitude } = positiveDecimal(epsilon);
   if (!Number.isInteger(parts) || parts < 1 || parts > MOST_PARTS) {
     throw new RelaxdpError("parts_invalid", `epsilon is divided into 1 to ${MOST_PARTS} parts. Nothing was drawn.`);
   }
-  // Two cut-offs keep the powers of ten small. Below 1e-20, e^epsilon - 1 is under m / (2^64 - 1) even for m = 2, and
-  // that is where the first threshold begins.
+  if (!Number.isInteger(window) || window < 1 || BigInt(window) >= size) {
+    throw new RelaxdpError("window_invalid", "a truth is spread over some of the values, not all. Nothing was drawn.");
+  }
+  // Two cut-offs keep the powers of ten small. Below 1e-20, e^epsilon - 1 is under m / (2^64 - 1) for every m above 1,
+  // and that is where the first threshold begins.
   if (magnitude > 5n) return ONE - 1n;
   if (magnitude < -20n) return 0n;
   const numerator = scale < 0n ? digits : digits * 10n ** scale;
@@ -37,8 +42,8 @@ export function threshold(epsilon, m, parts = 1) {
   // e^epsilon is irrational, so it lies on no boundary between two thresholds and the two ends agree in the end.
   for (let bits = 128n; ; bits *= 2n) {
     const [low, high] = expm1Bounds(numerator, denominator, bits);
-    const lowest = thresholdOfOdds(low, size, bits);
-    if (lowest === thresholdOfOdds(high, size, bits)) return lowest;
+    const lowest = thresholdOfOdds(low * BigInt(window), size, bits);
+    if (lowest === thresholdOfOdds(high * BigInt(window), size, bits)) return lowest;
   }
 }
 
@@ -48,10 +53,11 @@ export function threshold(epsilon, m, parts = 1) {
  * @param {string} epsilon
  * @param {number | bigint} m
  * @param {number} [parts]
+ * @param {number} [window]
  * @returns {bigint}
  */
-export function releaseThreshold(epsilon, m, parts = 1) {
-  const level = threshold(epsilon, m, parts);
+export function releaseThreshold(epsilon, m, parts = 1, window = 1) {
+  const level = threshold(epsilon, m, parts, window);
   if (level === 0n) {
     throw new RelaxdpError(
       "epsilon_too_small",
@@ -62,7 +68,7 @@ export function releaseThreshold(epsilon, m, parts = 1) {
 }
 
 /**
- * The threshold where e^epsilon - 1 is the fixed-point number `expm1`; it grows with `expm1`.
+ * The threshold where e^epsilon - 1, times the window, is the fixed-point number `expm1`; it grows with `expm1`.
  *
  * @param {bigint} expm1
  * @param {bigint} size

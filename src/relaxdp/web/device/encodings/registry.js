@@ -6,8 +6,9 @@ import { Categorical } from "./categorical.js";
 import { LocalHash } from "./local_hash.js";
 import { Numeric } from "./numeric.js";
 import { Unary } from "./unary.js";
+import { Wave } from "./wave.js";
 
-/** @typedef {Categorical | Unary | LocalHash | Numeric | Bloom} Encoding */
+/** @typedef {Categorical | Unary | LocalHash | Numeric | Wave | Bloom} Encoding */
 
 /**
  * What a description by a stranger has. Each encoding checks its numbers itself.
@@ -33,6 +34,13 @@ const ENCODINGS = new Map([
     },
   ],
   ["numeric", { options: [], make: ({ range }) => new Numeric(...ends(range)) }],
+  [
+    "wave",
+    {
+      options: ["bins", "window"],
+      make: ({ range, options: { bins, window } }) => new Wave(...ends(range), { bins, window }),
+    },
+  ],
   [
     "bloom",
     {
