@@ -10,6 +10,7 @@ import { nowSentence } from "../../src/relaxdp/web/survey/status.js";
 import * as words from "../../src/relaxdp/web/survey/words.js";
 
 const SNACKS = encodingOf({ name: "categorical", values: ["crisps", "fruit", "none"] });
+const AGES = encodingOf({ name: "wave", range: [0, 120], options: { bins: 61, window: 16 } });
 const BITS = encodingOf({ name: "unary-optimised", values: ["a", "b", "c", "d"] });
 
 test("a bound is never below e^eps p / (e^eps p + 1 - p), and never above it by more than one in the scale", () => {
@@ -40,6 +41,7 @@ test("what a blind guess is depends on the kind of question", () => {
   const said = (encoding) => words.blindSentence(encoding, guessAt(answersOf(encoding), "1"));
   assert.match(said(SNACKS), /3 possible answers.* 33 times in 100/);
   assert.match(said(numeric), /which half of the range.* 50 times in 100/);
+  assert.equal(said(AGES), said(numeric));
   assert.match(said(bloom), /suspects one particular answer.* 10 times in 1,000/);
 });
 
@@ -69,6 +71,23 @@ test("a report is shown as it travelled", () => {
   assert.deepEqual(shown(SNACKS, "fruit"), { text: "fruit", bytes: false, beside: null });
   assert.deepEqual(shown(BITS, "Cg=="), { text: "Cg==", bytes: true, beside: "which names: b, d" });
   assert.equal(shown(BITS, "AA==").beside, "which names none of the answers");
+});
+
+test("a report of a number is said as a place on its scale", () => {
+  const shown = (encoding, report) => reportWords(encoding, { report, cohort: null });
+  const beside = (place) => `sent as place ${place}, on a scale from 0 to 120`;
+  assert.deepEqual(shown(AGES, 30), { text: "near 45", bytes: false, beside: beside(30) });
+  assert.deepEqual(shown(AGES, 7), { text: "below 0", bytes: false, beside: beside(7) });
+  assert.deepEqual(shown(AGES, 75), { text: "above 120", bytes: false, beside: beside(75) });
+  const ends = encodingOf({ name: "numeric", range: [0, 120] });
+  assert.deepEqual(shown(ends, 0), { text: "0", bytes: false, beside: "the lower end of a scale from 0 to 120" });
+  assert.equal(shown(ends, 120).beside, "the upper end of a scale from 0 to 120");
+  const near = (range, options, place) => shown(encodingOf({ name: "wave", range, options }), place).text;
+  assert.equal(near([0, 1], { bins: 64, window: 1 }, 21), "near 0.333");
+  assert.equal(near([1e15, 1e15 + 8], { bins: 9, window: 1 }, 3), "near 1000000000000003");
+  assert.equal(near([-1e300, 1e300], { bins: 1024, window: 1 }, 0), "near -1e+300");
+  const meaning = words.meaningOf(AGES, { threshold: String(2n ** 63n) });
+  assert.match(meaning, /about 61 report a place within 17 of their number/); // 1/2 + 1/2 * 16/76, and 2 * 17 / 2
 });
 
 test("what is going on is said in every state", () => {

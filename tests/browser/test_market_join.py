@@ -20,8 +20,9 @@ ENCODINGS: dict[str, tuple[dict[str, Any], str]] = {
     "unary-symmetric": ({"name": "unary-symmetric", "values": ["gas", "wood", "coal"]}, "wood"),
     "local-hash": ({"name": "local-hash", "values": [f"v{n}" for n in range(30)], "options": {"buckets": 4}}, "v7"),
     "numeric": (SLEEP, "7.25"),
+    "wave": ({"name": "wave", "range": [0, 12], "options": {"bins": 64, "window": 16}}, "7.25"),
 }
-SHORT = ("local-hash", "numeric")
+SHORT = ("local-hash", "wave")
 """Plain values are what all other tests join with."""
 
 
@@ -87,6 +88,7 @@ def test_the_report_is_that_of_the_command_line(trader: New, market: Market, nam
     assert ann.bodies == ann.expected(value, ("0.75", 0), ("3", 0))
     assert ann.kept()["encoding"] == encoding["name"]
     assert [sent["status"] for sent in ann.kept()["sent"]] == ["sent", "sent"]
+    expect(ann.card.locator(".why .scale circle")).to_have_count(2 if "range" in encoding else 0)
 
 
 def test_what_is_left_out_is_said_at_its_field(trader: New, market: Market) -> None:

@@ -29,6 +29,8 @@ ENCODINGS: dict[str, dict[str, Any]] = {
     "local-hash": {"name": "local-hash", "values": [f"v{number}" for number in range(40)], "options": {"buckets": 5}},
     "many buckets": {"name": "local-hash", "values": TEXTS, "options": {"buckets": 300}},
     "numeric": {"name": "numeric", "range": [-2.5, 10]},
+    "wave": {"name": "wave", "range": [-2.5, 10], "options": {"bins": 64, "window": 16}},
+    "a wide wave": {"name": "wave", "range": [-2.5, 10], "options": {"bins": 1024, "window": 1024}},
 }
 NUMBERS = [-2.5, -0.0, 0.1, 3, 9.999999999999998, 10]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Route, expect
 from scipy.stats import binom
-from tests.browser.survey_person import CLEAR, VALUES, Collector, Person
+from tests.browser.survey_person import CLEAR, VALUES, Collector, Person, violations
 
 from relaxdp import Categorical, Key
 
@@ -376,6 +376,7 @@ def test_invitations(service: Collector, person: MakePerson) -> None:
 
 QUESTIONS: dict[str, tuple[dict[str, Any], str, Any]] = {
     "number": ({"name": "numeric", "range": [0, 120]}, "#answer", 41.5),
+    "place": ({"name": "wave", "range": [0, 120]}, "#answer", 41.5),
     "whole numbers": ({"name": "categorical", "values": [10, 20, 30]}, "20", 20),
     "many values": ({"name": "local-hash", "values": list(range(50)), "options": {"buckets": 4}}, "list", 7),
     "bits": ({"name": "unary-optimised", "values": VALUES}, "fruit", "fruit"),
@@ -400,5 +401,7 @@ def test_every_kind_of_question(service: Collector, person: MakePerson, name: st
     someone.send()
     someone.received(1)
     kept = someone.kept()["answer"]
-    assert kept == ({"number": float(answer).hex()} if name == "number" else answer)
+    assert kept == ({"number": float(answer).hex()} if how == "#answer" else answer)
+    assert someone.page.locator("#status-reports .scale circle").count() == (1 if how == "#answer" else 0)
+    assert violations(someone.page) == []
     assert re.search(r"at most [\d,]+ times in 1", someone.page.locator("#status-spent").inner_text())

@@ -29,8 +29,6 @@ _BUILT_IN = {
     "wave": "relaxdp.encodings.wave",
     "bloom": "relaxdp.rappor.encoding",
 }
-_NOT_IN_BROWSERS = {"wave"}
-"""Those of our own that the module for browsers does not draw."""
 
 
 def register(member: Member) -> Member:
@@ -75,7 +73,7 @@ def offered() -> list[type[Encoding]]:
 
 def is_built_in(name: str) -> bool:
     """Tell whether an encoding ships with this package and every device can draw it, also in a browser."""
-    return name in _BUILT_IN and name not in _NOT_IN_BROWSERS
+    return name in _BUILT_IN
 
 
 def advised() -> list[type[Encoding]]:

@@ -1,6 +1,8 @@
 /** What reports tell of one person, in words: how good a guess becomes, and what a report says. Nothing touches a page. */
 
 import { toHex } from "../device/bytes.js";
+import { Numeric } from "../device/encodings/numeric.js";
+import { Ranged } from "../device/encodings/range.js";
 import { readValue } from "../device/typed.js";
 
 /** @typedef {import("../device/encodings/registry.js").Encoding} Encoding */
@@ -29,7 +31,7 @@ const NEARLY_CERTAIN = 0.9;
  */
 export function answersOf(encoding) {
   if (encoding.values !== null) return encoding.values.length;
-  return encoding.name === "numeric" || ("isBoolean" in encoding && encoding.isBoolean) ? 2 : WORDS_SUSPECTED;
+  return encoding instanceof Ranged || encoding.isBoolean ? 2 : WORDS_SUSPECTED;
 }
 
 /**
@@ -77,7 +79,7 @@ export function valueText(value) {
 }
 
 /**
- * A report as it travelled: a label or a number, or else its bytes.
+ * A report as it travelled: a label or a number, or else its bytes. A place is said as the number that it is near.
  *
  * @param {Encoding} encoding
  * @param {Sent} sent
@@ -85,9 +87,36 @@ export function valueText(value) {
  */
 export function reportWords(encoding, { report, cohort }) {
   const beside = cohort === null ? null : `group ${cohort}, drawn at random`;
-  if (encoding.name === "numeric") return { text: String(report), bytes: false, beside };
+  if (encoding instanceof Ranged) return { ...numberWords(encoding, Number(report)), bytes: false };
   if (encoding.name === "categorical") return { text: valueText(readValue(report).value), bytes: false, beside };
   return { text: String(report), bytes: true, beside: beside ?? namedBy(encoding, String(report)) };
+}
+
+/**
+ * @param {Ranged} encoding
+ * @param {number} report
+ */
+function numberWords(encoding, report) {
+  const { low, high } = encoding;
+  const scale = `a scale from ${low} to ${high}`;
+  if (encoding instanceof Numeric) {
+    return { text: String(report), beside: `the ${report === low ? "lower" : "upper"} end of ${scale}` };
+  }
+  const number = encoding.numberAt(report);
+  const where =
+    number < low ? `below ${low}` : number > high ? `above ${high}` : `near ${shortNumber(encoding, number)}`;
+  return { text: where, beside: `sent as place ${report}, on ${scale}` };
+}
+
+/**
+ * A number of a range with no more digits than its bins can tell apart.
+ *
+ * @param {Ranged} encoding
+ * @param {number} number
+ */
+export function shortNumber({ low, high, step }, number) {
+  const digits = Math.ceil(Math.log10(Math.max(-low, high)) - Math.log10(step)) + 1;
+  return String(Number(number.toPrecision(Math.min(17, Math.max(2, digits)))));
 }
 
 /**

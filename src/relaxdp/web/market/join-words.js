@@ -1,6 +1,7 @@
 /** What the page says to somebody who sells an answer of their own. Nothing touches the page. */
 
 import { Amount } from "../device/decimal.js";
+import { Ranged } from "../device/encodings/range.js";
 import { answersOf, cautionSentence, count, guessAt, times } from "../kit/reports.js";
 import { credits, shortEpsilon } from "./words.js";
 
@@ -49,7 +50,7 @@ export function costWords(encoding, epsilon, { number, amount }) {
   const guess = guessAt(answersOf(encoding), epsilon);
   const often = `${times(guess.blind)} in ${count(guess.scale)}`;
   const luck =
-    encoding.name === "numeric"
+    encoding instanceof Ranged
       ? `Somebody who guesses in which half of the range your number lies is right ${often} by luck.`
       : `There are ${count(answersOf(encoding))} possible answers, so a blind guess at yours is right ${often}.`;
   const caution = cautionSentence(guess) === null ? "" : " That is close to saying your answer openly.";

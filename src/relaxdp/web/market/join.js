@@ -7,6 +7,7 @@ import { confirmed, facts, h, notice, put } from "../kit/dom.js";
 import { tell } from "../kit/page.js";
 import { sentenceOf } from "../kit/problem.js";
 import { reportWords, spentSentence } from "../kit/reports.js";
+import { scalePicture } from "../kit/scale.js";
 import { whole } from "../kit/words.js";
 import { joinForm, leastForm, raiseForm } from "./join-forms.js";
 import * as words from "./join-words.js";
@@ -139,7 +140,14 @@ function sentPart(encoding, { sent, spent }) {
     const { text, bytes, beside } = reportWords(encoding, each);
     const level = `ε ${shortEpsilon(each.epsilon)}${each.status === "sent" ? "" : ", not delivered"}`;
     const report = h(bytes ? "code" : "strong", { dir: "auto" }, text);
-    return h("li", {}, report, beside === null ? "" : ` (${beside})`, ` at ${level}`);
+    return h(
+      "li",
+      {},
+      report,
+      beside === null ? "" : ` (${beside})`,
+      ` at ${level}`,
+      scalePicture(encoding, each.report),
+    );
   });
   const cost = h("p", {}, spentSentence(encoding, spent));
   return h("div", {}, h("h3", {}, "All that was sent of your answer"), h("ul", {}, ...rows), cost);

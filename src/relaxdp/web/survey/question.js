@@ -1,6 +1,6 @@
 /** The second view: the question, and how it is answered. Nothing that is typed here leaves the page by itself. */
 
-import { Numeric } from "../device/encodings/numeric.js";
+import { Ranged } from "../device/encodings/range.js";
 import { h } from "../kit/dom.js";
 import { UNREMEMBERED } from "../kit/form.js";
 import { partOf } from "../kit/page.js";
@@ -58,8 +58,8 @@ export class QuestionView {
    */
   #inputs(encoding) {
     if (encoding.values !== null) return this.#choices(encoding.values, encoding.values.map(valueText));
-    if (encoding instanceof Numeric) return this.#number(encoding);
-    if ("isBoolean" in encoding && encoding.isBoolean) return this.#choices(["true", "false"], ["Yes", "No"]);
+    if (encoding instanceof Ranged) return this.#number(encoding);
+    if (encoding.isBoolean) return this.#choices(["true", "false"], ["Yes", "No"]);
     return this.#text();
   }
 
@@ -95,7 +95,7 @@ export class QuestionView {
     return [h("label", { for: "answer" }, "My answer"), list];
   }
 
-  /** @param {Numeric} encoding */
+  /** @param {Ranged} encoding */
   #number({ low, high }) {
     const field = h("input", {
       type: "number",

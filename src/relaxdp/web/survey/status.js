@@ -3,6 +3,7 @@
 import { h } from "../kit/dom.js";
 import { partOf } from "../kit/page.js";
 import { reportWords, spentSentence } from "../kit/reports.js";
+import { scalePicture } from "../kit/scale.js";
 import { input, onSubmit, part, say, show } from "./page.js";
 import * as words from "./words.js";
 
@@ -114,6 +115,7 @@ function reportItem(sent, offer, status) {
     "li",
     {},
     h("div", { class: "report" }, "reported: ", report, beside === null ? "" : ` (${beside})`),
+    offer === null ? null : scalePicture(offer.encoding, sent.report),
     h("div", { class: "small" }, `${stepOf(sent, offer)}epsilon ${sent.epsilon}, `, time),
     h("span", { class: `badge ${status}` }, STATUSES[status]),
   );

@@ -1,9 +1,11 @@
 /** What the survey page says: plain sentences for limits, reports, states and refusals. Nothing touches the page. */
 
 import { Amount, ZERO } from "../device/decimal.js";
+import { Numeric } from "../device/encodings/numeric.js";
+import { Ranged } from "../device/encodings/range.js";
 import { RelaxdpError } from "../device/errors.js";
 import { ONE } from "../device/threshold.js";
-import { answersOf, count, guessAt, times, WORDS_SUSPECTED } from "../kit/reports.js";
+import { answersOf, count, guessAt, shortNumber, times, WORDS_SUSPECTED } from "../kit/reports.js";
 
 /** @typedef {import("../device/encodings/registry.js").Encoding} Encoding */
 /** @typedef {import("../device/state.js").Sent} Sent */
@@ -17,7 +19,7 @@ import { answersOf, count, guessAt, times, WORDS_SUSPECTED } from "../kit/report
  */
 export function blindSentence(encoding, { blind, scale }) {
   const often = `${times(blind)} in ${count(scale)}`;
-  if (encoding.name === "numeric") {
+  if (encoding instanceof Ranged) {
     return `Somebody who guesses in which half of the range my number lies is right ${often} by luck alone.`;
   }
   if (encoding.values === null && answersOf(encoding) === WORDS_SUSPECTED) {
@@ -91,10 +93,20 @@ export function meaningOf(encoding, { threshold }) {
       `together still show how common each answer is.`
     );
   }
-  if (encoding.name === "numeric") {
+  if (encoding instanceof Numeric) {
     return (
       "Each report is one end of the range, never the number itself. Large numbers report the upper end a little " +
       "more often, and chance does the rest. Only the average over many people can be worked out."
+    );
+  }
+  if (encoding instanceof Ranged) {
+    const { alphabet, window, step } = encoding;
+    const near = Math.round(100 * (retention + ((1 - retention) * window) / alphabet));
+    return (
+      `Each report is a place on the scale, never the number itself. Chance decides how far away it is: of a hundred ` +
+      `people at your last step about ${near} report a place within ${shortNumber(encoding, (step * (window + 1)) / 2)} ` +
+      `of their number, the others any place, and nobody can tell which. Reports of many people together show the ` +
+      `average, and how the numbers are spread.`
     );
   }
   return (
