@@ -428,6 +428,28 @@ def test_means_and_invitations(operator: New, server: Running) -> None:
     expect(someone.page.get_by_role("img", name="mean")).to_be_visible()
 
 
+@pytest.mark.long
+def test_quartiles(operator: New, server: Running) -> None:
+    """Numbers that are reported as places tell their quartiles, and they follow the reports."""
+    encoding = {"name": "wave", "range": [0, 600], "options": {"bins": 61, "window": 4}}
+    made = server.create(question="How long did you sleep?", encoding=encoding, levels=[{"epsilon": "6"}])
+    someone = operator(viewport=PHONE)
+    someone.campaign(made["id"])
+    (level,) = made["levels"]
+    for number in range(2):
+        reports = [{"device": f"{number:02x}{place:030x}", "level": level, "report": place} for place in range(30, 60)]
+        server.ask("POST", f"/v1/campaigns/{made['id']}/reports/batch", {"reports": reports})
+        someone.fact("Devices", str(30 * (number + 1)))
+        answer = someone.page.locator(".answer tbody tr")
+        expect(answer).to_have_count(4)
+        expect(answer).to_contain_text(["mean", "lower quartile", "median", "upper quartile"])
+        found = server.ask("GET", f"/v1/campaigns/{made['id']}/estimate?quartiles=true", operator=True).json
+        median = f"{found['quantiles'][1]['estimate']:.4g}"
+        expect(answer.nth(2).locator(".estimate")).to_have_text(median)
+    assert violations(someone.page) == []
+    assert overflow(someone.page) <= 0
+
+
 def _campaigns(server: Running) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = server.ask("GET", "/v1/campaigns", operator=True).json["campaigns"]
     return found

@@ -130,7 +130,10 @@ def show(
     """Show where a campaign stands: its levels, and what is estimated from all devices together."""
     operator = _operator(server, token_file, ca_file)
     status = operator.status(campaign)
-    shown = {} if as_json else {"largest": MOST_ROWS}
+    shown: dict[str, Any] = {} if as_json else {"largest": MOST_ROWS}
+    with expected():
+        if "range" in status["encoding"]:
+            shown["quartiles"] = "true"
     found = operator.estimate(campaign, method=method, confidence_level=confidence, **shown)
     if as_json:
         typer.echo(json.dumps({"status": status, "estimate": found}))

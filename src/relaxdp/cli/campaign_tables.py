@@ -90,6 +90,9 @@ def estimate_table(found: dict[str, Any]) -> Table | None:
         table.add_column(heading, justify="right")
     for row in found["pooled"]:
         table.add_row(_text(row["value"]), *_numbers(row))
+    for row in found["quantiles"] or []:
+        share = float(row["probability"])
+        table.add_row("median" if share == 0.5 else f"quantile {share:g}", *_numbers(row))
     return table
 
 

@@ -15,9 +15,10 @@ from sqlalchemy import Connection
 from relaxdp.collector import counts
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.rules import CampaignState
-from relaxdp.collector.wire import Estimate, EstimateOptions, LevelEstimate, Row, Unlisted
+from relaxdp.collector.wire import Estimate, EstimateOptions, LevelEstimate, Quantile, Row, Unlisted
 from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.result import BEYOND, Chosen, Places, Result
+from relaxdp.estimation.wave import Distribution
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import RapporCounts
 from relaxdp.rappor.decode import Decoded
@@ -25,6 +26,10 @@ from relaxdp.rappor.decode import decode as decode_counts
 from relaxdp.service.codecs import Counted
 
 Levels = list[Counted]
+
+_QUARTILES = (0.25, 0.5, 0.75)
+_MOST_BINS = 256
+"""With so many bins quartiles take up to a second of one core, and with 1,024 four: too long for a live page."""
 
 
 def read_counts(connection: Connection, campaign: Campaign) -> Levels:
@@ -67,7 +72,17 @@ def estimate(campaign: Campaign, state: CampaignState, levels: Levels, options: 
         ],
         pooled=pooled_rows,
         unlisted=None if unlisted is None else Unlisted(float(unlisted[0]), float(unlisted[1])),
+        quantiles=_quartiles(pooled, options) if options.quartiles else None,
     )
+
+
+def _quartiles(found: Result | None, options: EstimateOptions) -> list[Quantile] | None:
+    """Return the quartiles; None where reports do not tell them, or not soon."""
+    if not isinstance(found, Distribution) or found.places.bins > _MOST_BINS:
+        return None
+    asked = found.quantile(_QUARTILES)
+    low, high = asked.interval(options.confidence_level, simultaneous=options.simultaneous, about=options.about)
+    return [Quantile(*row) for row in zip(_QUARTILES, asked.value.tolist(), low.tolist(), high.tolist(), strict=True)]
 
 
 def parquet(found: Estimate) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import IO, Any
 
 from sqlalchemy import Connection
@@ -50,6 +50,10 @@ QUERIES = (
         {"type": "integer", "minimum": 1},
         "Only so many values, the largest where there are more; then their intervals are simultaneous.",
     ),
+)
+_WITH_QUARTILES = (
+    *QUERIES,
+    Query("quartiles", {"type": "boolean"}, "The quartiles too, where reports tell them; that takes longer."),
 )
 
 
@@ -100,12 +104,12 @@ class OperatorRoutes:
 
     async def show_estimate(self, request: Request) -> Response:
         """Estimate, per level and pooled."""
-        found = await self._estimate(request)
+        found = await self._estimate(request, _WITH_QUARTILES)
         return Response(ENCODER.encode(found), media_type=_JSON)
 
     async def show_estimate_parquet(self, request: Request) -> Response:
         """Estimate, as a Parquet file."""
-        found = await self._estimate(request)
+        found = await self._estimate(request, QUERIES)
         return Response(await self._collector.compute(lambda: parquet(found)), media_type=_PARQUET)
 
     async def export_reports(self, request: Request) -> Response:
@@ -157,9 +161,9 @@ class OperatorRoutes:
 
         return await self._collector.read(work)
 
-    async def _estimate(self, request: Request) -> Estimate:
+    async def _estimate(self, request: Request, queries: Sequence[Query]) -> Estimate:
         await self._collector.check_operator(request)
-        options: EstimateOptions = read_queries(request, QUERIES, EstimateOptions)
+        options: EstimateOptions = read_queries(request, queries, EstimateOptions)
         return await self._estimates.now(await self._collector.campaign(request), options)
 
     def operations(self) -> list[Operation]:
@@ -185,7 +189,7 @@ class OperatorRoutes:
                       InvitationRequest, Invitations, security="operator", nothing="Nothing was made.",
                       problems=(errors.UnknownCampaignError, CampaignError)),
             Operation("GET", f"{path}/estimate", self.show_estimate, "Estimate, per level and pooled.", answer=Estimate,
-                      queries=QUERIES, security="operator", nothing="Nothing was estimated.",
+                      queries=_WITH_QUARTILES, security="operator", nothing="Nothing was estimated.",
                       problems=(errors.UnknownCampaignError, errors.MissingPartError)),
             Operation("GET", f"{path}/estimate.parquet", self.show_estimate_parquet, "Estimate, as a Parquet file.",
                       media_type=_PARQUET, queries=QUERIES, security="operator", nothing="Nothing was estimated.",

@@ -212,6 +212,15 @@ class Row(Struct, frozen=True, omit_defaults=True):
     found: bool | UnsetType = UNSET
 
 
+class Quantile(Struct, frozen=True):
+    """The number below which this share of all numbers lies, with its interval."""
+
+    probability: float
+    estimate: float
+    low: float
+    high: float
+
+
 class LevelEstimate(Struct, frozen=True):
     """The estimate from the devices whose highest level this is."""
 
@@ -249,6 +258,8 @@ class Estimate(Struct, frozen=True):
     levels: list[LevelEstimate]
     pooled: list[Row] | None
     unlisted: Unlisted | None
+    quantiles: list[Quantile] | None
+    """The quartiles, where they were asked for and the reports tell them."""
 
 
 class SeriesDate(Struct, frozen=True):
@@ -301,6 +312,7 @@ class EstimateOptions(Struct, frozen=True):
     about: About = "objects"
     simultaneous: bool = False
     largest: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    quartiles: bool = False
 
 
 class HistoryOptions(Struct, frozen=True):

@@ -28,6 +28,7 @@ ENCODINGS: dict[str, dict[str, Any]] = {
     "fuzz-unary": {"name": "unary-optimised", "values": [1, 2, 3]},
     "fuzz-hash": {"name": "local-hash", "values": ["a", "b", "c"], "options": {"buckets": 3}},
     "fuzz-numeric": {"name": "numeric", "range": [0, 1]},
+    "fuzz-wave": {"name": "wave", "range": [0, 1], "options": {"bins": 3, "window": 2}},
     "fuzz-bloom": {"name": "bloom", "options": {"bits": 8, "hashes": 1, "cohorts": 2}, "candidates": ["a", "b"]},
 }
 SERIES = "fuzz-series"

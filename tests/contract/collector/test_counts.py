@@ -29,6 +29,7 @@ ENCODINGS = {
     "unary": EncodingRequest("unary-optimised", ["a", "b", "c"]),
     "local-hash": EncodingRequest("local-hash", ["a", "b", "c"], options={"buckets": 3}),
     "numeric": EncodingRequest("numeric", range=(0.0, 1.0)),
+    "wave": EncodingRequest("wave", range=(0.0, 1.0), options={"bins": 2, "window": 2}),
     "bloom": EncodingRequest("bloom", options={"bits": 8, "hashes": 1, "cohorts": 2}, candidates=["a", "b"]),
 }
 FIXED = {"local-hash": 8, "bloom": 4}

@@ -27,6 +27,7 @@ ENCODINGS: dict[str, tuple[dict[str, Any], Any]] = {
     "unary-symmetric": ({"name": "unary-symmetric", "values": list(range(11))}, 7),
     "local-hash": ({"name": "local-hash", "values": list(range(50)), "options": {"buckets": 4}}, 7),
     "numeric": ({"name": "numeric", "range": [0, 120]}, 41),
+    "wave": ({"name": "wave", "range": [-7.5, 120], "options": {"bins": 300, "window": 64}}, 41.25),
     "bloom": ({"name": "bloom", "options": {"bits": 64, "hashes": 2, "cohorts": 8}}, "Käse"),
     "boolean": ({"name": "bloom", "options": {"bits": 1, "hashes": 1, "cohorts": 1}}, "true"),
 }

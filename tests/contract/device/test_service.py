@@ -270,6 +270,24 @@ def test_kinds_of_campaigns(commands: Commands, tmp_path: Path) -> None:
     assert commands.json("create", "--file", str(file))["encoding"]["values"] == [1, 2]
 
 
+def test_a_campaign_of_numbers_tells_quartiles(commands: Commands, service: Running, tmp_path: Path) -> None:
+    asked = ("create", "--question", "Age?", "--range", "0", "120", "--levels", "4,6", "--id", "ages")
+    assert "power of two, not 12" in commands.refused(*asked, "--encoding", "wave:window=12")
+    made = commands.json(*asked, "--encoding", "wave")
+    assert made["encoding"]["options"] == {"bins": 64, "window": 8}  # the best one for the last level
+    assert commands.json("show", "ages")["estimate"]["quantiles"] is None
+    for number in range(12):
+        device = Device.open(tmp_path / f"device-{number}", limit="6")
+        device.join(address(service, "ages")).answer(40)
+        device.sync()
+    found = commands.json("show", "ages")["estimate"]
+    assert [each["value"] for each in found["pooled"]] == ["mean"]
+    shown = commands("show", "ages").output
+    for name, each in zip(("quantile 0.25", "median", "quantile 0.75"), found["quantiles"], strict=True):
+        assert 0 <= each["low"] <= each["estimate"] <= each["high"] <= 120
+        assert re.search(rf"│ {name} +│ +{each['estimate']:.4f} │ ", shown)
+
+
 def test_a_question_that_is_asked_again(commands: Commands, service: Running, tmp_path: Path) -> None:
     asked = (
         "create",

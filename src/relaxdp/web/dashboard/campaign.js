@@ -76,6 +76,13 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     }
   }
 
+  /** They take longer than a mean, so they are asked for less often than it changes. */
+  async function askQuartiles() {
+    /** @type {Estimate} */
+    const found = await api.ask("GET", `${path}/estimate?${optionsOf(campaign)}&quartiles=true`);
+    if (!signal.aborted) answer.update(found);
+  }
+
   /** @param {ReturnType<typeof seriesPart>} part */
   async function askSeries(part) {
     const name = encodeURIComponent(campaign.series?.name ?? "");
@@ -90,6 +97,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     const levelHistory = await askHistory(estimate.simultaneous);
     if (!signal.aborted) history.update(levelHistory, estimate);
     if (!signal.aborted && levelHistory !== null) levels.update(campaign, levelHistory);
+    if (measure.numeric) await askQuartiles();
     if (series !== null) await askSeries(series);
     // A busy service shows a history that is a little old, and after the last report no event would ask for a newer one.
     return levelHistory === null || levelHistory.version >= estimate.version;

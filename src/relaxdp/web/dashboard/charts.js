@@ -16,7 +16,7 @@ const LETTER = 7;
 /**
  * Return a scale with round ends that holds all intervals; shares begin at 0.
  *
- * @param {Row[]} rows
+ * @param {Pick<Row, "low" | "high">[]} rows
  * @param {Measure} measure
  * @returns {Scale}
  */
@@ -29,7 +29,7 @@ export function scaleOf(rows, measure) {
 /**
  * Return one interval as a horizontal bar, for a row of a table that says the same in numbers.
  *
- * @param {Row} row
+ * @param {Pick<Row, "estimate" | "low" | "high">} row
  * @param {Scale} scale
  */
 export function horizontalInterval(row, scale) {

@@ -10,9 +10,16 @@ import { between, inside } from "./words.js";
 /** @typedef {import("../kit/wire.d.ts").History} History */
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
 /** @typedef {import("../kit/wire.d.ts").Row} Row */
+/** @typedef {import("../kit/wire.d.ts").Quantile} Quantile */
+
+const QUARTILES = new Map([
+  [0.25, "lower quartile"],
+  [0.5, "median"],
+  [0.75, "upper quartile"],
+]);
 
 /**
- * What is known now: one row for each value, or for the mean.
+ * What is known now: one row for each value, or for the mean and, where they are told, the quartiles.
  *
  * @param {Measure} measure
  */
@@ -20,7 +27,9 @@ export function answerPart(measure) {
   const body = h("tbody", {});
   const caption = h("caption", {}, "Nothing is known before the first report.");
   const rest = h("p", { class: "small muted" });
-  const head = measure.numeric ? tableHead("Mean", "Estimate", "") : tableHead("Answer", "Share", "");
+  const head = measure.numeric ? tableHead("Number", "Estimate", "") : tableHead("Answer", "Share", "");
+  /** @type {Quantile[]} */
+  let quartiles = [];
   const element = h(
     "section",
     { class: "card" },
@@ -34,16 +43,23 @@ export function answerPart(measure) {
     if (estimate.pooled === null) return;
     const rows = estimate.pooled;
     const values = whole(estimate.values);
-    const scale = scaleOf(rows, measure);
+    if (estimate.quantiles !== null) quartiles = estimate.quantiles;
+    /** @type {[string, Pick<Row, "estimate" | "low" | "high" | "beyond">][]} */
+    const shown = rows.map((row) => [nameOf(row, measure), row]);
+    shown.push(...quartiles.map((row) => /** @type {(typeof shown)[0]} */ ([quartileName(row), row])));
+    const scale = scaleOf(
+      shown.map(([, row]) => row),
+      measure,
+    );
     const sure = `${whole(100 * estimate.confidence_level)} %`;
     const weights = estimate.method === "precision" ? "the more precise ones counting more" : "each counting alike";
     caption.textContent = `Estimates from ${whole(estimate.devices)} devices, ${weights}, with ${sure} intervals${kindOf(estimate, measure)}.`;
     body.replaceChildren(
-      ...rows.map((row) =>
+      ...shown.map(([name, row]) =>
         h(
           "tr",
           {},
-          h("th", { scope: "row" }, nameOf(row, measure)),
+          h("th", { scope: "row" }, name),
           h(
             "td",
             {},
@@ -62,6 +78,9 @@ export function answerPart(measure) {
   }
   return { element, update };
 }
+
+/** @param {Quantile} quantile */
+const quartileName = ({ probability }) => QUARTILES.get(probability) ?? `quantile ${probability}`;
 
 /** How many devices stand at each level. The table is the chart. */
 export function levelsPart() {

@@ -78,6 +78,7 @@ export interface Estimate {
   levels: LevelEstimate[];
   pooled: Row[] | null;
   unlisted: Unlisted | null;
+  quantiles: Quantile[] | null;
 }
 
 export interface Health {
@@ -251,6 +252,13 @@ export interface Purchase {
 export interface Purchases {
   purchases: Purchase[];
   balance: number;
+}
+
+export interface Quantile {
+  probability: number;
+  estimate: number;
+  low: number;
+  high: number;
 }
 
 export interface Quote {
