@@ -25,6 +25,7 @@ from relaxdp.encodings import check
 from relaxdp.encodings.wave import WaveEncoding
 from relaxdp.errors import EncodingError
 from relaxdp.law.bridge import blur_law, bridge_mixture, report_law
+from relaxdp.law.level import odds
 
 WORD, BITS = 8, 3
 BINS = 3
@@ -103,6 +104,36 @@ def test_all_reports_cost_the_last_level(window: int, levels: tuple[F, ...]) -> 
     check_guarantee(laws, spread(encoding), levels[-1])
     for sampler in (by_chain, by_market):
         assert [law_of(encoding, levels, truth, sampler) for truth in TRUTHS] == laws
+
+
+@pytest.mark.parametrize("window", [2, 4])
+def test_what_is_sold_costs_the_level_that_is_sold(window: int) -> None:
+    """Whoever buys two levels below what was delivered: the second is a bridge, and two blurs would be caught."""
+    encoding, levels = wave(window), (F(1, 8), F(4, 8), F(7, 8))
+    sold = [without_last(law_of(encoding, levels, truth, by_market)) for truth in TRUTHS]
+    assert sold == [law_of(encoding, levels[:2], truth, by_path) for truth in TRUTHS]
+    check_guarantee(sold, spread(encoding), levels[1])
+    blurred = [law_of(encoding, levels, truth, by_blurs) for truth in TRUTHS]
+    assert all(sum(law.values()) == 1 for law in blurred)
+    ratios = [max(chances) / min(chances) for each in blurred[0] if (chances := [law[each] for law in blurred])]
+    assert max(ratios) > odds(levels[1], spread(encoding))
+
+
+def without_last(law: Law) -> Law:
+    found: defaultdict[Transcript, F] = defaultdict(F)
+    for reports, chance in law.items():
+        found[reports[:-1]] += chance
+    return dict(found)
+
+
+def by_blurs(alphabet: int, levels: tuple[F, ...], place: int) -> Law:
+    """What must fail: both of the lower levels are blurred from the last one, each for itself."""
+    found: defaultdict[Transcript, F] = defaultdict(F)
+    for top, chance in enumerate(report_law(alphabet, levels[-1], truth=place)):
+        first, second = (blur_law(alphabet, level, levels[-1], report=top) for level in levels[:-1])
+        for (one, weight), (other, also) in itertools.product(enumerate(first), enumerate(second)):
+            found[one, other] += chance * weight * also
+    return dict(found)
 
 
 @pytest.mark.parametrize("window", [2, 4])
