@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from relaxdp.estimation.advice import Advice, best_encoding
     from relaxdp.estimation.counts import Counts, highest_only
     from relaxdp.estimation.cross import cross
+    from relaxdp.estimation.integrity import Integrity, integrity, transitions
     from relaxdp.estimation.mean import variance
     from relaxdp.estimation.planning import Plan, plan
     from relaxdp.estimation.schedules import (
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         Schedule,
         UntilPrecise,
     )
+    from relaxdp.estimation.transitions import Transitions
     from relaxdp.law.level import Level
     from relaxdp.law.relaxation import RelaxationLaw, relaxation_law
     from relaxdp.law.transcript import PrivacyLoss, privacy_loss
@@ -39,6 +41,7 @@ __all__ = [
     "Counts",
     "Explicit",
     "Geometric",
+    "Integrity",
     "Key",
     "Ledger",
     "Level",
@@ -52,6 +55,7 @@ __all__ = [
     "RelaxationLaw",
     "Released",
     "Schedule",
+    "Transitions",
     "Unary",
     "UntilPrecise",
     "Wave",
@@ -63,6 +67,7 @@ __all__ = [
     "errors",
     "estimate",
     "highest_only",
+    "integrity",
     "mechanism",
     "plan",
     "privacy_loss",
@@ -70,6 +75,7 @@ __all__ = [
     "relax_reports",
     "relaxation_law",
     "release",
+    "transitions",
     "variance",
 ]
 
@@ -80,9 +86,11 @@ _HOMES = {
     "relaxdp.estimation.advice": "Advice best_encoding",
     "relaxdp.estimation.counts": "Counts highest_only",
     "relaxdp.estimation.cross": "cross",
+    "relaxdp.estimation.integrity": "Integrity integrity transitions",
     "relaxdp.estimation.mean": "variance",
     "relaxdp.estimation.planning": "Plan plan",
     "relaxdp.estimation.schedules": "ByDate Explicit Geometric Linear NoisySampling Schedule UntilPrecise",
+    "relaxdp.estimation.transitions": "Transitions",
     "relaxdp.law.level": "Level",
     "relaxdp.law.relaxation": "RelaxationLaw relaxation_law",
     "relaxdp.law.transcript": "PrivacyLoss privacy_loss",

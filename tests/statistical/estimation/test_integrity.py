@@ -1,0 +1,185 @@
+"""Honest campaigns are not accused, however often somebody looks; dishonest ones are, and shares come back.
+
+Seeds are written down. The rates are those of many campaigns; a bound lies four standard errors away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from relaxdp import Categorical, LocalHash, Transitions, Unary, integrity
+from relaxdp.estimation.integrity import FALSE_ALARMS, Integrity
+
+Codes = NDArray[np.int64]
+VALUES, EPSILONS = 10, ("0.5", "1", "2")
+
+
+def path(rng: np.random.Generator, mechanism: Any, truths: Codes, epsilons: tuple[str, ...]) -> list[Codes]:
+    """Honest reports at all levels, oldest first: the truth is blurred to the newest, and that one to the next."""
+    keeps = [float(mechanism.encoding.level(each).retention) for each in epsilons]
+    reports, above = [truths], 1.0
+    for keep in reversed(keeps):
+        noise = rng.integers(0, mechanism.encoding.alphabet, truths.shape)
+        reports.insert(0, np.where(rng.random(truths.shape) < keep / above, reports[0], noise))
+        above = keep
+    return reports[:-1]
+
+
+def table(older: Codes, newer: Codes, size: int = VALUES) -> Codes:
+    return np.bincount(older * size + newer, minlength=size * size).reshape(size, size)
+
+
+def one_look(rng: np.random.Generator, objects: int, fakes: int = 0, *, wanted: int = 3) -> tuple[Integrity, Any]:
+    """A campaign of two levels in which some always send what they want; with the share of it among all others."""
+    answers = Categorical(range(VALUES))
+    truths = rng.integers(0, VALUES, objects)
+    older, newer = path(rng, answers, truths, ("0.5", "2"))
+    older[:fakes] = newer[:fakes] = wanted
+    pairs = Transitions(answers)
+    pairs.add_table(table(older, newer), older_epsilon="0.5", newer_epsilon="2")
+    return integrity(pairs), np.mean(truths[fakes:] == wanted)
+
+
+def check_uniform(chances: list[float]) -> None:
+    """The largest distance from the uniform law (Kolmogorov-Smirnov) is what chance allows once in 10,000 times."""
+    ordered = np.sort(chances)
+    steps = np.arange(len(ordered) + 1) / len(ordered)
+    distance = max(np.max(steps[1:] - ordered), np.max(ordered - steps[:-1]))
+    assert distance < 2.23 / np.sqrt(len(ordered))
+
+
+def test_the_p_value_is_uniform_where_all_are_honest() -> None:
+    rng = np.random.default_rng(2311)
+    check_uniform([one_look(rng, 2_000)[0].p_value for _ in range(300)])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("objects", [500, 10_000])
+def test_the_p_value_is_uniform_over_2000_campaigns(objects: int) -> None:
+    rng = np.random.default_rng(2312)
+    found = [one_look(rng, objects)[0] for _ in range(2_000)]
+    check_uniform([each.p_value for each in found])
+    assert sum(each.is_alarm for each in found) <= 2_000 * FALSE_ALARMS
+
+
+def alarms_of_daily_looks(runs: int, days: int, seed: int, false_alarms: float) -> int:
+    """How many honest campaigns ever raise an alarm: three levels, devices that come late, stop early or skip one."""
+    rng = np.random.default_rng(seed)
+    answers = Categorical(range(4))
+    alarms = 0
+    for _ in range(runs):
+        reports = path(rng, answers, rng.choice(4, 1_500, p=[0.6, 0.2, 0.15, 0.05]), EPSILONS)
+        came = np.sort(rng.integers(0, days + days // 2, (3, 1_500)), axis=0)
+        has_middle = rng.random(1_500) < 0.8
+        for day in range(1, days + 1):
+            pairs = Transitions(answers)
+            for old, new, chosen in ((0, 1, has_middle), (1, 2, has_middle), (0, 2, ~has_middle)):
+                here = chosen & (came[new] < day)
+                levels = {"older_epsilon": EPSILONS[old], "newer_epsilon": EPSILONS[new]}
+                pairs.add_table(table(reports[old][here], reports[new][here], 4), **levels)
+            if integrity(pairs, levels=EPSILONS, false_alarms=false_alarms).is_alarm:
+                alarms += 1
+                break
+    return alarms
+
+
+def test_looking_every_day_raises_no_more_false_alarms() -> None:
+    assert alarms_of_daily_looks(40, 10, 2313, 0.2) <= 8 + 4 * np.sqrt(40 * 0.2 * 0.8)
+
+
+@pytest.mark.long
+def test_looking_every_day_raises_no_more_false_alarms_in_2000_campaigns() -> None:
+    assert alarms_of_daily_looks(2_000, 30, 2314, FALSE_ALARMS) <= 2_000 * FALSE_ALARMS
+
+
+def check_power(runs: int, seed: int) -> None:
+    """One in a hundred always sends a wanted value: found, named, and left out of the share."""
+    rng = np.random.default_rng(seed)
+    found, plain, corrected = 0, [], []
+    for _ in range(runs):
+        checked, share = one_look(rng, 100_000, 1_000)
+        found += [(each.label, each.kind) for each in checked.pushed] == [(3, "repeated")]
+        assert checked.shares is not None
+        plain.append(checked.shares.value[3] - share)
+        assert checked.without is not None
+        corrected.append(checked.without.value[3] - share)
+        low, high = checked.made_up.low, checked.made_up.high
+        assert low - 100 < 1_000 < high + 100
+    assert found >= 0.99 * runs
+    assert np.mean(np.square(corrected)) <= np.mean(np.square(plain)) / 25
+
+
+def test_one_in_a_hundred_is_found_and_named() -> None:
+    check_power(25, 2315)
+
+
+@pytest.mark.long
+def test_one_in_a_hundred_is_found_and_named_in_400_runs() -> None:
+    check_power(400, 2316)
+
+
+@pytest.mark.parametrize("made_up", ["truth", "report"])
+def test_who_blurs_a_lie_honestly_passes_and_gains_no_more_than_the_bound(made_up: str) -> None:
+    rng = np.random.default_rng(2317)
+    answers, objects, liars = Categorical(range(VALUES)), 100_000, 5_000
+    truths = rng.integers(0, VALUES, objects)
+    share = np.mean(truths[liars:] == 3)
+    lies = truths.copy()
+    lies[:liars] = 3
+    older, newer = path(rng, answers, lies, ("0.5", "2"))
+    if made_up == "report":
+        newer[:liars] = 3
+        keep = float(answers.encoding.level("0.5").retention / answers.encoding.level("2").retention)
+        older[:liars] = np.where(rng.random(liars) < keep, 3, rng.integers(0, VALUES, liars))
+    pairs = Transitions(answers)
+    pairs.add_table(table(older, newer), older_epsilon="0.5", newer_epsilon="2")
+    checked = integrity(pairs)
+    assert not checked.is_alarm
+    assert checked.p_value > 1e-4
+    assert checked.reach is not None
+    assert checked.shares is not None
+    gain = checked.shares.value[3] - share
+    assert gain <= checked.reach.most * liars / objects + 4 * checked.shares.std_error[3]
+    if made_up == "report":  # the bound is what somebody without the value reaches
+        assert gain >= 0.8 * checked.reach.most * liars / objects
+
+
+@pytest.mark.parametrize("mechanism", [Unary(range(VALUES)), LocalHash(range(VALUES), buckets=8)], ids=["bits", "hash"])
+def test_bits_and_hashes(mechanism: Any) -> None:
+    """Honest ones pass, and 2 % that always send what they want are found; the share comes back."""
+    rng = np.random.default_rng(2318)
+    objects, fakes, encoding = 40_000, 800, mechanism.encoding
+    truths = rng.integers(0, VALUES, objects)
+    seeds = None
+    if encoding.seeded:
+        seeds = rng.integers(0, 1 << 63, objects).astype(np.uint64)
+        supports = np.stack([encoding.supports(np.full((objects, 1), b), seeds) for b in range(8)], axis=1)
+        symbols = np.argmax(supports[np.arange(objects), :, truths], axis=1)[:, None]
+    else:
+        symbols = np.zeros((objects, VALUES), dtype=np.int64)
+        symbols[np.arange(objects), truths] = rng.integers(0, 2, objects)
+    reports = path(rng, mechanism, symbols, ("0.5", "2"))
+    for made_up in (0, fakes):
+        for codes in reports:
+            if encoding.seeded:
+                codes[:made_up, 0] = np.argmax(supports[:made_up, :, 3], axis=1)
+            elif made_up:
+                codes[:made_up] = np.arange(VALUES) == 3
+        packed = [encoding.pack(codes.astype(np.uint8), seeds) for codes in reports]
+        pairs = Transitions(mechanism)
+        pairs.add(*packed, older_epsilon="0.5", newer_epsilon="2")
+        checked = integrity(pairs)
+        assert checked.is_alarm == bool(made_up)
+        assert checked.p_value < 1e-6 if made_up else checked.p_value > 1e-3
+    assert (checked.pushed[0].label, checked.pushed[0].kind) == (3, "repeated")
+    assert checked.made_up.low <= fakes <= checked.made_up.high
+    share = np.mean(truths[fakes:] == 3)
+    assert checked.shares is not None
+    assert checked.without is not None
+    error = abs(checked.without.value[3] - share)
+    assert error < 4 * checked.without.std_error[3]
+    assert error < abs(checked.shares.value[3] - share) / 2

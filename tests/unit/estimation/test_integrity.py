@@ -1,0 +1,112 @@
+"""Pairs of reports that were added in any way are the same pairs, and every encoding's fakes are left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.refusals import refused
+
+import relaxdp as rx
+from relaxdp.errors import CountsError, LengthError
+from relaxdp.estimation.cleaned import Cleaned
+
+EPSILONS = ("0.5", "1", "2")
+
+
+def released(mechanism: Any, truths: Any, epsilons: tuple[str, ...] = EPSILONS) -> list[Any]:
+    key, ids = rx.Key(bytes(range(32))), np.arange(len(truths))
+    where: Any = {"key": key, "release": "r", "attribute": "a"}
+    return [mechanism.release(truths, ids, epsilon=epsilon, **where) for epsilon in epsilons]
+
+
+def test_pairs_may_be_added_in_any_way() -> None:
+    answers = rx.Categorical(["a", "b", "c"])
+    reports = released(answers, np.array(["a", "b", "c", "a"] * 50))
+    columns, tables = rx.Transitions(answers), rx.Transitions(answers)
+    columns.add_objects(reports, epsilons=EPSILONS)
+    for old, new in ((0, 1), (1, 2)):
+        table = [[int(np.sum((reports[old] == o) & (reports[new] == n))) for n in "abc"] for o in "abc"]
+        tables.add_table(table, older_epsilon=EPSILONS[old], newer_epsilon=EPSILONS[new])
+    for one, other in zip(columns.tables, tables.tables, strict=True):
+        assert np.array_equal(one.numbers, other.numbers)
+    assert columns.objects == 200  # each object once, by its newest report
+    found = rx.integrity(columns, objects=250, levels=EPSILONS)
+    assert (found.tested, found.untested) == (200, 50)
+    assert found.shares is not None
+    assert np.array_equal(found.shares.value, answers.estimate(reports[2], epsilon="2").value)
+    assert not found.is_alarm
+    assert found.without is None
+    assert "50 of 250 here" in repr(found)
+
+
+def test_what_are_no_pairs_is_refused() -> None:
+    pairs = rx.Transitions(rx.Categorical(["a", "b"]))
+    levels: Any = {"older_epsilon": 1, "newer_epsilon": 2}
+    with refused(LengthError, older=1, newer=2):
+        pairs.add(["a"], ["a", "b"], **levels)
+    with refused(CountsError, values=2):
+        pairs.add_table([[1, 2, 3]], **levels)
+    with refused(CountsError, older="2", newer="1"):
+        pairs.add(["a"], ["a"], older_epsilon=2, newer_epsilon=1)
+    with refused(CountsError):
+        rx.Transitions(rx.Unary(["a", "b"])).add_table([[1, 2], [3, 4]], **levels)
+    with refused(CountsError):
+        rx.integrity(pairs, false_alarms=0.0)
+    with pytest.raises(LengthError):
+        pairs.add_objects([["a"], ["a", "b"]], epsilons=[1, 2])
+
+
+def test_nothing_is_said_without_pairs() -> None:
+    found = rx.integrity(rx.Transitions(rx.Categorical(["a", "b"])), objects=7)
+    assert (found.tested, found.untested, found.p_value, found.p_value_ever) == (0, 7, 1.0, 1.0)
+    assert found.shares is None
+    assert found.without is None
+    assert found.reach is None
+    assert found.made_up.estimate == 0
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "wanted"),
+    [(rx.Numeric(0, 100), 100), (rx.Wave(0, 100, bins=8, window=8), 14)],
+    ids=["numeric", "wave"],
+)
+def test_the_mean_without_what_was_made_up(mechanism: Any, wanted: int) -> None:
+    objects, fakes = 20_000, 1_000
+    truths = np.linspace(20, 60, objects)
+    older, newer = released(mechanism, truths, ("0.5", "2"))
+    assert not rx.transitions(mechanism, older, newer, older_epsilon="0.5", newer_epsilon="2").is_alarm
+    column = [np.array(each) for each in (older, newer)]
+    for each in column:
+        each[:fakes] = wanted
+    found = rx.transitions(mechanism, *column, older_epsilon="0.5", newer_epsilon="2")
+    assert found.pushed[0].label == wanted
+    assert found.reach is not None
+    assert found.reach.at_once == "the mean"
+    assert isinstance(found.without, Cleaned)
+    assert found.shares is not None
+    honest = float(np.mean(truths[fakes:]))
+    plain, corrected = (abs(float(each.value) - honest) for each in (found.shares, found.without))
+    assert corrected < plain / 2
+    low, high = found.without.interval(0.9999)
+    assert low <= honest <= high
+
+
+def test_values_that_are_too_many_are_tested_together() -> None:
+    answers = rx.Categorical(range(3_000))
+    reports = np.arange(3_000)
+    found = rx.transitions(answers, reports, reports, older_epsilon="0.5", newer_epsilon="2")
+    assert found.is_alarm
+    assert (found.pushed, found.shares, found.without) == ([], None, None)
+    assert found.made_up.estimate == pytest.approx(3_000)
+
+
+def test_who_answers_otherwise_each_time_is_noticed_too() -> None:
+    rng = np.random.default_rng(5)
+    answers = rx.Categorical(range(5))
+    older = rng.integers(0, 5, 5_000)
+    found = rx.transitions(answers, older, (older + 1) % 5, older_epsilon="1", newer_epsilon="1.5")
+    assert found.is_alarm
+    assert {each.kind for each in found.pushed} >= {"changed"}
+    assert found.made_up.high > 4_000
