@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from sqlalchemy import Connection, delete, func, insert, select
 
-from relaxdp.collector import counts, reports, states
+from relaxdp.collector import counts, pairs, reports, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.invitations import unused, use
@@ -145,6 +145,9 @@ def withdraw(
         highest = max(own)
         gone = counts.difference({}, campaign.codec.count([own[highest]]))
         counts.add(connection, campaign.number, {highest: gone})
+        changes = pairs.Changes()
+        changes.withdrawn(own)
+        pairs.add(connection, campaign.number, changes.counted(campaign.codec)[1])
         devices = tuple(number - (level == highest) for level, number in enumerate(state.devices))
         states.write(connection, campaign.number, replace(state, devices=devices, version=state.version + 1))
     return current

@@ -58,6 +58,14 @@ def difference(plus: Counted, minus: Counted) -> Counted:
     return found
 
 
+def total(one: Counted, other: Counted) -> Counted:
+    """Return the sum."""
+    found = dict(one)
+    for part, counts in other.items():
+        found[part] = found[part] + counts if part in found else counts
+    return found
+
+
 def pack(counts: Integers | Sequence[int]) -> bytes:
     """Return counts as bytes."""
     return np.asarray(counts).astype(_WORD).tobytes()

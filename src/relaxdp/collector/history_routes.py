@@ -25,7 +25,6 @@ from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
 from relaxdp.collector.wire import EstimateOptions, HistoryOptions, LevelEstimate
 from relaxdp.errors import CampaignReducedError
-from relaxdp.service.codecs import Counted
 from relaxdp.service.operations import Operation, Query, read_queries
 from relaxdp.service.wire import About
 
@@ -133,7 +132,7 @@ def all_counts(connection: Connection, campaign: Campaign) -> Levels:
         for level, report in rows:
             kept.setdefault(level, []).append(bytes(report))
         for level, page in kept.items():
-            found[level] = _sum(found[level], campaign.codec.count(page))
+            found[level] = counts.total(found[level], campaign.codec.count(page))
     return found
 
 
@@ -146,7 +145,3 @@ def _options(campaign: Campaign, asked: HistoryOptions) -> EstimateOptions:
         else EstimateOptions(target.method, target.confidence_level, target.about, target.simultaneous)
     )
     return found if asked.simultaneous is UNSET else replace(found, simultaneous=asked.simultaneous)
-
-
-def _sum(one: Counted, other: Counted) -> Counted:
-    return counts.difference(one, {part: -numbers for part, numbers in other.items()})

@@ -1,7 +1,7 @@
 """Ingest: many reports of many requests in one transaction, each with an answer of its own.
 
-Counts, numbers of devices and the state of the campaign change in the same transaction as the reports do, so whatever
-was acknowledged is counted, and nothing is counted that was not stored.
+Counts, pairs, numbers of devices and the state of the campaign change in the same transaction as the reports do, so
+whatever was acknowledged is counted, and nothing is counted that was not stored.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from relaxdp.collector import counts, reports, states
+from relaxdp.collector import counts, pairs, reports, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.invitations import unused, use
 from relaxdp.collector.rules import CampaignState, decided
@@ -40,8 +40,7 @@ class _Changes:
     """What a group of reports does to one campaign."""
 
     rows: dict[int, list[tuple[bytes, bytes]]] = field(default_factory=dict)
-    plus: dict[int, list[bytes]] = field(default_factory=dict)
-    minus: dict[int, list[bytes]] = field(default_factory=dict)
+    counted: pairs.Changes = field(default_factory=pairs.Changes)
     invitations: list[bytes] = field(default_factory=list)
     differing: int = 0
 
@@ -59,12 +58,15 @@ def ingest(connection: Connection, campaign: Campaign, items: Sequence[Item], no
             item.outcome = _outcome(campaign, state, item, known, invited, changes)
     for level, rows in changes.rows.items():
         reports.store(connection, campaign.number, level, rows)
+    levels: dict[int, Counted] = {}
     if changes.rows:
         use(connection, campaign.number, changes.invitations)
-        counts.add(connection, campaign.number, _counted(campaign.codec, changes))
+        levels, paired = changes.counted.counted(campaign.codec)
+        counts.add(connection, campaign.number, dict(sorted(levels.items())))
+        pairs.add(connection, campaign.number, paired)
     if changes.rows or changes.differing:
         devices = tuple(
-            number + len(changes.plus.get(level, ())) - len(changes.minus.get(level, ()))
+            number + sum(int(each[0]) for each in levels.get(level, {}).values())
             for level, number in enumerate(state.devices)
         )
         differing = state.differing + changes.differing
@@ -90,11 +92,7 @@ def _outcome(
     if answer is not None:
         changes.differing += answer == DIFFERS
         return answer
-    highest = max(own, default=-1)
-    if item.level > highest:
-        changes.plus.setdefault(item.level, []).append(item.report)
-        if own:
-            changes.minus.setdefault(highest, []).append(own[highest])
+    changes.counted.stored(own, item.level, item.report)
     known.setdefault(item.device, own)[item.level] = item.report
     changes.rows.setdefault(item.level, []).append((item.device, item.report))
     return NEW
@@ -124,15 +122,3 @@ def _invited(connection: Connection, campaign: Campaign, items: Sequence[Item], 
         return set()
     asked = {item.invitation for item in items if item.invitation is not None and item.device not in known}
     return unused(connection, campaign.number, asked)
-
-
-def _counted(codec: Codec, changes: _Changes) -> dict[int, Counted]:
-    """Return how the counts of each level change: a device that relaxes leaves its earlier level."""
-    nothing: Counted = {}
-    return {
-        level: counts.difference(
-            codec.count(changes.plus[level]) if level in changes.plus else nothing,
-            codec.count(changes.minus[level]) if level in changes.minus else nothing,
-        )
-        for level in sorted({*changes.plus, *changes.minus})
-    }

@@ -56,6 +56,17 @@ COUNTS = Table(
     Column("counts", LargeBinary, nullable=False),
 )
 
+# Of all pairs of a device's reports at two neighbouring levels of its own; `moved` is 1 for devices that went on.
+PAIRS = Table(
+    "collector_pair",
+    METADATA,
+    _campaign(),
+    Column("older", SmallInteger, primary_key=True, autoincrement=False),
+    Column("newer", SmallInteger, primary_key=True, autoincrement=False),
+    Column("moved", SmallInteger, primary_key=True, autoincrement=False),
+    Column("counts", LargeBinary, nullable=False),
+)
+
 # Only a digest, and whether it was used: not by which device.
 INVITATIONS = Table(
     "collector_invitation",

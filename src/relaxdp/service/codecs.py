@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from relaxdp.encodings.protocol import Encoding, Packed, code_dtype
 from relaxdp.errors import ReportOutsideEncodingError
+from relaxdp.estimation.transitions import count_both, equal_symbols, told_labels
 
 Integers = NDArray[np.int64]
 Counted = dict[int, Integers]
@@ -31,6 +32,7 @@ class Codec:
         self.width = self._first + encoding.packed_width
         """How many bytes a kept report has."""
         self._known = None if encoding.report_width else _labels(encoding)
+        self._told: int | None = None
 
     def read(self, report: str | int | float, cohort: int | None) -> bytes:
         """Return what is kept of a report, or refuse what the encoding does not have."""
@@ -53,6 +55,20 @@ class Codec:
         if cohorts is None:
             return {0: self._counted(packed)}
         return {int(each): self._counted(np.ascontiguousarray(packed[cohorts == each])) for each in np.unique(cohorts)}
+
+    def count_pairs(
+        self, older: Sequence[bytes], newer: Sequence[bytes], news: Counted, olds: Counted | None = None
+    ) -> Integers:
+        """Return what is kept of pairs of kept reports, whose own counts are known; all cohorts together."""
+        if self._told is None:
+            self._told = told_labels(self._encoding)
+        lower, upper = self._packed(older), self._packed(newer)
+        parts = [np.array([len(newer), equal_symbols(self._encoding, lower, upper)], dtype=np.int64)]
+        if self._told:
+            first = news[0][1:]
+            second = np.zeros_like(first) if olds is None else olds[0][1:]
+            parts += [first, second, count_both(self._encoding, lower, upper)]
+        return np.concatenate(parts)
 
     def column(self, kept: Sequence[bytes]) -> Any:
         """Return kept reports as an Arrow column, as a released file has it."""

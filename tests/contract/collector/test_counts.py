@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 from tests.servers.collectors import STORES
 
-from relaxdp.collector import campaigns, counts, states
+from relaxdp.collector import campaigns, counts, pairs, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.ingest import Item, ingest
 from relaxdp.collector.schema import REPORTS, WITHDRAWN
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.errors import CampaignStateError
+from relaxdp.estimation.transitions import count_pairs
 from relaxdp.service.schema import SCHEMA
 from relaxdp.service.wire import EncodingRequest
 from relaxdp.storage.database import Database
@@ -138,6 +139,16 @@ def step(database: Database, campaign: Campaign, deed: Any, model: Model) -> Non
     model.open = deed != "pause"
 
 
+def pair_counts(campaign: Campaign, both: list[tuple[bytes, bytes]], moved: bool) -> Any:
+    """What is kept of pairs, from the encoding itself; what older reports of those that went on support is not."""
+    first = FIXED.get(campaign.encoding.name, 0) if campaign.encoding.cohorts else 0
+    older, newer = (np.array([list(pair[place][first:]) for pair in both], dtype=np.uint8) for place in (0, 1))
+    found = count_pairs(campaign.encoding, older, newer)
+    labels = (len(found) - 2) // 3
+    found[2 + labels : 2 + 2 * labels] *= not moved
+    return found
+
+
 def check(database: Database, campaign: Campaign, model: Model) -> None:
     """Recount from the stored rows and from the model, and compare with what was kept along the way."""
     table = REPORTS.c
@@ -148,6 +159,7 @@ def check(database: Database, campaign: Campaign, model: Model) -> None:
             stored.setdefault(bytes(device), {})[level] = bytes(report)
         state = states.look(connection, campaign.number)
         found = [counts.read_level(connection, campaign.number, level) for level in range(3)]
+        paired = pairs.read(connection, campaign.number)
     assert {device for device, own in stored.items() if WITHDRAWN in own} == model.gone
     assert {device: own for device, own in stored.items() if WITHDRAWN not in own} == model.rows
     assert (state.open_level, state.state) == (model.level, "open" if model.open else "paused")
@@ -158,6 +170,17 @@ def check(database: Database, campaign: Campaign, model: Model) -> None:
         for part in {*wanted, *found[level]}:
             have = found[level].get(part)
             assert np.array_equal(0 if have is None else have, wanted.get(part, np.zeros_like(have)))
+    for older, newer, moved in ((0, 1, False), (1, 2, False), (0, 2, False), (0, 1, True), (1, 2, True)):
+        both = [
+            (own[older], own[newer])
+            for own in model.rows.values()
+            if {older, newer} <= {*own}
+            and not any(older < level < newer for level in own)
+            and (not moved or max(own) > newer)
+        ]
+        have = paired.get(pairs.Place(older, newer, moved))
+        wanted_pairs = pair_counts(campaign, both, moved) if both else np.zeros_like(0 if have is None else have)
+        assert np.array_equal(0 if have is None else have, wanted_pairs)
 
 
 def test_a_mistake_in_the_counts_would_be_seen(database: Database) -> None:
@@ -170,6 +193,26 @@ def test_a_mistake_in_the_counts_would_be_seen(database: Database) -> None:
         counts.add(connection, campaign.number, {0: campaign.codec.count([b"\0"])})
     model = Model()
     model.level, model.rows = 1, {DEVICES[0]: {0: b"\0", 1: b"\0"}}
+    with pytest.raises(AssertionError):
+        check(database, campaign, model)
+
+
+def test_a_pair_that_stays_after_a_report_between_its_two_would_be_seen(database: Database) -> None:
+    """A device that sends the middle level last has two other pairs than before: a mutant that forgets the old one."""
+    request = complete(CampaignRequest("q", ENCODINGS["categorical"], LEVELS))
+    own = {0: b"\0", 1: b"\1", 2: b"\0"}
+    with database.writing() as connection:
+        campaign = campaigns.create(connection, Campaign(0, request), now=0.0)
+        for _ in range(2):
+            campaigns.step(connection, campaign, "relax", now=0.0)
+        for level in (0, 2, 1):
+            ingest(connection, campaign, [Item(DEVICES[0], level, own[level])], now=0.0)
+    model = Model()
+    model.level, model.rows = 2, {DEVICES[0]: own}
+    check(database, campaign, model)
+    with database.writing() as connection:
+        forgotten = {pairs.Place(0, 2, False): pair_counts(campaign, [(b"\0", b"\0")], False)}
+        pairs.add(connection, campaign.number, forgotten)
     with pytest.raises(AssertionError):
         check(database, campaign, model)
 

@@ -57,6 +57,14 @@ def upgrade() -> None:
         sa.Column("counts", sa.LargeBinary, nullable=False),
     )
     op.create_table(
+        "collector_pair",
+        sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("older", sa.SmallInteger, primary_key=True, autoincrement=False),
+        sa.Column("newer", sa.SmallInteger, primary_key=True, autoincrement=False),
+        sa.Column("moved", sa.SmallInteger, primary_key=True, autoincrement=False),
+        sa.Column("counts", sa.LargeBinary, nullable=False),
+    )
+    op.create_table(
         "collector_invitation",
         sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("digest", sa.LargeBinary, primary_key=True),
