@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from relaxdp.cli.campaign_check import limits, pushed_table, shares_table, verdict
 from relaxdp.cli.campaign_tables import (
     dates_table,
     estimate_table,
@@ -142,6 +143,33 @@ def show(
         parts = [heading(status), level_table(status), estimate_table(found)]
     for part in parts:
         if part is not None:
+            Console().print(part)
+
+
+@app.command("check")
+def check(
+    campaign: Campaign,
+    server: ServerOption,
+    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Look for made-up reports: which values are pushed, how many devices do it, and shares without them.
+
+    An honest device's older report is its newer one after a blur that never sees the answer. So its law is known, and
+    whoever always sends what is wanted breaks it. Ask as often as you like.
+    """
+    shown = {} if as_json else {"largest": MOST_ROWS}
+    answer = _operator(server, token_file, ca_file).estimate(campaign, confidence_level=confidence, **shown)
+    with expected():
+        found = answer["integrity"]
+        parts = [verdict(found), pushed_table(found), shares_table(found, confidence), limits(found)]
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    for part in parts:
+        if part:
             Console().print(part)
 
 

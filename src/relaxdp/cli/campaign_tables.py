@@ -24,7 +24,8 @@ def expected() -> Iterator[None]:
         raise ServerAnswerError("the server's answer is not what a collector answers. Is the address right?") from None
 
 
-def _text(content: Any) -> str:
+def text(content: Any) -> str:
+    """Return what a server sent as plain text."""
     return escape(tidy(str(content)))
 
 
@@ -36,7 +37,7 @@ def plain(epsilon: Any) -> str:
 
 
 def _epsilon(status: dict[str, Any]) -> str:
-    return "-" if status["open_level"] is None else _text(status["levels"][status["open_level"]]["epsilon"])
+    return "-" if status["open_level"] is None else text(status["levels"][status["open_level"]]["epsilon"])
 
 
 def _width(width: Any) -> str:
@@ -46,7 +47,7 @@ def _width(width: Any) -> str:
 def overview(status: dict[str, Any]) -> list[str]:
     """Return a campaign as the row of a list."""
     counts = (f"{int(status['devices']['total']):,}", _width(status["half_width"]))
-    return [_text(status["id"]), _text(status["question"]), _text(status["state"]), _epsilon(status), *counts]
+    return [text(status["id"]), text(status["question"]), text(status["state"]), _epsilon(status), *counts]
 
 
 def heading(status: dict[str, Any]) -> str:
@@ -57,7 +58,7 @@ def heading(status: dict[str, Any]) -> str:
     refused = int(status["refused"]["differing"])
     differing = f"\n{refused:,} reports were refused: their devices had sent others before." if refused else ""
     return (
-        f"{_text(status['id'])}: {_text(status['question'])}\n{_text(status['state'])} at epsilon {_epsilon(status)}, "
+        f"{text(status['id'])}: {text(status['question'])}\n{text(status['state'])} at epsilon {_epsilon(status)}, "
         f"{int(status['devices']['total']):,} devices{wanted}{met}{differing}"
     )
 
@@ -70,7 +71,7 @@ def level_table(status: dict[str, Any]) -> Table:
     counts = zip(status["levels"], status["devices"]["per_level"], strict=True)
     for place, (level, devices) in enumerate(counts):
         here = " *" if place == status["open_level"] else ""
-        table.add_row(f"{place + 1}{here}", _text(level["epsilon"]), f"{int(devices):,}")
+        table.add_row(f"{place + 1}{here}", text(level["epsilon"]), f"{int(devices):,}")
     return table
 
 
@@ -89,23 +90,23 @@ def estimate_table(found: dict[str, Any]) -> Table | None:
     for heading in ("estimate", f"{100 * float(found['confidence_level']):g} % interval"):
         table.add_column(heading, justify="right")
     for row in found["pooled"]:
-        table.add_row(_text(row["value"]), *_numbers(row))
+        table.add_row(text(row["value"]), *numbers(row))
     for row in found["quantiles"] or []:
         share = float(row["probability"])
-        table.add_row("median" if share == 0.5 else f"quantile {share:g}", *_numbers(row))
+        table.add_row("median" if share == 0.5 else f"quantile {share:g}", *numbers(row))
     return table
 
 
 def dates_table(found: dict[str, Any]) -> Table:
     """Return the campaigns of a series."""
-    table = Table(title=f"series {_text(found['series'])}")
+    table = Table(title=f"series {text(found['series'])}")
     for heading in ("date", "campaign", "state"):
         table.add_column(heading)
     for heading in ("epsilon", "devices"):
         table.add_column(heading, justify="right")
     for each in found["dates"]:
         epsilon = "-" if each["epsilon"] is None else each["epsilon"]
-        words = [_text(word) for word in (each["date"], each["campaign"], each["state"], epsilon)]
+        words = [text(word) for word in (each["date"], each["campaign"], each["state"], epsilon)]
         table.add_row(*words, f"{int(each['devices']):,}")
     return table
 
@@ -132,16 +133,16 @@ def series_table(found: dict[str, Any], value: str | None) -> Table | None:
         for place, (date, rows) in enumerate(told):
             change = changes.get(date, {}).get(name)
             table.add_row(
-                _text(name) if place == 0 else "",
-                _text(date),
-                *_numbers(rows[name]),
-                *(("", "") if change is None else _numbers(change, "+")),
+                text(name) if place == 0 else "",
+                text(date),
+                *numbers(rows[name]),
+                *(("", "") if change is None else numbers(change, "+")),
                 end_section=place == len(told) - 1,
             )
     return table
 
 
-def _numbers(row: dict[str, Any], sign: str = "") -> tuple[str, str]:
+def numbers(row: dict[str, Any], sign: str = "") -> tuple[str, str]:
     """Return an estimate and its interval."""
     low, high = float(row["low"]), float(row["high"])
     return f"{float(row['estimate']):{sign}.4f}", f"{low:{sign}.4f} .. {high:{sign}.4f}"

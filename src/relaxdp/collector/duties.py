@@ -19,6 +19,7 @@ from relaxdp.collector.rules import CampaignState, decided
 from relaxdp.collector.schema import CAMPAIGNS, REPORTS, STATES
 from relaxdp.collector.service import Collector
 from relaxdp.collector.states import look
+from relaxdp.collector.watch import Watch
 from relaxdp.errors import RelaxdpError
 from relaxdp.service.observe import log_mistake
 from relaxdp.service.schema import LEASES
@@ -51,11 +52,12 @@ _logger = logging.getLogger("relaxdp.service")
 
 
 class Duties:
-    """Dates that open and close, and reports of reduced campaigns that are removed."""
+    """Dates that open and close, reports of reduced campaigns that are removed, and a look for made-up ones."""
 
     def __init__(self, collector: Collector, *, seconds: float = 2.0) -> None:
         self._collector, self._seconds = collector, seconds
         self._holder = f"{os.getpid()}-{secrets.token_hex(8)}"
+        self._watch = Watch(collector)
         self._task: asyncio.Task[None] | None = None
         self.elected = False
 
@@ -88,6 +90,7 @@ class Duties:
                 await self._collector.writer.call(self._elect)
             if self._collector.database.is_sqlite:
                 await self._collector.compute(self._collector.database.empty_log)
+        await self._watch.look()
 
     async def _run(self) -> None:
         while True:

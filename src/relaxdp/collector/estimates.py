@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +12,13 @@ from sqlalchemy import Connection
 
 from relaxdp.collector import counts
 from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.integrity import integrity_of
+from relaxdp.collector.pairs import Kept
+from relaxdp.collector.rows import rows_of
 from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.wire import Estimate, EstimateOptions, LevelEstimate, Quantile, Row, Unlisted
 from relaxdp.estimation.counts import Counts
-from relaxdp.estimation.result import BEYOND, Chosen, Places, Result
+from relaxdp.estimation.result import Chosen, Places, Result
 from relaxdp.estimation.wave import Distribution
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import RapporCounts
@@ -37,8 +38,10 @@ def read_counts(connection: Connection, campaign: Campaign) -> Levels:
     return [counts.read_level(connection, campaign.number, level) for level in range(len(campaign.levels))]
 
 
-def estimate(campaign: Campaign, state: CampaignState, levels: Levels, options: EstimateOptions) -> Estimate:
-    """Return all estimates of a campaign."""
+def estimate(
+    campaign: Campaign, state: CampaignState, levels: Levels, options: EstimateOptions, pairs: Kept | None = None
+) -> Estimate:
+    """Return all estimates of a campaign; and whether its reports were made up, where pairs of them are given."""
     pooled = result_of(campaign, levels, options) if sum(state.devices) else None
     unlisted = pooled.unlisted if isinstance(pooled, Decoded) else None
     shown = pooled if pooled is None or options.largest is UNSET else pooled.largest(options.largest)
@@ -73,6 +76,7 @@ def estimate(campaign: Campaign, state: CampaignState, levels: Levels, options: 
         pooled=pooled_rows,
         unlisted=None if unlisted is None else Unlisted(float(unlisted[0]), float(unlisted[1])),
         quantiles=_quartiles(pooled, options) if options.quartiles else None,
+        integrity=None if pairs is None else integrity_of(campaign, state, pairs, options, places, pooled_rows),
     )
 
 
@@ -144,25 +148,3 @@ def _words(campaign: Campaign, words: CandidateMap, levels: Levels, options: Est
         if devices.any():
             kept.add_level(devices, bits, epsilon=level.epsilon)
     return decode_counts(kept, words, method=options.method) if kept.devices else None
-
-
-def rows_of(found: Result, options: EstimateOptions, chosen: Places | None) -> list[Row]:
-    """Return an estimate as rows; some of them, where some were chosen by what they say."""
-    shown = found if chosen is None else found.choose(chosen)
-    about = options.about
-    low, high = shown.interval(options.confidence_level, simultaneous=options.simultaneous, about=about)
-    sides = shown.beyond(options.confidence_level, simultaneous=options.simultaneous, about=about).tolist()
-    columns: list[Any] = [
-        np.atleast_1d(column).tolist() for column in (shown.value, shown.standard_error(about), low, high)
-    ]
-    more: list[dict[str, Any]] = [{"beyond": BEYOND[side]} if side else {} for side in sides]
-    if isinstance(found, Decoded):
-        places = slice(None) if chosen is None else chosen
-        flags = found.detected()[places].tolist()
-        chances = np.nan_to_num(found.p_value, nan=1.0)[places].tolist()
-        for each, share, chance, flag in zip(more, found.share[places].tolist(), chances, flags, strict=True):
-            each.update(share=share, p_value=chance, found=flag)
-    return [
-        Row(label, value, error if math.isfinite(error) else None, lower, upper, **extra)
-        for label, value, error, lower, upper, extra in zip(shown.labels, *columns, more, strict=True)
-    ]

@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator
 
 from sqlalchemy import Connection
 
-from relaxdp.collector import states
+from relaxdp.collector import pairs, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.estimates import Levels, estimate, read_counts
+from relaxdp.collector.pairs import Kept
 from relaxdp.collector.rules import CampaignState, decided
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
@@ -35,20 +36,22 @@ class Estimates:
         """Return the estimate."""
         clock = self._collector.clock()
 
-        def work(connection: Connection) -> tuple[CampaignState, Levels]:
+        def read(connection: Connection) -> tuple[Levels, Kept]:
+            return read_counts(connection, campaign), pairs.read(connection, campaign.number)
+
+        def work(connection: Connection) -> tuple[CampaignState, tuple[Levels, Kept] | None]:
             state = decided(campaign, states.look(connection, campaign.number), clock)
             kept = self._kept.get((campaign.number, options))
-            return state, [] if kept is not None and kept.version == state.version else read_counts(
-                connection, campaign
-            )
+            return state, None if kept is not None and kept.version == state.version else read(connection)
 
-        state, levels = await self._collector.read(work)
+        state, counted = await self._collector.read(work)
         kept = self._kept.get((campaign.number, options))
         if kept is not None and kept.version == state.version:
             return kept
-        if not levels:  # somebody else's estimate was dropped in between
-            levels = await self._collector.read(lambda connection: read_counts(connection, campaign))
-        found = await self._collector.compute(lambda: estimate(campaign, state, levels, options))
+        if counted is None:  # somebody else's estimate was dropped in between
+            counted = await self._collector.read(read)
+        levels, paired = counted
+        found = await self._collector.compute(lambda: estimate(campaign, state, levels, options, paired))
         self._kept[campaign.number, options] = found
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)

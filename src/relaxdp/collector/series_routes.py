@@ -20,8 +20,9 @@ from starlette.responses import Response
 from relaxdp import errors
 from relaxdp.collector import campaigns, states
 from relaxdp.collector.campaign import Campaign
-from relaxdp.collector.estimates import Levels, read_counts, result_of, rows_of
+from relaxdp.collector.estimates import Levels, read_counts, result_of
 from relaxdp.collector.operator_routes import QUERIES
+from relaxdp.collector.rows import rows_of
 from relaxdp.collector.rules import CampaignState, decided
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER

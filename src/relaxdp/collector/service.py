@@ -27,6 +27,9 @@ class Collector:
         self.read, self.compute, self.check_operator = worker.read, worker.compute, worker.check_operator
         metrics = worker.metrics
         self.reports = metrics.counter("relaxdp_reports_total", "Reports by what became of them.", ("outcome",))
+        self.checks = metrics.counter(
+            "relaxdp_campaign_checks_total", "Looks for made-up reports by what was found.", ("outcome",)
+        )
         commits = metrics.counter("relaxdp_commits_total", "Groups of reports, each one commit.")
         self.writer = Writer(worker.database, clock=worker.clock, stored=commits.inc)
         metrics.gauge("relaxdp_waiting_reports", "Reports that wait for their commit.", lambda: self.writer.waiting)

@@ -237,6 +237,55 @@ class Unlisted(Struct, frozen=True):
     std_error: float
 
 
+class MadeUp(Struct, frozen=True):
+    """How many devices break the law of honest reports, at least, with a 95 % interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+class PushedValue(Struct, frozen=True):
+    """A value that is not reported as honest devices report it."""
+
+    value: Label | float
+    kind: Literal["repeated", "changed", "older"]
+    """Whether it is sent again too often, or too seldom, or too often before another one."""
+    devices: MadeUp
+
+
+class Reach(Struct, frozen=True):
+    """What one device can move that makes up its newest report and is not noticed, counted in honest devices."""
+
+    epsilon: str
+    most: float
+    at_once: str
+
+
+class Integrity(Struct, frozen=True):
+    """Whether reports were made up: older reports of honest devices have a known law, given their newer ones."""
+
+    tested: int
+    """How many devices have two reports or more; of the others nothing is known."""
+    untested: int
+    alarm: bool
+    false_alarms: float
+    """At most this share of honest campaigns ever raises an alarm, however often somebody looks."""
+    p_value: float
+    """At a single look that was planned before."""
+    p_value_ever: float
+    """However often somebody looks."""
+    made_up: MadeUp
+    pushed: list[PushedValue]
+    shares: list[Row] | None
+    """What the tested devices say, made-up reports included; None where values are not told apart."""
+    without: list[Row] | None
+    """What they say without the made-up reports, if there is an alarm; these intervals hold for all values at once."""
+    reach: Reach | None
+    limits: list[str]
+    """What must be said wherever this is shown."""
+
+
 class Estimate(Struct, frozen=True):
     """Estimates per level and pooled."""
 
@@ -260,6 +309,8 @@ class Estimate(Struct, frozen=True):
     unlisted: Unlisted | None
     quantiles: list[Quantile] | None
     """The quartiles, where they were asked for and the reports tell them."""
+    integrity: Integrity | None
+    """None where a campaign has one level: then no device can be tested."""
 
 
 class SeriesDate(Struct, frozen=True):

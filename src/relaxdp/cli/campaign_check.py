@@ -1,0 +1,81 @@
+"""Whether reports were made up, as a collector answers it, in words and tables that say what it cannot see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+
+from relaxdp.cli.campaign_tables import numbers, text
+
+_KINDS = {"repeated": "sent again too often", "changed": "changed too often", "older": "sent too often at first"}
+
+
+def verdict(found: dict[str, Any] | None) -> str:
+    """Return what was found, in a few lines."""
+    if found is None:
+        return "The campaign has one level: nobody has two reports to compare, so made-up ones cannot be noticed."
+    tested, untested = int(found["tested"]), int(found["untested"])
+    rate = f"{100 * float(found['false_alarms']):g} %"
+    if bool(found["alarm"]):
+        result = f"Made-up reports were noticed: at least {_devices(found['made_up'])} break the law of honest ones."
+    else:
+        result = f"No made-up reports were noticed. {_most(found['made_up'])}"
+    return (
+        f"{result}\n{tested:,} of {tested + untested:,} devices have two reports or more and could be tested.\n"
+        f"The chance of this with honest devices: {_chance(found['p_value'])} at one look, at most "
+        f"{_chance(found['p_value_ever'])} over all looks.\n"
+        f"However often it is asked, at most {rate} of honest campaigns ever raise an alarm."
+    )
+
+
+def pushed_table(found: dict[str, Any] | None) -> Table | None:
+    """Return which values are pushed; None if none is."""
+    if found is None or not found["pushed"]:
+        return None
+    table = Table(title="pushed values", caption="intervals of all values at once")
+    for name in ("value", "how"):
+        table.add_column(name)
+    table.add_column("devices, at least", justify="right")
+    for each in found["pushed"]:
+        table.add_row(text(each["value"]), _KINDS[each["kind"]], _devices(each["devices"], short=True))
+    return table
+
+
+def shares_table(found: dict[str, Any] | None, confidence: float) -> Table | None:
+    """Return what the tested devices say, with and without made-up reports."""
+    if found is None or not found["shares"]:
+        return None
+    table = Table(
+        title=f"from the {int(found['tested']):,} tested devices",
+        caption="without made-up reports: intervals of all values at once" if found["without"] else None,
+    )
+    table.add_column("value")
+    for name in ("estimate", f"{100 * confidence:g} % interval"):
+        table.add_column(name, justify="right")
+    cleaned = {str(row["value"]): numbers(row) for row in found["without"] or []}
+    if cleaned:
+        for name in ("without made-up", "interval"):
+            table.add_column(name, justify="right")
+    for row in found["shares"]:
+        table.add_row(text(row["value"]), *numbers(row), *cleaned.get(str(row["value"]), []))
+    return table
+
+
+def limits(found: dict[str, Any] | None) -> str:
+    """Return what it cannot see."""
+    return "" if found is None else "\n".join(f"- {text(each)}" for each in found["limits"])
+
+
+def _devices(found: dict[str, Any], *, short: bool = False) -> str:
+    numbers = f"{float(found['estimate']):,.0f}"
+    between = f"{float(found['low']):,.0f} to {float(found['high']):,.0f}"
+    return f"{numbers} ({between})" if short else f"{numbers} devices ({between})"
+
+
+def _most(found: dict[str, Any]) -> str:
+    return f"Not more than {float(found['high']):,.0f} devices repeat whatever they send."
+
+
+def _chance(chance: Any) -> str:
+    return "less than 1e-300" if float(chance) == 0 else f"{float(chance):.2g}"
