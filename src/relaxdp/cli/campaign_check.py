@@ -21,11 +21,12 @@ def verdict(found: dict[str, Any] | None) -> str:
         result = f"Made-up reports were noticed: at least {_devices(found['made_up'])} break the law of honest ones."
     else:
         result = f"No made-up reports were noticed. {_most(found['made_up'])}"
+    ever, once = _chance(found["p_value_ever"]), _chance(found["p_value"])
     return (
         f"{result}\n{tested:,} of {tested + untested:,} devices have two reports or more and could be tested.\n"
-        f"The chance of this with honest devices: {_chance(found['p_value'])} at one look, at most "
-        f"{_chance(found['p_value_ever'])} over all looks.\n"
-        f"However often it is asked, at most {rate} of honest campaigns ever raise an alarm."
+        f"The chance of this with honest devices is at most {ever}, however often one looks.\n"
+        f"At most {rate} of honest campaigns ever raise an alarm.\n"
+        f"At a single planned look the test over all values has the p-value {once}."
     )
 
 

@@ -6,6 +6,7 @@ import { tell } from "../kit/page.js";
 import { isUnknownToken, Problem } from "../kit/problem.js";
 import { measureOf, whole } from "../kit/words.js";
 import { exportPart, invitationsPart, settingsPart, stepsPart } from "./controls.js";
+import { integrityPart } from "./integrity.js";
 import { progressPart, stateBadge } from "./list.js";
 import { answerPart, historyPart, levelsPart } from "./results.js";
 import { seriesPart } from "./series.js";
@@ -35,6 +36,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const answer = answerPart(measure);
   const levels = levelsPart();
   const history = historyPart(measure);
+  const integrity = integrityPart(measure);
   const steps = stepsPart(api, path, campaign, (changed) => update(changed));
   const exports = exportPart(api, path, id);
   const settings = h("div", {});
@@ -107,6 +109,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   async function receive(event) {
     estimate = event;
     answer.update(event);
+    integrity.update(event.integrity);
     try {
       update(await api.ask("GET", `${path}/status`));
       levels.update(campaign, null);
@@ -124,6 +127,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     h("section", { class: "card", "aria-label": "How it stands" }, summary, steps.element),
     h("div", { class: "columns" }, answer.element, levels.element),
     history.element,
+    integrity.element,
     ...(series === null ? [] : [series.element]),
     h(
       "div",

@@ -79,6 +79,7 @@ export interface Estimate {
   pooled: Row[] | null;
   unlisted: Unlisted | null;
   quantiles: Quantile[] | null;
+  integrity: Integrity | null;
 }
 
 export interface Health {
@@ -92,6 +93,21 @@ export interface History {
   about: "objects" | "population";
   simultaneous: boolean;
   levels: LevelEstimate[];
+}
+
+export interface Integrity {
+  tested: number;
+  untested: number;
+  alarm: boolean;
+  false_alarms: number;
+  p_value: number;
+  p_value_ever: number;
+  made_up: MadeUp;
+  pushed: PushedValue[];
+  shares: Row[] | null;
+  without: Row[] | null;
+  reach: Reach | null;
+  limits: string[];
 }
 
 export interface InvitationNumbers {
@@ -132,6 +148,12 @@ export interface Listing {
 
 export interface Listings {
   listings: Listing[];
+}
+
+export interface MadeUp {
+  estimate: number;
+  low: number;
+  high: number;
 }
 
 export interface NewAccount {
@@ -254,6 +276,12 @@ export interface Purchases {
   balance: number;
 }
 
+export interface PushedValue {
+  value: string | number;
+  kind: "changed" | "older" | "repeated";
+  devices: MadeUp;
+}
+
 export interface Quantile {
   probability: number;
   estimate: number;
@@ -270,6 +298,12 @@ export interface Quote {
   owned: string | null;
   objects: number;
   half_width: number | null;
+}
+
+export interface Reach {
+  epsilon: string;
+  most: number;
+  at_once: string;
 }
 
 export interface Refused {
