@@ -19,6 +19,7 @@ GROUPS = {
         "Categorical", "Unary", "LocalHash", "Numeric", "Wave", "mechanism", "Relaxation", "Level",
     ),
     "Estimates": ("Counts", "highest_only", "difference", "cross", "variance"),
+    "Made-up reports": ("transitions", "Transitions", "integrity", "Integrity"),
     "Plans and schedules": (
         "plan", "Plan", "best_encoding", "Advice", "Schedule", "Explicit", "Linear", "Geometric", "NoisySampling",
         "ByDate", "UntilPrecise",

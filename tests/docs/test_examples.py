@@ -50,3 +50,27 @@ def test_market(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     assert abs(guessed["dan, alone"][1] - 52.7) < 1.8
     assert abs(guessed["the buyer of 1.00, alone"][1] - 57.6) < 1.8
     assert "cost a person epsilon 1.00. Independent answers would cost 50.05." in shown
+
+
+def test_made_up_reports() -> None:
+    """Attackers are noticed, the share comes back, and who blurs honestly gains no more than the bound."""
+    example = runpy.run_path(str(EXAMPLES / "made_up_reports.py"))
+    true, found = example["attack"]("categorical", 5)
+    assert {each.label for each in found.pushed} == {8, 9}
+    assert abs(found.without.value[8] - true) < 0.01 < found.shares.value[8] - true
+    true, careful = example["attack"]("bits", 5, careful=True)
+    assert not careful.is_alarm
+    assert careful.shares.value[8] < true + 0.05 * careful.reach.most + 0.01
+
+
+@pytest.mark.long
+def test_the_page_on_made_up_reports_has_what_the_example_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    runpy.run_path(str(EXAMPLES / "made_up_reports.py"), run_name="__main__")
+    lines = [line.strip("│").split("│") for line in capsys.readouterr().out.splitlines() if line[:1] == "│"]
+    page = (EXAMPLES.parent / "docs" / "made-up-reports.md").read_text("utf-8")
+    assert len(lines) == 12
+    for line in lines:
+        assert "| " + " | ".join(cell.strip() for cell in line) + " |" in page

@@ -163,8 +163,6 @@ def cleaned(
 ) -> Result | None:
     """Return shares without the made-up reports of the named values; None where nobody would be left."""
     tables = [table for table in tables if table.objects and table.labels]
-    if encoding.joint != "exclusive" and encoding.symbols == 1:
-        return _hashed(tables, encoding, stayed=not repeated)
     parts: dict[Any, Honest] = {}
     for table in tables:
         found = Honest.of(table, encoding, repeated, changed)
@@ -173,10 +171,13 @@ def cleaned(
     return Cleaned(encoding.labels, left, encoding.joint, encoding.measure) if left else None
 
 
-def _hashed(tables: Sequence[Pairs], encoding: Encoding, *, stayed: bool) -> Result | None:
-    """Return the shares among objects whose report changed, or stayed: a made-up hash supports many values."""
+def among(tables: Sequence[Pairs], encoding: Encoding, *, stayed: bool) -> Result | None:
+    """Return the shares among objects whose report stayed, or changed, which an honest truth has no part in.
+
+    For a made-up hash, which supports many values, and where no single value is named.
+    """
     parts = []
-    for table in tables:
+    for table in (each for each in tables if each.labels):
         counts, objects = table.both, table.equal
         if not stayed:
             counts, objects = table.news - table.both, table.objects - table.equal

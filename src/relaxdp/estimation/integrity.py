@@ -14,7 +14,8 @@ import numpy as np
 
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import CountsError
-from relaxdp.estimation.cleaned import cleaned
+from relaxdp.estimation import special
+from relaxdp.estimation.cleaned import among, cleaned
 from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.evidence import CHANGED, KINDS, OLDER, REPEATED, Evidence, chances, every_look, single_look
 from relaxdp.estimation.result import Result, tail_of
@@ -91,8 +92,11 @@ class Integrity:
         """The values that are pushed, the most certain ones first; wrongly named ones are as rare as false alarms."""
         values = self.evidence.values
         order = np.argsort(-values, axis=None, kind="stable")
-        named = [place for place in order.tolist() if values.reshape(-1)[place] >= -np.log(self.false_alarms)]
-        return [self._pushed(*divmod(place, values.shape[1])) for place in named]
+        certain = [place for place in order.tolist() if values.reshape(-1)[place] >= -np.log(self.false_alarms)]
+        named = [divmod(place, values.shape[1]) for place in certain]
+        return [
+            self._pushed(kind, place) for kind, place in named if not self._is_hash or self._stands_out(kind, place)
+        ]
 
     @cached_property
     def made_up(self) -> MadeUp:
@@ -100,17 +104,7 @@ class Integrity:
 
         Of an object that makes up reports in another way less is seen, so that this is a lower bound whatever they do.
         """
-        found = self.pushed if self.encoding.joint == "exclusive" or self.encoding.symbols > 1 else []
-        if not found:
-            return self._over_all()
-        sums = {kind: [each.objects for each in found if each.kind == kind] for kind in KINDS}
-        join = _sum if self.encoding.joint == "exclusive" else _largest  # one row may push many bits
-        changed = max((join(sums[kind]) for kind in (CHANGED, OLDER)), key=lambda each: each.estimate)
-        return (
-            _sum([join(sums[REPEATED]), changed])
-            if self.encoding.joint == "exclusive"
-            else _largest([join(sums[REPEATED]), changed])
-        )
+        return max([self._over_all, *([] if self._named is None else [self._named])], key=lambda each: each.low)
 
     @cached_property
     def shares(self) -> Result | None:
@@ -129,10 +123,11 @@ class Integrity:
         found = self.pushed
         labels = list(self.encoding.labels)
         named = {kind: {labels.index(each.label) for each in found if each.kind == kind} for kind in KINDS}
-        is_hash = self.encoding.joint != "exclusive" and self.encoding.symbols == 1
-        if is_hash and not found:
-            named[REPEATED if self._excess() > 0 else CHANGED].add(0)
-        return cleaned(self.last, self.encoding, named[REPEATED], named[CHANGED] - named[REPEATED])
+        repeated, changed = named[REPEATED], named[CHANGED] - named[REPEATED]
+        by_names = self._named is not None and self._over_all.low <= self._named.high  # else many have no name
+        if self.encoding.symbols == 1 and not (by_names and repeated | changed):
+            return among(self.last, self.encoding, stayed=self._excess() < 0)
+        return cleaned(self.last, self.encoding, repeated, changed) if repeated | changed else None
 
     @property
     def reach(self) -> Reach | None:
@@ -166,11 +161,29 @@ class Integrity:
         lines.append(f"made up, at least: {_numbers(self.made_up)}")
         return "\n".join([*lines, *self.limits])
 
+    @property
+    def _is_hash(self) -> bool:
+        """Whether a report supports many values, so that a value is repeated because another one is wanted."""
+        return self.encoding.joint != "exclusive" and self.encoding.symbols == 1
+
+    def _stands_out(self, kind: int, place: int) -> bool:
+        """Tell whether repeated reports support a value more often than all do, and changed ones less often."""
+        news, both, equal, objects = (
+            float(sum(each))
+            for each in zip(*((t.news[place], t.both[place], t.equal, t.objects) for t in self.last), strict=True)
+        )
+        share = news / objects
+        away = (both - equal * share) * (1 if KINDS[kind] == REPEATED else -1)
+        spread = equal * share * (1 - share) * (1 - equal / objects)
+        return KINDS[kind] == OLDER or away > -float(special.ndtri(self.false_alarms / len(self.encoding.labels))) * (
+            spread**0.5
+        )
+
     def _pushed(self, kind: int, place: int) -> Pushed:
         return Pushed(self.encoding.labels[place], KINDS[kind], self._excess_of(KINDS[kind], place))
 
     def _excess_of(self, kind: str, place: int) -> MadeUp:
-        tail = tail_of(0.95, len(KINDS) * len(self.encoding.labels))
+        tail = self._tail
         cells = []
         for table in self.last:
             stay, leave = chances(table, self.encoding)
@@ -181,10 +194,28 @@ class Integrity:
                 cells.append((news, both, stay) if kind == REPEATED else (news, news - both, 1 - stay))
         return _added([_fakes(*cell, tail) for cell in cells if cell[0]])
 
+    @cached_property
+    def _named(self) -> MadeUp | None:
+        """How many push the named values; None where none is named, or a report supports many values."""
+        found = self.pushed
+        if self._is_hash or not found:
+            return None
+        parts = {kind: [each.objects for each in found if each.kind == kind] for kind in KINDS}
+        if self.encoding.symbols > 1:  # one row may push many bits
+            return max((each.objects for each in found), key=lambda each: each.estimate)
+        # Who sends one value and then another is seen at both.
+        return _sum([*parts[REPEATED], max(map(_sum, (parts[CHANGED], parts[OLDER])), key=lambda each: each.estimate)])
+
+    @property
+    def _tail(self) -> float:
+        """The error of each interval, where the values were chosen by what they say: over all, and of every value."""
+        return tail_of(0.95, 1 + len(KINDS) * len(self.encoding.labels))
+
+    @cached_property
     def _over_all(self) -> MadeUp:
-        """Return how many repeat whatever they send, or, where too many reports change, how many do not."""
+        """How many repeat whatever they send, or, where too many reports change, how many do not."""
         up = self._excess() >= 0 or not self.is_alarm
-        symbols, tail = self.encoding.symbols, tail_of(0.95, 1)
+        symbols, tail = self.encoding.symbols, self._tail if self._named else tail_of(0.95, 1)
         found = []
         for table in self.last:
             stay, _ = chances(table, self.encoding)
@@ -280,10 +311,6 @@ def _added(found: Sequence[MadeUp]) -> MadeUp:
 
 def _sum(found: Sequence[MadeUp]) -> MadeUp:
     return MadeUp(*(sum(getattr(each, name) for each in found) for name in ("estimate", "low", "high")))
-
-
-def _largest(found: Sequence[MadeUp]) -> MadeUp:
-    return max(found, key=lambda each: each.estimate, default=MadeUp(0.0, 0.0, 0.0))
 
 
 def _numbers(found: MadeUp) -> str:

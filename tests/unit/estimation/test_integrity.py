@@ -110,3 +110,30 @@ def test_who_answers_otherwise_each_time_is_noticed_too() -> None:
     assert found.is_alarm
     assert {each.kind for each in found.pushed} >= {"changed"}
     assert found.made_up.high > 4_000
+
+
+def test_who_repeats_no_wanted_value_is_left_out_as_well() -> None:
+    """Attackers that repeat what they drew once push nothing, and no value is named: those that changed tell it."""
+    rng = np.random.default_rng(6)
+    truths, fakes = rng.choice(60, 20_000, p=np.repeat([0.03, 0.002], [20, 40]) / 0.68), 1_200
+    answers = rx.Categorical(range(60))
+    older, newer = released(answers, truths, ("0.5", "2"))
+    older[:fakes] = newer[:fakes] = rng.integers(20, 60, fakes)
+    found = rx.transitions(answers, older, newer, older_epsilon="0.5", newer_epsilon="2")
+    assert found.is_alarm
+    assert found.made_up.low <= fakes <= found.made_up.high
+    assert found.without is not None
+    honest = np.mean(truths[fakes:] < 20)
+    assert found.shares is not None
+    plain, corrected = (abs(float(each.value[:20].sum()) - honest) for each in (found.shares, found.without))
+    assert corrected < plain / 2
+
+
+def test_bits_of_which_none_is_named_are_not_corrected() -> None:
+    rng = np.random.default_rng(7)
+    bits = rx.Unary(range(16))
+    older, newer = (rng.integers(0, 256, (3_000, 2)).astype(np.uint8) for _ in range(2))
+    found = rx.transitions(bits, older, newer, older_epsilon="1", newer_epsilon="1.2")
+    assert found.is_alarm
+    assert found.made_up.estimate > 500
+    assert found.without is None or {each.kind for each in found.pushed} & {"repeated", "changed"}
