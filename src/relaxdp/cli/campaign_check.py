@@ -16,6 +16,8 @@ def verdict(found: dict[str, Any] | None) -> str:
     if found is None:
         return "The campaign has one level: nobody has two reports to compare, so made-up ones cannot be noticed."
     tested, untested = int(found["tested"]), int(found["untested"])
+    if not tested:
+        return f"None of {untested:,} devices has two reports yet, so nothing can be tested."
     rate = f"{100 * float(found['false_alarms']):g} %"
     if bool(found["alarm"]):
         result = f"Made-up reports were noticed: at least {_devices(found['made_up'])} break the law of honest ones."
@@ -75,7 +77,8 @@ def _devices(found: dict[str, Any], *, short: bool = False) -> str:
 
 
 def _most(found: dict[str, Any]) -> str:
-    return f"Not more than {float(found['high']):,.0f} devices repeat whatever they send."
+    between = f"{float(found['low']):,.0f} to {float(found['high']):,.0f}"
+    return f"The number of devices that repeat whatever they send is {between} (95 % interval)."
 
 
 def _chance(chance: Any) -> str:

@@ -30,6 +30,8 @@ class Collector:
         self.checks = metrics.counter(
             "relaxdp_campaign_checks_total", "Looks for made-up reports by what was found.", ("outcome",)
         )
+        for outcome in ("quiet", "alarm"):
+            self.checks.labels(outcome)  # shown before the first look
         commits = metrics.counter("relaxdp_commits_total", "Groups of reports, each one commit.")
         self.writer = Writer(worker.database, clock=worker.clock, stored=commits.inc)
         metrics.gauge("relaxdp_waiting_reports", "Reports that wait for their commit.", lambda: self.writer.waiting)

@@ -158,7 +158,9 @@ class Integrity:
             f"{self.p_value_ever:.3g} over all looks"
         ]
         lines += [f"{each.label}: {each.kind}, {_numbers(each.objects)}" for each in self.pushed]
-        lines.append(f"made up, at least: {_numbers(self.made_up)}")
+        lines.append(
+            f"{'made up, at least' if self.is_alarm else 'that repeat whatever they send'}: {_numbers(self.made_up)}"
+        )
         return "\n".join([*lines, *self.limits])
 
     @property
