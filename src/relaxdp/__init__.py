@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         UntilPrecise,
     )
     from relaxdp.estimation.transitions import Transitions
+    from relaxdp.estimation.shuffled import Shuffled, shuffled
     from relaxdp.law.level import Level
     from relaxdp.law.relaxation import RelaxationLaw, relaxation_law
     from relaxdp.law.transcript import PrivacyLoss, privacy_loss
@@ -56,6 +57,7 @@ __all__ = [
     "Released",
     "Schedule",
     "Transitions",
+    "Shuffled",
     "Unary",
     "UntilPrecise",
     "Wave",
@@ -76,6 +78,7 @@ __all__ = [
     "relaxation_law",
     "release",
     "transitions",
+    "shuffled",
     "variance",
 ]
 
@@ -91,6 +94,7 @@ _HOMES = {
     "relaxdp.estimation.planning": "Plan plan",
     "relaxdp.estimation.schedules": "ByDate Explicit Geometric Linear NoisySampling Schedule UntilPrecise",
     "relaxdp.estimation.transitions": "Transitions",
+    "relaxdp.estimation.shuffled": "Shuffled shuffled",
     "relaxdp.law.level": "Level",
     "relaxdp.law.relaxation": "RelaxationLaw relaxation_law",
     "relaxdp.law.transcript": "PrivacyLoss privacy_loss",

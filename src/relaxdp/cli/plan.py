@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from relaxdp.cli.options import JsonOption, encoding_and_options
+from relaxdp.cli.published import published, published_json, published_table
 from relaxdp.cli.render import show_json
 from relaxdp.errors import PlanError
 from relaxdp.estimation.advice import NUMBER_ENCODINGS
@@ -19,6 +20,7 @@ from relaxdp.estimation.number_plans import WindowCost
 from relaxdp.estimation.planning import Asked, Plan, Step, epsilon_for
 from relaxdp.estimation.planning import plan as plan_release
 from relaxdp.estimation.schedules import Explicit, Geometric, Linear, NoisySampling, Schedule
+from relaxdp.estimation.shuffled import Shuffled
 from relaxdp.estimation.sides import Numbers, Planned
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.mechanisms import mechanism
@@ -76,6 +78,12 @@ def plan(
             min=1, metavar="NUMBER", help="How many dated releases: what all cost, and how precise a change is."
         ),
     ] = None,
+    is_published: Annotated[
+        bool, typer.Option("--published", help="Show what one publication of a closed group costs towards the public.")
+    ] = False,
+    delta: Annotated[
+        str | None, typer.Option(help="The delta of a publication  [default: 1e-6, or a tenth of one in all objects]")
+    ] = None,
     share: Annotated[
         float | None, typer.Option(help="The share that is expected; without it, the plan holds for every share.")
     ] = None,
@@ -127,17 +135,22 @@ def plan(
     given = {name: option for name, option in options.items() if option is not None}
     if schedule is None and given:
         raise PlanError("--{given} belongs to a schedule: name one with --schedule.", given=next(iter(given)))
+    if delta is not None and not is_published:
+        raise PlanError("--delta belongs to --published.")
     chosen = None if schedule is None else _schedule(schedule, given)
     of = _planned(values, number_range, encoding, epsilon)
     if isinstance(of, int | Numbers):
         asked["encoding"] = "auto" if encoding is None else encoding_and_options(encoding)[0]
     wanted: Any = {"values": of, "half_width": half_width, "objects": objects, "epsilon": epsilon}
     made = plan_release(**wanted, schedule=chosen, **asked)
+    one_path = schedule is not None
+    public = published(made, of, asked, delta, dates, one_path=one_path) if is_published else []
     if as_json:
         what: dict[str, Any] = {"values": values} if number_range is None else {"range": number_range}
         chosen_name = made.encoding if encoding is None else encoding
         what = what if chosen_name is None else {**what, "encoding": chosen_name}
         series = {} if dates is None else {"dates": dates, "series": _series_json(made, dates)}
+        series |= {"published": published_json(public)} if public else {}
         show_json(
             {**_answer(made), "wanted_half_width": half_width, "objects": made.objects, **asked, **what, **series}
         )
@@ -151,6 +164,9 @@ def plan(
         console.print(_window_table(made.windows, made.steps))
     if dates is not None:
         console.print(_series_table(made, dates))
+    if public:
+        console.print(published_table(public))
+        console.print(*("- " + each for each in Shuffled.assumes), sep="\n")
     if schedule is not None and half_width is not None:
         console.print(_advice(made.stop, half_width, made.objects, of, asked))
 

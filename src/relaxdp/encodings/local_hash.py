@@ -32,7 +32,7 @@ from relaxdp.encodings.registry import register
 from relaxdp.errors import CountsError, EncodingError, ValuesError
 from relaxdp.law.epsilon import Epsilon, as_epsilon, release_threshold
 from relaxdp.law.level import retention
-from relaxdp.law.support import Support
+from relaxdp.law.support import Cover, Support
 
 MOST_BUCKETS = 1 << 16
 _SEED_BYTES = 8
@@ -151,6 +151,10 @@ class LocalHashEncoding(DeclaredEncoding, PackedEncoding):
     def support(self, keep: Fraction) -> Support:
         """Return the chances over all seeds: 1/g for another value, and the kept truth's own."""
         return _support(keep, self.alphabet)
+
+    def cover(self, keep: Fraction) -> Cover:
+        """Return the cover of a bucket under the seeds that tell two values apart: all but 1/g, and a little."""
+        return Cover.of_one_symbol(keep, self.alphabet, 1 - Fraction(1, self.alphabet) - mersenne.UNEVEN)
 
     def is_report(self, packed: bytes) -> bool:
         """Tell whether the bucket is one."""

@@ -14,6 +14,8 @@ Claim: exact for every pair of values and every seed of a small prime; tests/exa
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +24,8 @@ from relaxdp.draw.stream import Words
 NAME = "mersenne31"
 BITS = 31
 PRIME = (1 << BITS) - 1
+UNEVEN = Fraction(1, 1 << 29)
+"""More than how many seeds put two values into one bucket differs from one in so many buckets."""
 POWER = 5
 OFFSET = 506952122  # 2^32 divided by the golden ratio, modulo the prime
 

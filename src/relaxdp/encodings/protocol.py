@@ -30,7 +30,7 @@ from relaxdp.errors import (
 )
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.law.level import Level, Scale
-from relaxdp.law.support import Support
+from relaxdp.law.support import Cover, Support
 
 Codes = NDArray[np.unsignedinteger]
 Packed = NDArray[np.uint8]
@@ -292,6 +292,18 @@ class Encoding(ABC):
     @abstractmethod
     def support(self, keep: Fraction) -> Support:
         """Return with which probability a report supports a value, at retention `keep` of every symbol."""
+
+    def distance(self, keep: Fraction) -> Fraction:
+        """Return how far the laws of reports of two truths are apart at most: their total variation, or more.
+
+        What a publication costs is bounded with it. A symbol that was not kept is the same for all truths, and so is a
+        seed; of several symbols 1 is always safe.
+        """
+        return keep if self.symbols == 1 else Fraction(1)
+
+    def cover(self, keep: Fraction) -> Cover | None:
+        """Return what hides a report among others, where that is known; a truth may be a mixture of symbols."""
+        return Cover.of_one_symbol(keep, self.alphabet) if self.symbols == 1 and not self.seeded else None
 
     def path_name(self, path: PathId) -> PathName:
         """Return what binds this encoding to a path. Nobody draws on the keyed path in the name of Algorithm 1.

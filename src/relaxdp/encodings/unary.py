@@ -16,7 +16,7 @@ from relaxdp.encodings.protocol import Codes, Joint, Permanent, Truths
 from relaxdp.encodings.registry import register
 from relaxdp.law.epsilon import release_threshold, shared_threshold
 from relaxdp.law.level import retention
-from relaxdp.law.support import Support
+from relaxdp.law.support import Cover, Support
 
 
 class UnaryEncoding(DeclaredEncoding, BitEncoding):
@@ -49,6 +49,17 @@ class UnaryEncoding(DeclaredEncoding, BitEncoding):
     def support(self, keep: Fraction) -> Support:
         """Return the chances of a bit, which is how a report supports a value."""
         return self.bit_support(keep)
+
+    def distance(self, keep: Fraction) -> Fraction:
+        """Return the distance of the two bits in which two truths differ: all of it is in one of them set alone."""
+        return self.bit_support(keep).gain
+
+    def cover(self, keep: Fraction) -> Cover:
+        """Return how often one of two bits is set alone, and how often none is. That both are tells nothing."""
+        bit = self.bit_support(keep)
+        return Cover(
+            own=bit.hit * (1 - bit.noise), clone=(1 - bit.hit) * bit.noise, neither=(1 - bit.hit) * (1 - bit.noise)
+        )
 
     def _own_bits(self, truths: Truths, permanent: Permanent) -> Words:
         """Return what the bit of each object's own truth is before noise."""

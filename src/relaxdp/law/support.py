@@ -1,10 +1,33 @@
-"""Support and debiasing: from shares of reports to shares of truths, in closed form (P^-1 H without a matrix)."""
+"""Support and debiasing: from shares of reports to shares of truths, in closed form (P^-1 H without a matrix).
+
+And what hides a report among others.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """What hides a report among others, for any two truths: the chances of those that tell them apart, and of others.
+
+    With probability `own` a report speaks for its own truth of the two, with `clone` for the other one, with `neither`
+    for none of both. Whatever else it is, is the same for both. Every other truth's reports speak for each of both with
+    `clone` at least, and for none with `neither` at least.
+    """
+
+    own: Fraction
+    clone: Fraction
+    neither: Fraction
+
+    @classmethod
+    def of_one_symbol(cls, keep: Fraction, values: int, share: Fraction | int = 1) -> Cover:
+        """Return the cover of a report that is one of `values` values itself, a `share` of which tell truths apart."""
+        other = (1 - keep) / values
+        return cls(own=(keep + other) * share, clone=other * share, neither=(values - 2) * other * share)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
+from math import comb
 from typing import Any, NamedTuple, Self
 from unicodedata import normalize
 
@@ -147,6 +148,12 @@ class BloomEncoding(BitEncoding):
     def support(self, keep: Fraction) -> Support:
         """Return the chances of a bit."""
         return Support.of_one_symbol(keep, 2)
+
+    def distance(self, keep: Fraction) -> Fraction:
+        """Return the distance of all bits in which two words can differ: that of how many of them agree with one."""
+        bits, same = self.shape.differing, (1 + keep) / 2
+        law = [comb(bits, agree) * same**agree * (1 - same) ** (bits - agree) for agree in range(bits + 1)]
+        return sum((max(one - other, Fraction(0)) for one, other in zip(law, law[::-1], strict=True)), Fraction(0))
 
 
 def as_words(shape: BloomShape, column: Any, first_row: int = 0) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import relaxdp as rx
 from relaxdp.cli.main import app, main
 from relaxdp.errors import PlanError
 from relaxdp.estimation.planning import epsilon_for, half_width, objects_for, plan
@@ -154,3 +155,34 @@ def test_a_schedule_of_waves_says_what_its_window_costs() -> None:
     assert "16 (planned)" in shown
     assert "1.77 (least)" in shown
     assert "windows" not in answer(*words, "--encoding", "numeric")
+
+
+def test_what_a_publication_costs() -> None:
+    words = ["--values", "2", "--objects", "5000", "--schedule", "explicit", "--levels", "0.5,2", "--published"]
+    found = answer(*words, "--delta", "1e-7")["published"]
+    expected = [rx.shuffled(level, objects=5_000, delta=1e-7, values=2) for level in ("0.5", 2)]
+    assert [level["epsilon"] for level in found["levels"]] == [str(each.epsilon) for each in expected]
+    assert found["assumes"] == list(rx.Shuffled.assumes)
+    shown = run(*words)
+    assert "Published: one publication of a closed group of 5,000, delta 1e-06" in shown
+    assert all(sentence in shown for sentence in rx.Shuffled.assumes)
+    (dated,) = answer("--range", "0", "1", "--objects", "500", "--epsilon", "1", "--dates", "3", "--published")[
+        "published"
+    ]["levels"]
+    assert (dated["publications"], dated["law"]) == (3, "numeric")
+    (hashed,) = answer(
+        "--values", "50", "--encoding", "local-hash:buckets=5", "--objects", "500", "--epsilon", "1", "--published"
+    )["published"]["levels"]
+    assert hashed["law"] == "local-hash"
+    (both,) = answer("--values", "2", "--cross", "3", "--objects", "500", "--epsilon", "1", "--published")["published"][
+        "levels"
+    ]
+    assert (both["report_epsilon"], both["law"]) == ("2", "whatever the reports are")
+    assert "published" not in answer("--values", "2", "--objects", "50", "--epsilon", "1")
+
+
+@pytest.mark.parametrize("more", [["--stop", "0.5=30%"], ["--delta", "tiny"], ["--delta", "0"]])
+def test_what_has_no_price_towards_the_public(more: list[str]) -> None:
+    words = ["--values", "2", "--objects", "50", "--epsilon", "1", "--published", *more]
+    assert isinstance(RUNNER.invoke(app, ["plan", *words]).exception, PlanError)
+    assert isinstance(RUNNER.invoke(app, ["plan", *words[:6], "--delta", "1e-6"]).exception, PlanError)
