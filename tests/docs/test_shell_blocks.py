@@ -1,4 +1,4 @@
-"""The shell commands of the README and of the page for data holders run, in order, on the table that they say."""
+"""The shell commands of the README and of some pages run, in order, on the table that the data holder's page makes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def commands(page: Path) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/data-holder.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/data-holder.md", "docs/public.md"])
 def test_shell_blocks(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     generator, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/data-holder.md").read_text("utf-8"), re.DOTALL)
-    exec(compile(generator, "data-holder.md", "exec"), {})  # both pages say that it makes the table
+    exec(compile(generator, "data-holder.md", "exec"), {})  # the table of all of them
     run = commands(ROOT / name)
     assert len(run) >= 3
     for words in run:
