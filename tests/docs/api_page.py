@@ -22,7 +22,7 @@ GROUPS = {
     "Made-up reports": ("transitions", "Transitions", "integrity", "Integrity"),
     "Plans and schedules": (
         "plan", "Plan", "best_encoding", "Advice", "Schedule", "Explicit", "Linear", "Geometric", "NoisySampling",
-        "ByDate", "UntilPrecise",
+        "ByDate", "UntilPrecise", "shuffled", "Shuffled",
     ),
     "The law": ("relaxation_law", "RelaxationLaw", "privacy_loss", "PrivacyLoss"),
     "Errors": ("errors",),
