@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         Schedule,
         UntilPrecise,
     )
-    from relaxdp.estimation.transitions import Transitions
     from relaxdp.estimation.shuffled import Shuffled, shuffled
+    from relaxdp.estimation.transitions import Transitions
     from relaxdp.law.level import Level
     from relaxdp.law.relaxation import RelaxationLaw, relaxation_law
     from relaxdp.law.transcript import PrivacyLoss, privacy_loss
@@ -56,8 +56,8 @@ __all__ = [
     "RelaxationLaw",
     "Released",
     "Schedule",
-    "Transitions",
     "Shuffled",
+    "Transitions",
     "Unary",
     "UntilPrecise",
     "Wave",
@@ -77,8 +77,8 @@ __all__ = [
     "relax_reports",
     "relaxation_law",
     "release",
-    "transitions",
     "shuffled",
+    "transitions",
     "variance",
 ]
 
