@@ -19,9 +19,15 @@ MEANS: list[Where] = [
     (1_000, (1, 4), "skewed"),
 ]
 SOME: list[Where] = [(300, (2,), "one number"), (2_000, (1, 4), "mixed")]
-ALL: list[Where] = [
-    (objects, epsilons, kind) for objects in (300, 20_000) for epsilons in ((0.5,), (2,), (4,)) for kind in NUMBERS
+MORE: list[Where] = [
+    (300, (0.5,), "at both ends"),
+    (300, (4,), "uniform"),
+    (300, (0.5, 4), "one number"),
+    (20_000, (0.5,), "skewed"),
+    (20_000, (2,), "mixed"),
+    (20_000, (4,), "at an end"),
 ]
+"""`make coverage` has the whole grid."""
 
 
 @pytest.mark.parametrize("where", MEANS, ids=str)
@@ -35,8 +41,8 @@ def test_intervals_of_quantiles_and_shares_hold(where: Where) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("where", ALL, ids=str)
-def test_intervals_hold_on_a_grid(where: Where) -> None:
+@pytest.mark.parametrize("where", MORE, ids=str)
+def test_intervals_hold_at_more_points(where: Where) -> None:
     points = points_of(where, 800)
     assert [f"{point.coverage:.3f} {point.kind}: {point.where}" for point in points if not point.holds] == []
 
