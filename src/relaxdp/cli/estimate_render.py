@@ -72,6 +72,7 @@ class Block:
     """Where numbers may be missing: their share, with the ends of its interval."""
     quantiles: tuple[tuple[float, float, float, float], ...] = ()
     """Where the distribution is told: quartiles, each with its probability and the ends of its interval."""
+    distribution: Distribution | None = None
 
     def says_nothing(self) -> bool:
         """Tell whether noise outweighs the answer: an interval over nearly everything."""
@@ -127,6 +128,7 @@ def _part(
         rows_in_all=len(labels),
         missing=_missing(result, asked) if isinstance(result, PresentMean) else None,
         quantiles=_quantiles(result, asked) if isinstance(result, Distribution) else (),
+        distribution=result if isinstance(result, Distribution) else None,
     )
 
 
@@ -360,20 +362,26 @@ def draw(path: Path, parts: list[Block], name: str, asked: Asked, pairs: Result 
         )
         save(figure, path)
         return
-    heights = [0.8 + 0.32 * len(part.labels) for part in parts]
+    heights = [0.8 + 0.32 * len(part.labels) if part.distribution is None else 2.8 for part in parts]
     figure = new_figure(7, 0.4 + sum(heights))
     axes = figure.subplots(len(parts), 1, squeeze=False, sharex=True, gridspec_kw={"height_ratios": heights})[:, 0]
     hollow = False
     for part, each in zip(parts, axes, strict=True):
-        labels = [" & ".join(label_of(label) for label in row if label is not None) for row in part.labels]
-        labels = [label.replace("$", r"\$") for label in labels]
-        hollow |= draw_rows(each, labels, part.estimate, part.low, part.high)
+        if part.distribution is not None:
+            part.distribution.plot(each, confidence_level=asked.confidence, about=asked.about)
+            each.set_xlabel("")
+        else:
+            labels = [" & ".join(label_of(label) for label in row if label is not None) for row in part.labels]
+            labels = [label.replace("$", r"\$") for label in labels]
+            hollow |= draw_rows(each, labels, part.estimate, part.low, part.high)
         if asked.by is not None:
             each.set_title(f"{clean(asked.by)}: {label_of(part.group)}".replace("$", r"\$"), loc="left", fontsize=10)
     together = any(part.is_simultaneous for part in parts)
     intervals = intervals_named(asked.confidence, simultaneous=together, about=asked.about, hollow=hollow)
     chosen = sum(len(part.labels) for part in parts) < sum(part.rows_in_all for part in parts)
     which = f"the largest of {parts[0].rows_in_all:,}, " if chosen else ""
+    if parts[0].distribution is not None:
+        name, which = "density, smoothed", f"line: {name}, "
     axes[-1].set_xlabel(f"{name}\n{which}with {intervals}".replace("$", r"\$"))
     save(figure, path)
 

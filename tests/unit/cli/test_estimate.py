@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pa_parquet
 import pytest
 from tests.refusals import refused
 from typer.testing import CliRunner
 
-from relaxdp import Categorical, Counts, Key, Numeric, cross
+from relaxdp import Categorical, Counts, Key, Numeric, Wave, cross, release
+from relaxdp.cli import estimate_render
 from relaxdp.cli.main import app, main
 from relaxdp.draw.stream import PathId
 from relaxdp.errors import MixedFilesError
@@ -341,6 +343,19 @@ def test_very_many_values_are_not_all_shown(tmp_path: Path) -> None:
     assert "These are the largest 50 of 500 rows; --json has all of them." in shown
     assert "77" in shown.splitlines()[4]
     assert len(rows(answer(path))["value"]) == 500
+
+
+def test_a_wave_is_drawn_as_its_density(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"id": range(2_000), "age": [20.0 + n % 50 for n in range(2_000)], "town": ["a", "b"] * 1_000})
+    wave = {"age": Wave(0, 100, epsilon=3)}
+    where: dict[str, Any] = {"id": "id", "key": Key.generate(), "release": "r", "ledger": None, "keep": ["town"]}
+    pa_parquet.write_table(release(table, wave, epsilon=3, **where), tmp_path / "out.parquet")
+    drawn: list[Any] = []
+    monkeypatch.setattr(estimate_render, "save", lambda figure, path: drawn.append(figure))
+    assert "Median: " in run(tmp_path / "out.parquet", "--plot", tmp_path / "plot.png")
+    run(tmp_path / "out.parquet", "--by", "town", "--plot", tmp_path / "plot.png")
+    assert [[axes.get_ylabel() for axes in figure.axes] for figure in drawn] == [["density"], ["density"] * 2]
+    assert drawn[0].axes[0].get_xlabel().startswith("density, smoothed\nline: mean of 'age', with 95 % intervals")
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
