@@ -422,8 +422,9 @@ def page(points: Sequence[Point], grid: Grid) -> str:
         "once and for two-way tables). Changes between two dates are of every other n, share and m, with "
         f"{_list([f'{overlap:.0%}' for overlap in OVERLAPS])} of the ids in common, moves of the share by "
         f"{_list(MOVES)}, and the same or different levels. Waves are of n in {_list(wave_coverage.OBJECTS)}, "
-        "one level or half of the objects at each of two, numbers of several shapes; runs are a fifth of the above, "
-        "and a fortieth for quantiles and shares. Made by `make coverage`; a small grid is part of `make test`.",
+        "one level or half of the objects at each of two, numbers of several shapes; runs are a tenth of the above, "
+        "and a fiftieth for quantiles, shares and variances. Made by `make coverage`; a small grid is part of "
+        "`make test`.",
         "",
         "The requirement is 94.5 % at every point (simulated points get four standard errors of leave), and for one "
         "value a mean width of at most 1.1 times Wald's wherever Wald is valid: a variance of the count of ten or "
@@ -459,7 +460,7 @@ def _list(items: Sequence[Any]) -> str:
 
 def main() -> None:
     points = []
-    for point in itertools.chain(all_points(FULL), wave_coverage.waves(wave_coverage.FULL, FULL.runs // 5)):
+    for point in itertools.chain(all_points(FULL), wave_coverage.waves(wave_coverage.FULL, FULL.runs // 10)):
         points.append(point)
         if not point.holds:
             print(f"{point.coverage:.4f} +- {point.error:.4f}  {point.kind}: {point.where}", flush=True)

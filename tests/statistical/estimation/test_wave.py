@@ -43,7 +43,7 @@ def test_intervals_of_quantiles_and_shares_hold(where: Where) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("where", MORE, ids=str)
 def test_intervals_hold_at_more_points(where: Where) -> None:
-    points = points_of(where, 800)
+    points = points_of(where, 500)
     assert [f"{point.coverage:.3f} {point.kind}: {point.where}" for point in points if not point.holds] == []
 
 
