@@ -2,9 +2,9 @@
 
 Every place of every level gets a weight, such that a report of a number in one of these bins weighs at most one on
 average, and any other at most nothing. Then the mean weight of all reports is an estimate that lies below the share of
-the bins, whatever the distribution is: nothing is assumed of it, and the interval is that of a mean. By duality, the
-best weights are those that tell a guess of the distribution from the nearest one with a smaller share, which is a
-least-squares problem without negative shares.
+the bins, whatever the distribution is: nothing is assumed of it, and the interval is that of a mean (a score test). By
+duality, the best weights are those that tell a guess of the distribution from the nearest one with a smaller share,
+which is a least-squares problem without negative shares.
 
 The guess is a beta distribution with the estimated mean and variance. Its two numbers are all that the weights take
 from the reports; weights that were chosen with more freedom would find their chance excesses (this is what is wrong
@@ -30,6 +30,7 @@ _COLUMNS = 128
 _TRIES = 7
 _FITTED = 0.9
 """By how much the error on each side is less than what is asked for, since the guess is made from the same reports."""
+_ROUNDS, _CLOSE, _SMALL = 60, 1e-6, 1e-12
 _HEAVY = 1e3
 """The weight of what has to hold, among squares that sum to about one."""
 
@@ -50,10 +51,20 @@ class Bounds:
         quantile = -float(special.ndtri(_FITTED * tail)) / math.sqrt(self._objects)
         nearest = self._nearest(within, quantile)
         weights = self.weights(within, nearest, quantile)
-        mean = float(self._seen @ weights)
-        # The variance in the reports, or that if the share were the smaller one: few reports may show none of it.
-        variance = max(float(chances @ weights**2 - (chances @ weights) ** 2) for chances in (self._seen, nearest))
-        return max(0.0, mean - quantile * float(np.sqrt(max(variance, 0.0))))
+        mean, square = float(self._seen @ weights), float(self._seen @ weights**2)
+        variance = max(square - mean**2, float(nearest @ weights**2 - (nearest @ weights) ** 2), 0.0)
+        low = mean - quantile * math.sqrt(variance)
+        # Few reports may show nothing of what is outside. So the variance is also that of the reports with so much
+        # moved to one bin outside, the worst, that the bound is their mean; it is found where both agree.
+        means, squares = (self.places.means(each * self._parts)[~within] for each in (weights, weights**2))
+        for _ in range(_ROUNDS):
+            moved = np.clip((mean - low) / np.maximum(mean - means, _SMALL), 0, 1)
+            spread = (1 - moved) * square + moved * squares - ((1 - moved) * mean + moved * means) ** 2
+            lower = mean - quantile * math.sqrt(max(variance, float(spread.max())))
+            if lower > low - _CLOSE:
+                break
+            low = lower
+        return max(0.0, low)
 
     def most(self, within: Bins, tail: float) -> float:
         """Return what these bins have at most, apart from an error of this probability."""

@@ -25,6 +25,7 @@ _LEAST = 5.0
 """The least expected number in a cell of a chi-squared sum; values that are rarer stand together in one."""
 # Which share of those who could have been found out was made up: halved from bet to bet, so that one of them is near.
 _BETS = np.array([0.5**power for power in range(1, 17)])
+_TINY = 2.0**-52
 _OVER_ALL, _SINGLE = 0.25, 0.75
 """What is put on all values together, and on single ones."""
 REPEATED, CHANGED, OLDER = "repeated", "changed", "older"
@@ -118,9 +119,12 @@ def _two_sided(trials: NDArray[np.int64], hits: NDArray[np.int64], chance: float
 
 
 def chances(table: Pairs, encoding: Encoding) -> tuple[float, float]:
-    """Return with which probability an older symbol is the newer one, and is one certain other one."""
-    leave = (1 - table.kept) / encoding.alphabet
-    return table.kept + leave, leave
+    """Return with which probability an older symbol is the newer one, and is one certain other one.
+
+    Of levels so close that a float does not tell them apart the second is not 0: what is unlikely is not impossible.
+    """
+    leave = max((1 - table.kept) / encoding.alphabet, _TINY)
+    return min(table.kept + leave, 1 - _TINY), leave
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -148,6 +148,7 @@ class Integrity:
             f"A device with a single report cannot be tested{alone}.",
             f"Who lies about the truth, or makes up the newest report, and blurs it honestly is not seen.{moved}",
             "Who decides by an earlier report whether to go on looks like somebody who made it up.",
+            "The rate of false alarms over all looks holds while few withdraw: their pairs are taken back.",
             "Against many made-up devices only invitations help.",
         ]
 

@@ -173,18 +173,20 @@ class Asked:
             yield Paid(payer, known, opened, remembered)
 
     def _remembered_beside(self) -> dict[str, PathFacts] | None:
-        """Return what the ledger beside the key remembers; None where there is one that cannot be read.
+        """Return what the ledger beside the key remembers; None where there is one that cannot be read or found.
 
         Somebody who releases without a ledger goes on as that one says: encoded in another way a column would take
         another path, whose cost adds up where no ledger sees it.
         """
         from relaxdp.errors import LedgerError  # noqa: PLC0415
         from relaxdp.ledger.ledger import Ledger  # noqa: PLC0415
+        from relaxdp.ledger.marks import Marks, mark_of  # noqa: PLC0415
         from relaxdp.ledger.payer import ledger_of  # noqa: PLC0415
 
         place = None if self.key.source is None else ledger_of(self.key.source)
         if place is None or not place.exists():
-            return {}
+            was_begun = place is not None and mark_of(place).exists()
+            return None if was_begun or Marks("ledgers", self.key.fingerprint).places() else {}
         try:
             with Ledger.open(place, create=False) as beside:
                 paths = [PathId(self.release, name, date=self.date) for name in self.columns]

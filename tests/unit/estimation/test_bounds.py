@@ -51,6 +51,16 @@ def test_bounds_are_beside_the_share(shape: tuple[float, float], epsilons: tuple
     assert widths[-1] < 0.1
 
 
+@pytest.mark.parametrize(("objects", "window", "most"), [(20, 1, 0.16), (100, 1, 0.033), (30, 4, 0.11)])
+def test_what_no_report_shows_is_still_possible(objects: int, window: int, most: float) -> None:
+    """One bin that nobody seems to be in, where noise is rare: the exact bound of a binomial is not far below."""
+    shares = np.zeros(64)
+    shares[[50, 52]] = 0.5
+    given = expected(shares, window, 8, objects=objects)
+    within = np.arange(64) == 29
+    assert Bounds(given).most(within, 0.025) >= most
+
+
 def test_all_bins_and_none() -> None:
     bounds = Bounds(expected(np.full(8, 1 / 8), 2, 1))
     every = np.ones(8, np.bool_)

@@ -137,3 +137,11 @@ def test_bits_of_which_none_is_named_are_not_corrected() -> None:
     assert found.is_alarm
     assert found.made_up.estimate > 500
     assert found.without is None or {each.kind for each in found.pushed} & {"repeated", "changed"}
+
+
+@pytest.mark.parametrize("levels", [("1", "1.0000000000000001"), ("37", "38"), ("42", "43")])
+def test_levels_that_a_float_does_not_tell_apart(levels: tuple[str, str]) -> None:
+    answers = ["a", "b"] * 50
+    pairs = rx.Transitions(rx.Categorical(["a", "b"]))
+    pairs.add(answers, answers, older_epsilon=levels[0], newer_epsilon=levels[1])
+    assert not rx.integrity(pairs).is_alarm

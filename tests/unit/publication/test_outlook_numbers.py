@@ -106,6 +106,19 @@ def test_without_a_ledger_numbers_are_rounded_as_they_always_were() -> None:
     assert released(auto, ledger=None, planned_epsilon=4, to="3.parquet") == (*wave(16), "4")
 
 
+@pytest.mark.parametrize("where", ["lost", "elsewhere"])
+def test_without_the_ledger_that_was_begun_nobody_guesses(where: str) -> None:
+    """It knows that the column is a wave: rounded, it would take a second path that no ledger sees."""
+    if where == "lost":
+        released(budget=4)
+        Path("key.ledger").rename("away")
+    else:
+        released(budget=4, ledger="other.ledger")
+    with refused(EncodingError, remedy="say_encoding"):
+        released(ledger=None, to="2.parquet")
+    assert not Path("2.parquet").exists()
+
+
 def test_a_ledger_that_begins_anew_asks_how_numbers_were_encoded() -> None:
     released(budget=4)
     anew: Any = {"new_ledger": "lost", "budget": 4, "ledger": "new.ledger", "to": "new.parquet"}
