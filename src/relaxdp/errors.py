@@ -472,6 +472,10 @@ class UnknownCampaignError(ServiceError):
     """There is no campaign with this id."""
 
 
+class NotPublishedError(ServiceError):
+    """Nothing is published of a campaign: not yet, or never."""
+
+
 class CampaignStateError(ServiceError):
     """What was asked for makes no sense in the state that a campaign is in."""
 

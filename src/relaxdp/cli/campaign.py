@@ -21,6 +21,7 @@ from relaxdp.cli.campaign_tables import (
     level_table,
     overview,
     plain,
+    publication,
     series_table,
 )
 from relaxdp.cli.commands import Commands
@@ -76,6 +77,9 @@ def create(
         str | None, typer.Option(help="Name of a question that is asked repeatedly; --date says for when.")
     ] = None,
     date: Annotated[str | None, typer.Option(help="Which date of the series it is, like 2027.")] = None,
+    publish_least: Annotated[
+        int | None, typer.Option(help="Publish it when it has ended by itself: levels with so many devices at least.")
+    ] = None,
     file: Annotated[Path | None, typer.Option(help="The whole campaign as JSON, instead of all other options.")] = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
@@ -84,7 +88,7 @@ def create(
     """Create a campaign. Question, values and levels stay as they are for its whole life."""
     asked = Asked(
         question, levels, values, values_file, number_range, free_text, encoding, half_width, devices, name, opens,
-        closes, invitations, series, date,
+        closes, invitations, series, date, publish_least,
     )  # fmt: skip
     request = campaign_request(asked, file)
     made = _operator(server, token_file, ca_file).create(request)
@@ -140,7 +144,12 @@ def show(
         typer.echo(json.dumps({"status": status, "estimate": found}))
         return
     with expected():
-        parts = [heading(status), level_table(status), estimate_table(found)]
+        parts = [
+            heading(status),
+            publication(status, str(Server.parse(server))),
+            level_table(status),
+            estimate_table(found),
+        ]
     for part in parts:
         if part is not None:
             Console().print(part)
@@ -315,6 +324,7 @@ class Asked:
     invitations: bool
     series: str | None
     date: str | None
+    publish_least: int | None
 
 
 def campaign_request(asked: Asked, file: Path | None) -> dict[str, Any]:
@@ -340,6 +350,8 @@ def campaign_request(asked: Asked, file: Path | None) -> dict[str, Any]:
         request["series"] = {"name": asked.series, "date": asked.date}
     if asked.half_width is not None:
         request["target"] = {"half_width": asked.half_width}
+    if asked.publish_least is not None:
+        request["publish"] = {"least": asked.publish_least}
     for name in ("id", "devices", "opens", "closes"):
         if getattr(asked, name) is not None:
             request[name] = getattr(asked, name)

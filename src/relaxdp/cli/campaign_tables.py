@@ -63,6 +63,19 @@ def heading(status: dict[str, Any]) -> str:
     )
 
 
+def publication(status: dict[str, Any], server: str) -> str | None:
+    """Return whether and when a campaign is published; None where nobody asked for it."""
+    if status["publish"] is None:
+        return None
+    least, stage = int(status["publish"]["least"]), status["published"]
+    if stage == "later":
+        return f"published once, when it has ended by itself: levels with at least {least:,} devices"
+    if stage == "never":
+        return f"nothing is published: no level has {least:,} devices, or it was ended by hand"
+    where = f"{server}/published/{text(status['id'])}"
+    return f"published at {where}" if stage == "done" else f"published within seconds at {where}"
+
+
 def level_table(status: dict[str, Any]) -> Table:
     """Return how many devices have each level as their highest."""
     table = Table()

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from sqlalchemy import Connection, delete, func, insert, select
 
-from relaxdp.collector import counts, pairs, reports, states
+from relaxdp.collector import counts, pairs, publishing, reports, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.invitations import unused, use
@@ -32,7 +32,9 @@ _DECODER = msgspec.json.Decoder(CampaignRequest)
 
 def prepared(request: CampaignRequest) -> Campaign:
     """Return a campaign that is not stored yet, or refuse it. This is work for a thread of its own."""
-    return Campaign(0, complete(request))
+    campaign = Campaign(0, complete(request))
+    publishing.check(campaign)
+    return campaign
 
 
 def create(connection: Connection, campaign: Campaign, now: float) -> Campaign:
@@ -105,10 +107,13 @@ def _answers(definition: CampaignRequest) -> tuple[object, ...]:
 
 def step(connection: Connection, campaign: Campaign, what: Step, now: float) -> CampaignState:
     """Do what an operator asks for."""
-    state = decided(campaign, states.hold(connection, campaign.number), now)
+    held = states.hold(connection, campaign.number)
+    state = decided(campaign, held, now)
     following = _STEPS[what](campaign, state)
     following = decided(campaign, replace(following, version=state.version + 1), now)
     states.write(connection, campaign.number, following)
+    if what != "finish":  # whoever ends it by hand may have looked at reports
+        publishing.close(connection, campaign, held, following)
     return following
 
 
@@ -118,6 +123,7 @@ def tick(connection: Connection, campaign: Campaign, now: float) -> CampaignStat
     following = decided(campaign, state, now)
     if following is not state:
         states.write(connection, campaign.number, following)
+        publishing.close(connection, campaign, state, following)
     return following
 
 
@@ -173,6 +179,10 @@ def _relax(campaign: Campaign, state: CampaignState) -> CampaignState:
         raise _refused(state)
     if state.open_level + 1 == len(campaign.levels):
         raise CampaignStateError("the campaign is at its last level.", state=state.state)
+    if campaign.definition.publish is not None:
+        raise CampaignStateError(
+            "levels of a campaign that is published open by dates and by numbers of devices only.", state=state.state
+        )
     return replace(state, open_level=state.open_level + 1)
 
 

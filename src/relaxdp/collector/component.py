@@ -8,6 +8,7 @@ from relaxdp.collector.advice_routes import AdviceRoutes
 from relaxdp.collector.duties import Duties
 from relaxdp.collector.history_routes import HistoryRoutes
 from relaxdp.collector.operator_routes import OperatorRoutes
+from relaxdp.collector.public_routes import PublicRoutes
 from relaxdp.collector.report_routes import ReportRoutes
 from relaxdp.collector.series_routes import SeriesRoutes
 from relaxdp.collector.service import Collector
@@ -31,6 +32,7 @@ class CollectorComponent:
             *OperatorRoutes(self._collector, self._limits).operations(),
             *AdviceRoutes(self._collector, self._limits).operations(),
             *HistoryRoutes(self._collector).operations(),
+            *PublicRoutes(self._collector).operations(),
             *SeriesRoutes(self._collector).operations(),
         ]
 

@@ -13,12 +13,13 @@ import secrets
 
 from sqlalchemy import Connection, insert, or_, select, update
 
-from relaxdp.collector import campaigns
+from relaxdp.collector import campaigns, publishing
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.rules import CampaignState, decided
 from relaxdp.collector.schema import CAMPAIGNS, REPORTS, STATES
 from relaxdp.collector.service import Collector
 from relaxdp.collector.states import look
+from relaxdp.collector.views import ENCODER
 from relaxdp.collector.watch import Watch
 from relaxdp.errors import RelaxdpError
 from relaxdp.service.observe import log_mistake
@@ -52,7 +53,7 @@ _logger = logging.getLogger("relaxdp.service")
 
 
 class Duties:
-    """Dates that open and close, reports of reduced campaigns that are removed, and a look for made-up ones."""
+    """Dates that open and close, reduced reports that are removed, what is published, a look for made-up reports."""
 
     def __init__(self, collector: Collector, *, seconds: float = 2.0) -> None:
         self._collector, self._seconds = collector, seconds
@@ -90,7 +91,18 @@ class Duties:
                 await self._collector.writer.call(self._elect)
             if self._collector.database.is_sqlite:
                 await self._collector.compute(self._collector.database.empty_log)
+        for name in await self._collector.read(publishing.unwritten):
+            try:
+                await self._publish(await self._collector.campaign_named(name))
+            except Exception as problem:  # the other duties go on, and it is tried again
+                log_mistake("a publication failed", problem)
         await self._watch.look()
+
+    async def _publish(self, campaign: Campaign) -> None:
+        """Write what a campaign publishes: work for seconds, and so not part of the transaction that ended it."""
+        levels = await self._collector.read(lambda connection: publishing.kept_counts(connection, campaign))
+        content = await self._collector.compute(lambda: ENCODER.encode(publishing.published(campaign, levels)))
+        await self._collector.writer.call(lambda connection: publishing.write(connection, campaign, content))
 
     async def _run(self) -> None:
         while True:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from relaxdp.collector import counts, pairs, reports, states
+from relaxdp.collector import counts, pairs, publishing, reports, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.invitations import unused, use
 from relaxdp.collector.rules import CampaignState, decided
@@ -74,6 +74,7 @@ def ingest(connection: Connection, campaign: Campaign, items: Sequence[Item], no
         state = decided(campaign, state, now)
     if state is not before:
         states.write(connection, campaign.number, state)
+        publishing.close(connection, campaign, before, state)
     return state
 
 

@@ -67,6 +67,15 @@ PAIRS = Table(
     Column("counts", LargeBinary, nullable=False),
 )
 
+# What a finished campaign publishes: counts of closed groups, kept once and never changed; and the words made of them.
+PUBLICATIONS = Table(
+    "collector_publication",
+    METADATA,
+    _campaign(),
+    Column("counts", LargeBinary, nullable=False),
+    Column("content", LargeBinary),
+)
+
 # Only a digest, and whether it was used: not by which device.
 INVITATIONS = Table(
     "collector_invitation",

@@ -7,6 +7,7 @@ from hashlib import sha256
 import msgspec
 from sqlalchemy import Connection
 
+from relaxdp.collector import publishing
 from relaxdp.collector.campaign import ATTRIBUTE, Campaign
 from relaxdp.collector.invitations import numbers
 from relaxdp.collector.rules import CampaignState
@@ -30,6 +31,7 @@ def public_view(campaign: Campaign, state: CampaignState) -> PublicCampaign:
         largest_epsilon=str(asked.largest_epsilon),
         needs_invitation=asked.invitations,
         series=asked.series,
+        publish=asked.publish,
     )
 
 
@@ -50,6 +52,7 @@ def operator_view(connection: Connection, campaign: Campaign, state: CampaignSta
         refused=Refused(state.differing),
         invitations=InvitationNumbers(issued, used),
         version=state.version,
+        published=publishing.stage(connection, campaign, state),
     )
 
 

@@ -101,6 +101,13 @@ class Series(Struct, frozen=True, forbid_unknown_fields=True):
     date: Annotated[str, Meta(pattern=f"^{DATE.pattern}{WHOLE_TEXT}", description="Like 2027 or 2027-03.")]
 
 
+class Publish(Struct, frozen=True, forbid_unknown_fields=True):
+    """That a campaign is published once, when it has ended by itself: each level that enough devices stopped at."""
+
+    least: Annotated[int, Meta(ge=2, le=10**15, description="Levels with fewer devices are left out.")]
+    delta: Annotated[float, Meta(gt=0, lt=1)] | None = None
+
+
 class CampaignRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A campaign to be created."""
 
@@ -115,6 +122,7 @@ class CampaignRequest(Struct, frozen=True, forbid_unknown_fields=True):
     largest_epsilon: EpsilonText | None = None
     invitations: bool = False
     series: Series | None = None
+    publish: Publish | None = None
 
 
 class PublicEncoding(Struct, frozen=True, omit_defaults=True):
@@ -142,6 +150,7 @@ class PublicCampaign(Struct, frozen=True):
     largest_epsilon: str
     needs_invitation: bool
     series: Series | None
+    publish: Publish | None
 
 
 class Devices(Struct, frozen=True):
@@ -177,6 +186,8 @@ class OperatorCampaign(PublicCampaign, frozen=True):
     refused: Refused
     invitations: InvitationNumbers
     version: int
+    published: Literal["never", "later", "soon", "done"]
+    """Later is when it has ended, and soon within seconds."""
 
 
 class Campaigns(Struct, frozen=True):

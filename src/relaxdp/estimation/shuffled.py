@@ -119,7 +119,7 @@ def shuffled(
     """
     last = _last(epsilon)
     few = _smallest(objects)
-    share = _default_delta(few) if delta is None else float(delta)
+    share = default_delta(few) if delta is None else float(delta)
     if not 0 < share < 1:
         raise PlanError("delta lies between 0 and 1, like 1e-6.")
     if type(publications) is not int or publications < 1:
@@ -145,7 +145,7 @@ def _smallest(objects: int | Iterable[int]) -> int:
     return min(sizes)
 
 
-def _default_delta(objects: int) -> float:
+def default_delta(objects: int) -> float:
     """Return the largest power of ten that is at most a tenth of one in so many objects, and at most 10^-6."""
     return 10.0 ** -max(6, math.ceil(math.log10(objects)) + 1)
 

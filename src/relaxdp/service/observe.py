@@ -179,6 +179,7 @@ STATUSES: dict[type[RelaxdpError], int] = {
     errors.WrongRoleError: 403,
     errors.UnknownRouteError: 404,
     errors.UnknownCampaignError: 404,
+    errors.NotPublishedError: 404,
     errors.UnknownListingError: 404,
     errors.UnknownPurchaseError: 404,
     errors.UnknownAccountError: 404,

@@ -65,6 +65,12 @@ def upgrade() -> None:
         sa.Column("counts", sa.LargeBinary, nullable=False),
     )
     op.create_table(
+        "collector_publication",
+        sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("counts", sa.LargeBinary, nullable=False),
+        sa.Column("content", sa.LargeBinary),
+    )
+    op.create_table(
         "collector_invitation",
         sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("digest", sa.LargeBinary, primary_key=True),

@@ -1,0 +1,57 @@
+"""Routes of the public: what a campaign has published, for programs and as a page. It never changes."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from relaxdp import errors
+from relaxdp.collector import publishing
+from relaxdp.collector.published_page import page_of
+from relaxdp.collector.publishing import Publication
+from relaxdp.collector.service import Collector
+from relaxdp.collector.views import etag_of
+from relaxdp.service.operations import Operation
+from relaxdp.service.pages import page_headers
+
+_DECODER = msgspec.json.Decoder(Publication)
+
+
+class PublicRoutes:
+    """What everybody may ask for."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    async def show_published(self, request: Request) -> Response:
+        """Show what is published, as JSON."""
+        return _answer(request, await self._content(request), "application/json", {"cache-control": "no-cache"})
+
+    async def show_page(self, request: Request) -> Response:
+        """Show what is published, as a page."""
+        content = page_of(_DECODER.decode(await self._content(request)))
+        return _answer(request, content, "text/html; charset=utf-8", page_headers())
+
+    async def _content(self, request: Request) -> bytes:
+        campaign = await self._collector.campaign(request)
+        return await self._collector.read(lambda connection: publishing.read(connection, campaign))
+
+    def operations(self) -> list[Operation]:
+        """Return what the routes are."""
+        return [
+            Operation("GET", "/v1/campaigns/{id}/published", self.show_published,
+                      "Show what is published of a campaign: once, when it has ended.", answer=Publication, also=(304,),
+                      problems=(errors.UnknownCampaignError, errors.NotPublishedError)),
+            Operation("GET", "/published/{id}", self.show_page, "Show what is published of a campaign, as a page.",
+                      media_type="text/html", also=(304,),
+                      problems=(errors.UnknownCampaignError, errors.NotPublishedError)),
+        ]  # fmt: skip
+
+
+def _answer(request: Request, content: bytes, kind: str, headers: dict[str, str]) -> Response:
+    tag = etag_of(content)
+    headers["etag"] = tag
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=kind, headers=headers)
