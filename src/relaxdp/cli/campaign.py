@@ -98,6 +98,10 @@ def create(
     where, made_as = Server.parse(server), made.get("id")
     typer.echo(f"created {made_as}")
     typer.echo(f"people answer at {where}/survey/{made_as}; apps use {where}/v1/campaigns/{made_as}")
+    with expected():
+        words = publication(made, str(where))
+    if words is not None:
+        typer.echo(words)
 
 
 @app.command("list")
@@ -245,7 +249,7 @@ def _steering(verb: str, sentence: str) -> None:
 _steering("relax", "Open the next level. It cannot be closed again.")
 _steering("pause", "Take no reports for a while.")
 _steering("resume", "Go on after a pause.")
-_steering("finish", "End a campaign for good. Devices erase their answers and keys when they hear of it.")
+_steering("finish", "End a campaign for good, unpublished. Devices erase their answers and keys when they hear of it.")
 _steering(
     "reduce", "Delete the reports of a finished campaign and keep their counts. They cannot be exported any more."
 )

@@ -42,10 +42,10 @@ class PublicRoutes:
         return [
             Operation("GET", "/v1/campaigns/{id}/published", self.show_published,
                       "Show what is published of a campaign: once, when it has ended.", answer=Publication, also=(304,),
-                      problems=(errors.UnknownCampaignError, errors.NotPublishedError)),
+                      nothing="Nothing was shown.", problems=(errors.UnknownCampaignError, errors.NotPublishedError)),
             Operation("GET", "/published/{id}", self.show_page, "Show what is published of a campaign, as a page.",
                       media_type="text/html", also=(304,),
-                      problems=(errors.UnknownCampaignError, errors.NotPublishedError)),
+                      nothing="Nothing was shown.", problems=(errors.UnknownCampaignError, errors.NotPublishedError)),
         ]  # fmt: skip
 
 

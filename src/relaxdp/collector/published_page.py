@@ -92,6 +92,6 @@ def _row(row: Row) -> str:
     name = escape(str(row.value))
     number, interval = f"{row.estimate:.4f}", f"{row.low:.4f} to {row.high:.4f}"
     return (
-        f'<tr><th scope="row" dir="auto">{name}</th><td class="number">{number}</td>'
+        f'<tr><th scope="row" class="wrapped" dir="auto">{name}</th><td class="number">{number}</td>'
         f'<td class="number">{interval}</td></tr>'
     )

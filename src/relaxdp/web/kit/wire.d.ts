@@ -36,6 +36,12 @@ export interface Campaigns {
   campaigns: OperatorCampaign[];
 }
 
+export interface Counts {
+  cohort: number | null;
+  reports: number;
+  supports: number[];
+}
+
 export interface DeliveredLevel {
   epsilon: string;
   threshold: string;
@@ -80,6 +86,14 @@ export interface Estimate {
   unlisted: Unlisted | null;
   quantiles: Quantile[] | null;
   integrity: Integrity | null;
+}
+
+export interface Group {
+  level: WireLevel;
+  devices: number;
+  public_epsilon: string;
+  rows: Row[];
+  counts: Counts[];
 }
 
 export interface Health {
@@ -206,6 +220,7 @@ export interface OperatorCampaign {
   largest_epsilon: string;
   needs_invitation: boolean;
   series: Series | null;
+  publish: Publish | null;
   devices: Devices;
   half_width: number | null;
   target: Target | null;
@@ -216,6 +231,7 @@ export interface OperatorCampaign {
   refused: Refused;
   invitations: InvitationNumbers;
   version: number;
+  published: "done" | "later" | "never" | "soon";
 }
 
 export interface Prices {
@@ -243,6 +259,7 @@ export interface PublicCampaign {
   largest_epsilon: string;
   needs_invitation: boolean;
   series: Series | null;
+  publish: Publish | null;
 }
 
 export interface PublicEncoding {
@@ -250,6 +267,26 @@ export interface PublicEncoding {
   options: Record<string, number>;
   values?: (string | number)[];
   range?: [number, number];
+}
+
+export interface Publication {
+  campaign: string;
+  question: string;
+  encoding: PublicEncoding;
+  devices: number;
+  least: number;
+  public_epsilon: string;
+  delta: number;
+  report_epsilon: string;
+  assumes: string[];
+  confidence_level: number;
+  rows: Row[];
+  groups: Group[];
+}
+
+export interface Publish {
+  least: number;
+  delta?: number | null;
 }
 
 export interface Purchase {
