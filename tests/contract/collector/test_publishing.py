@@ -173,7 +173,6 @@ def test_nothing_that_happens_later_changes_what_is_published(database: Database
         publishing.write(connection, busy, b"something else")
         campaigns.step(connection, busy, "reduce", END)
         campaigns.sweep(connection, busy, 100)
-    write(database, busy)
     assert read(database, busy) == told
 
 
