@@ -134,6 +134,15 @@ def test_limits_of_several_surveys_add_up(service: Collector, person: MakePerson
     assert someone.kept()["consent"] == "2"
 
 
+def test_a_survey_that_is_to_be_published_says_so_before_anything_else(service: Collector, person: MakePerson) -> None:
+    someone = person(service.create(closes="2999-01-01T00:00:00Z", publish={"least": 1_000}))
+    someone.view("limit")
+    expect(someone.page.locator("#limit-published")).to_contain_text("at least 1,000 people together")
+    other = person()
+    other.view("limit")
+    expect(other.page.locator("#limit-published")).to_be_hidden()
+
+
 def test_a_question_that_is_asked_again_says_what_all_dates_cost(service: Collector, person: MakePerson) -> None:
     """But not before the limit is set: who knows which question it is may set the limit by the answer."""
     first, second = (service.create(series={"name": "snacks-asked", "date": date}) for date in ("2026", "2027"))

@@ -31,6 +31,7 @@ const STATES = ["waiting", "open", "paused", "finished"];
  * @property {string} state
  * @property {Amount} largestEpsilon no level of this campaign will ever be above it
  * @property {boolean} needsInvitation
+ * @property {number | null} publishedFrom with how many devices of a level it is published when it has ended; null: never
  * @property {import("./state.js").Series | null} series which question that is asked repeatedly it is, and for which date
  */
 
@@ -69,6 +70,7 @@ export async function readOffer(address, content) {
     state,
     largestEpsilon: readLargest(fields.largest_epsilon, levels),
     needsInvitation: fields.needs_invitation === true,
+    publishedFrom: readLeast(fieldsOf(fields.publish).least),
     series: readSeries(fields.series),
   });
 }
@@ -159,6 +161,16 @@ function readOpen(content, levels) {
     throw refused("the campaign is open at a level that it does not have.");
   }
   return levels.slice(0, content + 1);
+}
+
+/**
+ * Nothing follows from it: it is what the server says that it will do.
+ *
+ * @param {unknown} content
+ * @returns {number | null}
+ */
+function readLeast(content) {
+  return typeof content === "number" && Number.isSafeInteger(content) && content > 0 ? content : null;
 }
 
 /**

@@ -41,6 +41,7 @@ export class LimitView {
     slider.max = String(this.#choices.length - 1);
     slider.value = "0"; // the most private choice is the one that nobody has to make
     say(part("limit-series"), offer.series === null ? null : words.SERIES_AHEAD);
+    say(part("limit-published"), words.publishedSentence(offer.publishedFrom));
     part("limit-chooser").hidden = this.#choices.length === 1;
     part("limit-invited").hidden = !offer.needsInvitation;
     input("limit-invitation").required = offer.needsInvitation;

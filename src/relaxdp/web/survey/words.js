@@ -54,6 +54,20 @@ export const SERIES_AHEAD =
   "The question of this survey is asked for several dates. Each has a limit of its own, and what they cost adds up.";
 
 /**
+ * What is said before somebody takes part of what others will see; null where nothing is published.
+ *
+ * @param {number | null} least
+ */
+export function publishedSentence(least) {
+  if (least === null) return null;
+  const many = least.toLocaleString("en");
+  return (
+    `When it has ended, this survey is to be published once: counts of reports of at least ${many} people together, ` +
+    "without anything that stands for a person. Who withdraws later stays counted there."
+  );
+}
+
+/**
  * What all dates of a question cost together that this browser took part in; null where it is asked once.
  *
  * @param {Encoding} encoding
