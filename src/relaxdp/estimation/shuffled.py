@@ -15,11 +15,10 @@ from functools import partial
 from typing import Any
 
 from relaxdp.encodings.protocol import Encoding
-from relaxdp.encodings.registry import made
 from relaxdp.errors import PlanError, refusing
 from relaxdp.estimation.hiding import Report, smallest_epsilon
 from relaxdp.estimation.planning import MOST_OBJECTS
-from relaxdp.estimation.sides import Planned, Side
+from relaxdp.estimation.sides import Planned, Side, made_for
 from relaxdp.law.epsilon import MOST_DIGITS, Epsilon, as_epsilon, epsilon_text, release_threshold
 from relaxdp.law.level import retention
 from relaxdp.law.support import Cover
@@ -49,7 +48,8 @@ class Shuffled:
     assumes = (
         "The group is closed: nobody joins, leaves or is withdrawn between one publication and the next.",
         "Everybody in it reported at the same level, or each level is a group of its own.",
-        "What is published is an estimate, or reports without ids in random order; nobody knows a seed's owner.",
+        "What is published is an estimate, or reports without ids in random order; nobody knows whose a seed or cohort "
+        "is.",
         "Nobody is in two published groups; where groups overlap, their smallest intersection or difference counts.",
         "All other objects drew their reports as they should, and do not tell theirs.",
     )
@@ -172,7 +172,7 @@ def encoding_for(values: Planned, encoding: str | None, last: Decimal) -> Encodi
     fixed, name = side.encoded(last), side.named_at(last) or side.name
     if fixed is not None or name == "categorical":
         return fixed
-    return made(name, values=range(min(side.values, 64)), epsilon=last)  # a bit or a bucket does not know how many
+    return made_for(name, side.values, last)
 
 
 def _encoded(encoding: Encoding, last: Decimal) -> Report:

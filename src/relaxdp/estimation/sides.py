@@ -93,12 +93,13 @@ class Side:
         name = self.named_at(last) or self.name
         if name == "categorical":
             return categorical_support(level, self.values)
-        encoding = _made(name, self.values, last)
+        encoding = made_for(name, self.values, last)
         return encoding.support(encoding.level(level).retention)
 
 
 @cache
-def _made(name: str, values: int, last: Decimal) -> Encoding:
+def made_for(name: str, values: int, last: Decimal) -> Encoding:
+    """Return an encoding of so many values, or of fewer that are as good."""
     # Bits and hashes support a value with the same chances however many others there are.
     few = min(values, _FEW) if name in {each.name for each in advised()} else values
     return made(name, values=range(few), epsilon=last)
