@@ -339,7 +339,7 @@ def campaign_request(asked: Asked, file: Path | None) -> dict[str, Any]:
             raise OptionError(
                 "--file says everything: {option} does not go with it.", option=f"--{given[0].replace('_', '-')}"
             )
-        return _from_file(file)
+        return campaign_from_file(file)
     if asked.question is None or asked.levels is None:
         raise OptionError("a campaign needs a --question and its --levels, or all of it in a --file.")
     request: dict[str, Any] = {
@@ -379,7 +379,8 @@ def _encoding(asked: Asked) -> dict[str, Any]:
     return {**chosen, "values": str(asked.values).split(",")}
 
 
-def _from_file(file: Path) -> dict[str, Any]:
+def campaign_from_file(file: Path) -> dict[str, Any]:
+    """Return a campaign that is described as JSON."""
     try:
         content = json.loads(file.read_text("utf-8"))
     except OSError as problem:

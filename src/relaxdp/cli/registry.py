@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from relaxdp.cli.campaign import campaign_from_file
 from relaxdp.cli.options import KeyCommand, KeyOption, LedgerOption, ledger_place
 from relaxdp.cli.talk import hint
-from relaxdp.errors import DeploymentError, TableFileError
+from relaxdp.errors import TableFileError
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.publication.deployment import deployment_of_campaign, deployment_of_ledger
@@ -35,7 +35,7 @@ def registry(
     read it before you send it.
     """
     if campaign is not None:
-        made = deployment_of_campaign(_read(campaign))
+        made = deployment_of_campaign(campaign_from_file(campaign))
     else:
         with Ledger.open(ledger_place(ledger, key, key_command), create=False) as book:
             made = deployment_of_ledger(book, Subject.population(population))
@@ -48,15 +48,3 @@ def registry(
         except OSError as problem:
             raise TableFileError("{path!r} cannot be written: {why}.", path=str(output), why=problem.strerror) from None
     hint(f"{len(made.left)} fields are left for you: {', '.join(each.rpartition('.')[2] for each in made.left)}")
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_text("utf-8"))
-    except OSError as problem:
-        raise TableFileError("{path!r} cannot be read: {why}.", path=str(file), why=problem.strerror) from None
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
-        raise DeploymentError("this is no campaign: it has no question, encoding and levels.")
-    return content

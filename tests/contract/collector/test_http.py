@@ -9,7 +9,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import partial
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow.parquet as pa_parquet
 import pytest
 from tests.patience import PATIENCE, until
-from tests.servers.collectors import STORES, Running, running
+from tests.servers.collectors import Running
 from typer.testing import CliRunner
 
 import relaxdp as rx
@@ -39,20 +39,6 @@ from relaxdp.rappor.filter import BloomShape
 from relaxdp.storage.database import Database
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
-
-
-@pytest.fixture(scope="module", params=STORES)
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("collector")
-    if request.param == "sqlite":
-        with running(f"sqlite:///{folder}/service.db", folder) as started:
-            yield started
-        return
-    postgres = request.getfixturevalue("postgres")
-    name = postgres.database()
-    with running(postgres.url(name), folder) as started:
-        yield started
-    postgres.give_back(name)
 
 
 def device() -> str:

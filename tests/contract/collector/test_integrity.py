@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.servers.collectors import STORES, Running, running
+from tests.servers.collectors import Running
 from typer.testing import CliRunner
 
 import relaxdp as rx
@@ -27,20 +26,6 @@ from relaxdp.storage.database import Database
 
 VALUES = ["a", "b", "c", "d"]
 HONEST, FAKES, ALONE = 1_800, 200, 300
-
-
-@pytest.fixture(scope="module", params=STORES)
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("collector")
-    if request.param == "sqlite":
-        with running(f"sqlite:///{folder}/service.db", folder) as started:
-            yield started
-        return
-    postgres = request.getfixturevalue("postgres")
-    name = postgres.database()
-    with running(postgres.url(name), folder) as started:
-        yield started
-    postgres.give_back(name)
 
 
 def reports(mechanism: Any, truths: list[str], epsilon: str) -> list[str]:

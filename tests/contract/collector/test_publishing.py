@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from tests.contract.collector.test_counts import ENCODINGS, kept
 from tests.patience import until
-from tests.servers.collectors import STORES, Answer, Running, running
+from tests.servers.collectors import Answer, Running, running
 from typer.testing import CliRunner
 
 import relaxdp as rx
@@ -33,17 +33,6 @@ LEVELS = [
     LevelRequest("2", opens="1972-01-01T00:00:00Z"),
 ]
 OPEN = END - 1
-
-
-@pytest.fixture(scope="module", params=STORES)
-def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path_factory.mktemp('published')}/service.db"
-        return
-    postgres = request.getfixturevalue("postgres")
-    name = postgres.database()
-    yield postgres.url(name)
-    postgres.give_back(name)
 
 
 @pytest.fixture(scope="module")

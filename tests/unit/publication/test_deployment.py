@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from relaxdp.cli.main import app
 from relaxdp.draw.stream import PathId
-from relaxdp.errors import DeploymentError, TableFileError, UnknownSubjectError
+from relaxdp.errors import DeploymentError, OptionError, TableFileError, UnknownSubjectError
 from relaxdp.ledger.entries import Entry, PathFacts, Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.publication.deployment import deployment_of_campaign, deployment_of_ledger
@@ -168,7 +168,7 @@ def test_the_command(tmp_path: Path) -> None:
     again = CliRunner().invoke(app, ["registry", "--campaign", str(file), "--output", str(out)])
     assert isinstance(again.exception, TableFileError)
     file.write_text("[]", "utf-8")
-    assert isinstance(CliRunner().invoke(app, ["registry", "--campaign", str(file)]).exception, DeploymentError)
+    assert isinstance(CliRunner().invoke(app, ["registry", "--campaign", str(file)]).exception, OptionError)
     missing = CliRunner().invoke(app, ["registry", "--campaign", str(tmp_path / "none")])
     assert isinstance(missing.exception, TableFileError)
     with Ledger.open(tmp_path / "a.ledger") as ledger:
