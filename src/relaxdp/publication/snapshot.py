@@ -48,6 +48,7 @@ _MORE, _LAST = 0, 1
 _TAG_BYTES = 16
 _MOST_BYTES = 1 << 30
 """So large a chunk is none of ours."""
+_PIECE = 1 << 14
 _ENDING = ".snapshot"
 _DIGITS = 32
 """So much of its digest a file is called by."""
@@ -199,12 +200,13 @@ def _as_steps(ids: Any) -> tuple[dict[str, Any], dict[str, str]]:
     """
     if not pa.types.is_integer(ids.type) or not len(ids):
         return {"id": ids}, {}
-    numbers = ids.to_numpy().astype(np.uint64)  # of negative ones modulo 2^64, where differences are the same
-    steps = np.diff(numbers, prepend=numbers[:1])
-    return {"step": pa.array(steps.astype(np.min_scalar_type(steps.max())))}, {
-        "first": str(numbers[0]),
-        "type": str(ids.type),
-    }
+    numbers = ids.to_numpy().astype(np.int64, copy=False).view(np.uint64)  # modulo 2^64 differences are the same
+    # By pieces that stay in a cache; then without a copy that is wider than what is kept.
+    pieces = (numbers[start : start + _PIECE + 1] for start in range(0, len(numbers) - 1, _PIECE))
+    most = max((int(np.diff(each).max()) for each in pieces), default=0)
+    steps = np.zeros(len(numbers), np.min_scalar_type(most))
+    np.subtract(numbers[1:], numbers[:-1], out=steps[1:], casting="unsafe")
+    return {"step": pa.array(steps)}, {"first": str(numbers[0]), "type": str(ids.type)}
 
 
 def _ids(batch: Any) -> Any:

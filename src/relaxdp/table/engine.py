@@ -135,6 +135,8 @@ class Engine:
 
 def joined(truths: Sequence[Truths]) -> Truths:
     """Return the truths of one column of a batch."""
+    if len(truths) == 1:
+        return truths[0]
     index = np.concatenate([each.index for each in truths])
     suffixes = [each.suffix for each in truths if each.suffix is not None]
     return Truths(index, np.concatenate(suffixes, axis=1) if suffixes else None)
