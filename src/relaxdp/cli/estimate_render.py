@@ -138,13 +138,10 @@ def _missing(result: PresentMean, asked: Asked) -> tuple[float, float, float]:
     return float(share), float(low), float(high)
 
 
-_QUARTILES = (0.25, 0.5, 0.75)
-
-
 def _quantiles(result: Distribution, asked: Asked) -> tuple[tuple[float, float, float, float], ...]:
-    found = result.quantile(_QUARTILES)
+    found = result.quartiles
     low, high = found.interval(asked.confidence, simultaneous=asked.simultaneous, about=asked.about)
-    rows = zip(_QUARTILES, found.value.tolist(), low.tolist(), high.tolist(), strict=True)
+    rows = zip(found.probabilities, found.value.tolist(), low.tolist(), high.tolist(), strict=True)
     return tuple(rows)
 
 

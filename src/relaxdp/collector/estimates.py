@@ -28,7 +28,6 @@ from relaxdp.service.codecs import Counted
 
 Levels = list[Counted]
 
-_QUARTILES = (0.25, 0.5, 0.75)
 _MOST_BINS = 256
 """With so many bins quartiles take up to a second of one core, and with 1,024 four: too long for a live page."""
 
@@ -84,9 +83,10 @@ def _quartiles(found: Result | None, options: EstimateOptions) -> list[Quantile]
     """Return the quartiles; None where reports do not tell them, or not soon."""
     if not isinstance(found, Distribution) or found.places.bins > _MOST_BINS:
         return None
-    asked = found.quantile(_QUARTILES)
+    asked = found.quartiles
     low, high = asked.interval(options.confidence_level, simultaneous=options.simultaneous, about=options.about)
-    return [Quantile(*row) for row in zip(_QUARTILES, asked.value.tolist(), low.tolist(), high.tolist(), strict=True)]
+    rows = zip(asked.probabilities, asked.value.tolist(), low.tolist(), high.tolist(), strict=True)
+    return [Quantile(*row) for row in rows]
 
 
 def parquet(found: Estimate) -> bytes:

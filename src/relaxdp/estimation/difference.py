@@ -140,7 +140,7 @@ class Change(Result):
     @property
     def quartiles(self) -> Change | None:
         """How the quartiles changed, or None where the reports do not tell them."""
-        return self.quantile((0.25, 0.5, 0.75)) if isinstance(self.old, Distribution) else None
+        return self.quantile(self.old.quartiles.probabilities) if isinstance(self.old, Distribution) else None
 
     def share(self, low: float, high: float) -> Change:
         """Return how the share of the numbers from `low` to `high` changed."""

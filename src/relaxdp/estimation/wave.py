@@ -181,6 +181,11 @@ class Distribution(Result):
             raise CountsError("a quantile is asked for by a share between 0 and 1, like 0.5.")
         return Quantiles(self, asked)
 
+    @property
+    def quartiles(self) -> Quantiles:
+        """The numbers below which a quarter, half and three quarters of all numbers lie."""
+        return self.quantile((0.25, 0.5, 0.75))
+
     def share(self, low: float, high: float) -> Part:
         """Return the share of the numbers from `low` to `high`."""
         if not self.least <= low < high <= self.most:
