@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from relaxdp.cli.campaign_check import limits, pushed_table, shares_table, verdict
+from relaxdp.cli.campaign_request import Asked, campaign_request
 from relaxdp.cli.campaign_tables import (
     dates_table,
     estimate_table,
@@ -25,13 +25,12 @@ from relaxdp.cli.campaign_tables import (
     series_table,
 )
 from relaxdp.cli.commands import Commands
-from relaxdp.cli.options import MOST_ROWS, CaFile, JsonOption, encoding_and_options
+from relaxdp.cli.options import MOST_ROWS, CaFile, JsonOption
 from relaxdp.cli.talk import closing
 from relaxdp.device.address import Server
 from relaxdp.device.client import Client, tidy
 from relaxdp.device.operator import Operator, operator_token
-from relaxdp.errors import OptionError, TableFileError, refusing
-from relaxdp.publication.request import values_from_file
+from relaxdp.errors import OptionError, refusing
 
 app = Commands(help="Ask many devices a question: create and steer campaigns of a collector.")
 
@@ -80,6 +79,19 @@ def create(
     publish_least: Annotated[
         int | None, typer.Option(help="Publish it when it has ended by itself: levels with so many devices at least.")
     ] = None,
+    asker: Annotated[str | None, typer.Option(help="Who asks; the survey says it first.")] = None,
+    about: Annotated[str | None, typer.Option(help="What it is about, in one line; not the question.")] = None,
+    purpose: Annotated[str | None, typer.Option(help="What the answers are for.")] = None,
+    contact: Annotated[str | None, typer.Option(help="Whom to ask, like a mail address.")] = None,
+    privacy_notice: Annotated[str | None, typer.Option(help="The privacy notice, or its https address.")] = None,
+    colour: Annotated[str | None, typer.Option(help="Colour of the survey's buttons, like #1a5fb4.")] = None,
+    logo: Annotated[Path | None, typer.Option(help="Small picture of who asks: PNG, SVG, WebP or JPEG.")] = None,
+    suggested: Annotated[
+        str | None, typer.Option(help="Limit that you suggest, one of --levels; people choose their own.")
+    ] = None,
+    shows_results: Annotated[
+        bool, typer.Option("--shows-results", help="The survey shows what is published when it has ended.")
+    ] = False,
     file: Annotated[Path | None, typer.Option(help="The whole campaign as JSON, instead of all other options.")] = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
@@ -88,7 +100,8 @@ def create(
     """Create a campaign. Question, values and levels stay as they are for its whole life."""
     asked = Asked(
         question, levels, values, values_file, number_range, free_text, encoding, half_width, devices, name, opens,
-        closes, invitations, series, date, publish_least,
+        closes, invitations, series, date, publish_least, asker, about, purpose, contact, privacy_notice, colour, logo,
+        suggested, shows_results,
     )  # fmt: skip
     request = campaign_request(asked, file)
     made = _operator(server, token_file, ca_file).create(request)
@@ -303,90 +316,3 @@ def invite(
     """Make one-time invitations. They are shown this once, one a line."""
     made = _operator(server, token_file, ca_file).invite(campaign, count)
     typer.echo(json.dumps({"invitations": made}) if as_json else "\n".join(map(tidy, made)))
-
-
-_WORDS = {"bits": 128, "hashes": 2, "cohorts": 64}
-"""The Bloom filter of free text, unless a file says otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The options of `relaxdp campaign create`."""
-
-    question: str | None
-    levels: str | None
-    values: str | None
-    values_file: Path | None
-    range: tuple[float, float] | None
-    words: Path | None
-    encoding: str
-    half_width: float | None
-    devices: int | None
-    id: str | None
-    opens: str | None
-    closes: str | None
-    invitations: bool
-    series: str | None
-    date: str | None
-    publish_least: int | None
-
-
-def campaign_request(asked: Asked, file: Path | None) -> dict[str, Any]:
-    """Return what is sent to the collector."""
-    if file is not None:
-        given = [each.name for each in fields(asked) if getattr(asked, each.name) not in (None, False, "auto")]
-        if given:
-            raise OptionError(
-                "--file says everything: {option} does not go with it.", option=f"--{given[0].replace('_', '-')}"
-            )
-        return campaign_from_file(file)
-    if asked.question is None or asked.levels is None:
-        raise OptionError("a campaign needs a --question and its --levels, or all of it in a --file.")
-    request: dict[str, Any] = {
-        "question": asked.question,
-        "encoding": _encoding(asked),
-        "levels": [{"epsilon": level.strip()} for level in asked.levels.split(",")],
-        "invitations": asked.invitations,
-    }
-    if (asked.series is None) != (asked.date is None):
-        raise OptionError("--series and --date go together.")
-    if asked.series is not None:
-        request["series"] = {"name": asked.series, "date": asked.date}
-    if asked.half_width is not None:
-        request["target"] = {"half_width": asked.half_width}
-    if asked.publish_least is not None:
-        request["publish"] = {"least": asked.publish_least}
-    for name in ("id", "devices", "opens", "closes"):
-        if getattr(asked, name) is not None:
-            request[name] = getattr(asked, name)
-    return request
-
-
-def _encoding(asked: Asked) -> dict[str, Any]:
-    kinds = [asked.values, asked.values_file, asked.range, asked.words]
-    if sum(kind is not None for kind in kinds) != 1:
-        raise OptionError("say what can be answered: one of --values, --values-file, --range and --words.")
-    name, options = encoding_and_options(asked.encoding)
-    if asked.words is not None:
-        if name != "auto":
-            raise OptionError("words have an encoding of their own: --encoding does not go with them.")
-        return {"name": "bloom", "options": _WORDS, "candidates": values_from_file(asked.words)}
-    chosen = {"name": name, "options": options}
-    if asked.range is not None:
-        return {**chosen, "range": list(asked.range)}
-    if asked.values_file is not None:
-        return {**chosen, "values": values_from_file(asked.values_file)}
-    return {**chosen, "values": str(asked.values).split(",")}
-
-
-def campaign_from_file(file: Path) -> dict[str, Any]:
-    """Return a campaign that is described as JSON."""
-    try:
-        content = json.loads(file.read_text("utf-8"))
-    except OSError as problem:
-        raise TableFileError("{path!r} cannot be read: {why}.", path=str(file), why=problem.strerror) from None
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
-        raise OptionError("{path!r} does not hold a campaign as JSON.", path=str(file))
-    return content

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from relaxdp.cli.campaign import campaign_from_file
+from relaxdp.cli.campaign_request import campaign_from_file
 from relaxdp.cli.options import KeyCommand, KeyOption, LedgerOption, ledger_place
 from relaxdp.cli.talk import hint
 from relaxdp.errors import TableFileError

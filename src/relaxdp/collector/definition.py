@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
+from relaxdp.collector.introduction import completed as introduced
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.errors import CampaignError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
@@ -45,6 +46,7 @@ def complete(request: CampaignRequest) -> CampaignRequest:
         opens=_time_text(request.opens),
         closes=_time_text(request.closes),
         largest_epsilon=epsilon_text(largest),
+        **introduced(request, [*epsilons, *([largest] if largest > epsilons[-1] else [])]),
     )
     _check_times(completed)
     encoding = encoding_of(completed.encoding)

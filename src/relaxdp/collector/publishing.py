@@ -84,6 +84,8 @@ def check(campaign: Campaign) -> None:
     """Refuse a campaign that is to be published and would not end by itself, or has no bound."""
     asked = campaign.definition.publish
     if asked is None:
+        if campaign.definition.shows_results:
+            raise CampaignError("what participants are shown is what is published: say from how many devices on.")
         return
     if campaign.closes is None and campaign.definition.target is None:
         raise CampaignError("a campaign that is published ends by itself: say when it closes, or a target.")

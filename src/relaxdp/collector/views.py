@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from relaxdp.collector import publishing
 from relaxdp.collector.campaign import ATTRIBUTE, Campaign
+from relaxdp.collector.introduction import introduction_of
 from relaxdp.collector.invitations import numbers
 from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.wire import Devices, InvitationNumbers, OperatorCampaign, PublicCampaign, Refused
@@ -32,6 +33,7 @@ def public_view(campaign: Campaign, state: CampaignState) -> PublicCampaign:
         needs_invitation=asked.invitations,
         series=asked.series,
         publish=asked.publish,
+        **introduction_of(asked),
     )
 
 

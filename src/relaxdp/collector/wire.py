@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from relaxdp.collector.introduction import Introduction
 from relaxdp.draw.stream import DATE
 from relaxdp.service.wire import (
     ID_PATTERN,
@@ -108,7 +109,7 @@ class Publish(Struct, frozen=True, forbid_unknown_fields=True):
     delta: Annotated[float, Meta(gt=0, lt=1)] | None = None
 
 
-class CampaignRequest(Struct, frozen=True, forbid_unknown_fields=True):
+class CampaignRequest(Introduction, frozen=True, forbid_unknown_fields=True):
     """A campaign to be created."""
 
     question: Annotated[str, Meta(min_length=1, max_length=2000)]
@@ -134,7 +135,7 @@ class PublicEncoding(Struct, frozen=True, omit_defaults=True):
     range: tuple[float, float] | UnsetType = UNSET
 
 
-class PublicCampaign(Struct, frozen=True):
+class PublicCampaign(Introduction, frozen=True):
     """What everybody may know of a campaign, and what a device needs."""
 
     id: str

@@ -410,6 +410,11 @@ def test_definitions_that_make_no_sense(server: Running) -> None:
         {"opens": "2026-02-01T00:00:00Z", "closes": "2026-01-01T00:00:00Z"},
         {"target": {"half_width": 0}},
         {"target": {"half_width": 0.5}},
+        {"asker": "a\0b"},
+        {"privacy_notice": "javascript:alert(1)"},
+        {"logo": "data:text/html;base64,PHN2Zz4="},
+        {"suggested": "2"},
+        {"shows_results": True},
     ]
     for change in bad:
         answer = server.ask("POST", "/v1/campaigns", {**good, **change}, operator=True)

@@ -270,6 +270,25 @@ def test_kinds_of_campaigns(commands: Commands, tmp_path: Path) -> None:
     assert commands.json("create", "--file", str(file))["encoding"]["values"] == [1, 2]
 
 
+def test_a_campaign_says_who_asks(commands: Commands, tmp_path: Path) -> None:
+    asked = ("create", "--question", "How?", "--values", "bus,foot", "--levels", "0.5,1")
+    logo = tmp_path / "Logo.SVG"
+    logo.write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    said = {
+        "asker": "City library", "about": "How people come", "purpose": "Opening hours", "contact": "desk@example.org",
+        "privacy_notice": "https://example.org/privacy", "colour": "#aa3300", "suggested": "1",
+    }  # fmt: skip
+    options = [word for name, text in said.items() for word in (f"--{name.replace('_', '-')}", text)]
+    ending = ("--closes", "2090-01-01T00:00:00Z", "--publish-least", "1000", "--shows-results")
+    made = commands.json(*asked, *options, "--logo", str(logo), *ending)
+    assert {name: made[name] for name in said} == said
+    assert made["logo"].startswith("data:image/svg+xml;base64,")
+    assert made["shows_results"] is True
+    assert "ends in .png" in commands.refused(*asked, "--logo", str(tmp_path / "logo.gif"))
+    assert "cannot be read" in commands.refused(*asked, "--logo", str(tmp_path / "logo.png"))
+    assert "none that the campaign offers" in commands.refused(*asked, "--suggested", "0.7")
+
+
 def test_a_campaign_of_numbers_tells_quartiles(commands: Commands, service: Running, tmp_path: Path) -> None:
     asked = ("create", "--question", "Age?", "--range", "0", "120", "--levels", "4,6", "--id", "ages")
     assert "power of two, not 12" in commands.refused(*asked, "--encoding", "wave:window=12")

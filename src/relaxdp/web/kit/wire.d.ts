@@ -232,6 +232,15 @@ export interface OperatorCampaign {
   invitations: InvitationNumbers;
   version: number;
   published: "done" | "later" | "never" | "soon";
+  asker?: string | null;
+  about?: string | null;
+  purpose?: string | null;
+  contact?: string | null;
+  privacy_notice?: string | null;
+  colour?: string | null;
+  logo?: string | null;
+  suggested?: string | null;
+  shows_results?: boolean;
 }
 
 export interface Prices {
@@ -260,6 +269,15 @@ export interface PublicCampaign {
   needs_invitation: boolean;
   series: Series | null;
   publish: Publish | null;
+  asker?: string | null;
+  about?: string | null;
+  purpose?: string | null;
+  contact?: string | null;
+  privacy_notice?: string | null;
+  colour?: string | null;
+  logo?: string | null;
+  suggested?: string | null;
+  shows_results?: boolean;
 }
 
 export interface PublicEncoding {
