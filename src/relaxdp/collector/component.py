@@ -12,6 +12,7 @@ from relaxdp.collector.public_routes import PublicRoutes
 from relaxdp.collector.report_routes import ReportRoutes
 from relaxdp.collector.series_routes import SeriesRoutes
 from relaxdp.collector.service import Collector
+from relaxdp.collector.sharing_routes import SharingRoutes
 from relaxdp.errors import StorageUnavailableError
 from relaxdp.service.operations import Operation
 from relaxdp.service.wire import ID_PATTERN
@@ -34,6 +35,7 @@ class CollectorComponent:
             *HistoryRoutes(self._collector).operations(),
             *PublicRoutes(self._collector).operations(),
             *SeriesRoutes(self._collector).operations(),
+            *SharingRoutes(self._collector, self._limits).operations(),
         ]
 
     def parameters(self) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 /** One campaign, live: what is known, how it became known, who took part, and what can be done next. */
 
-import { follow, ROOT } from "../kit/api.js";
+import { follow } from "../kit/api.js";
 import { facts, h } from "../kit/dom.js";
 import { tell } from "../kit/page.js";
 import { isUnknownToken, Problem } from "../kit/problem.js";
@@ -10,6 +10,7 @@ import { integrityPart } from "./integrity.js";
 import { progressPart, stateBadge } from "./list.js";
 import { answerPart, historyPart, levelsPart } from "./results.js";
 import { seriesPart } from "./series.js";
+import { sharePart } from "./share.js";
 import { levelOf } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
@@ -40,6 +41,9 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const steps = stepsPart(api, path, campaign, (changed) => update(changed));
   const exports = exportPart(api, path, id);
   const settings = h("div", {});
+  const share = sharePart(api, campaign);
+  const fresh = campaign.devices.total === 0 && campaign.state !== "finished"; // then there is one thing to do
+  const invitations = campaign.needs_invitation ? invitationsPart(api, path, id) : null;
   const series = campaign.series === null ? null : seriesPart(measure, campaign, campaign.series);
 
   /** @param {Campaign} now */
@@ -125,16 +129,17 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     h("p", { class: "row small" }, h("a", { href: "#" }, "All campaigns"), live),
     h("h1", { tabindex: -1 }, campaign.question),
     h("section", { class: "card", "aria-label": "How it stands" }, summary, steps.element),
+    ...(fresh ? [share, invitations ?? ""] : []),
     h("div", { class: "columns" }, answer.element, levels.element),
     history.element,
     integrity.element,
     ...(series === null ? [] : [series.element]),
+    ...(fresh ? [] : [share]),
     h(
       "div",
       { class: "grid" },
-      surveyPart(campaign),
       exports.element,
-      campaign.needs_invitation ? invitationsPart(api, path) : null,
+      fresh ? null : invitations,
       h("section", { class: "card" }, h("h2", {}, "Settings"), settings),
     ),
   );
@@ -155,18 +160,6 @@ function optionsOf({ target }) {
   if (target === null) return options;
   for (const name of INTERVALS) options.set(name, String(target[name]));
   return options;
-}
-
-/** @param {Campaign} campaign */
-function surveyPart(campaign) {
-  const address = new URL(`survey/${campaign.id}`, ROOT).href;
-  return h(
-    "section",
-    { class: "card" },
-    h("h2", {}, "Survey"),
-    h("p", {}, "Whoever opens this page can take part. The answer stays in their browser."),
-    h("p", {}, h("a", { class: "code", href: address }, address)),
-  );
 }
 
 /**

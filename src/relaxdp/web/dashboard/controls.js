@@ -1,9 +1,11 @@
 /** What an operator can do with a campaign: relax, pause and end it, fetch files, invite. Here stand its settings, too. */
 
+import { copyPart } from "../kit/copy.js";
 import { attempt, confirmed, facts, h, save } from "../kit/dom.js";
 import { field, formPart, textOf } from "../kit/form.js";
 import { Problem } from "../kit/problem.js";
-import { measureOf, moment, whole } from "../kit/words.js";
+import { measureOf, moment, plural, whole } from "../kit/words.js";
+import { surveyAddress } from "./share.js";
 
 /** @typedef {import("../kit/api.js").Api} Api */
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
@@ -150,8 +152,9 @@ export function exportPart(api, path, id) {
 /**
  * @param {Api} api
  * @param {string} path
+ * @param {string} id
  */
-export function invitationsPart(api, path) {
+export function invitationsPart(api, path, id) {
   const count = h("input", { type: "number", min: 1, max: MOST_INVITATIONS, value: 10 });
   const form = formPart([field("count", "How many", count)], {
     yes: "Make invitations",
@@ -160,17 +163,22 @@ export function invitationsPart(api, path) {
     work: async (data) => {
       /** @type {import("../kit/wire.d.ts").Invitations} */
       const { invitations } = await api.ask("POST", `${path}/invitations`, { count: Number(textOf(data, "count")) });
-      const label = `${whole(invitations.length)} invitations, shown this once`;
-      const list = h("textarea", { id: "invitations", class: "code tokens", readonly: true, rows: 6 });
-      list.value = invitations.join("\n");
-      return h("div", {}, h("label", { for: "invitations" }, label), list);
+      const label = `${plural(invitations.length, "invitation")}, shown this once`;
+      const links = invitations.map((each) => `${surveyAddress(id)}#invitation=${each}`).join("\n");
+      const keep = () => save(new Blob([`${links}\n`], { type: "text/plain" }), `${id}-invitations.txt`);
+      return h(
+        "div",
+        {},
+        copyPart(label, links, { lines: true }),
+        h("p", {}, h("button", { type: "button", onclick: keep }, "Save as a file")),
+      );
     },
   });
   return h(
     "section",
     { class: "card" },
     h("h2", {}, "Invitations"),
-    h("p", {}, "Only invited devices take part, and each invitation works for one device."),
+    h("p", {}, "Only invited people take part. Each link works for one of them; send each person their own."),
     form,
   );
 }

@@ -36,6 +36,10 @@ export interface Campaigns {
   campaigns: OperatorCampaign[];
 }
 
+export interface Code {
+  rows: string[];
+}
+
 export interface Counts {
   cohort: number | null;
   reports: number;

@@ -15,6 +15,14 @@ const SHORT = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
 export const whole = (value) => WHOLE.format(value);
 
 /**
+ * Return how many there are of something: 1 device, 2 devices.
+ *
+ * @param {number} number
+ * @param {string} one
+ */
+export const plural = (number, one) => `${whole(number)} ${one}${number === 1 ? "" : "s"}`;
+
+/**
  * How the numbers of a campaign are written.
  *
  * @typedef {{ numeric: boolean, value: (x: number) => string, tick: (x: number) => string, width: (x: number) => string,

@@ -1,0 +1,71 @@
+"""A fresh campaign leads to sharing: link, copy, QR code, a piece of HTML; and invitations are links of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+from tests.browser.dashboard_operator import Operator, commute, report_all
+from tests.servers.collectors import Running, running
+
+from relaxdp.collector.sharing_routes import code_of
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("sharing")
+    with running(f"sqlite:///{folder / 'collector.db'}", folder) as started:
+        yield started
+
+
+@pytest.fixture
+def operator(browser: Browser, server: Running) -> Iterator[Operator]:
+    someone = Operator(browser, server, permissions=["clipboard-read", "clipboard-write"])
+    someone.sign_in()
+    yield someone
+    someone.leave()
+
+
+def test_a_fresh_campaign_leads_to_sharing(operator: Operator, server: Running, tmp_path: Path) -> None:
+    name = commute(server)
+    operator.campaign(name)
+    page, address = operator.page, f"{server.base}/survey/{name}"
+    expect(page.locator("main section").nth(1).get_by_role("heading")).to_have_text("Share the survey")
+    expect(page.get_by_role("link", name="Open it as people see it")).to_have_attribute("href", address)
+    page.get_by_role("button", name="Copy: Link").click()
+    expect(page.get_by_role("button", name="Copy: Link")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == address
+    code = page.get_by_role("img", name=f"QR code of {address}")
+    drawn = set(re.findall(r"M(\d+),(\d+)", str(code.locator("path").get_attribute("d"))))
+    rows = code_of(address).rows
+    assert drawn == {
+        (str(x + 4), str(y + 4)) for y, row in enumerate(rows) for x, cell in enumerate(row) if cell == "1"
+    }
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Save as picture").click()
+    waiting.value.save_as(tmp_path / "code.png")
+    picture = (tmp_path / "code.png").read_bytes()
+    assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+    assert int.from_bytes(picture[16:20], "big") == 1024
+    page.get_by_text("Show it inside your own site").click()
+    expect(page.locator("pre")).to_contain_text(f'<iframe src="{address}"')
+    report_all(server, name, devices=10)
+    operator.page.reload()
+    expect(page.locator("main section").nth(1).get_by_role("heading")).to_have_text("What is known now")
+
+
+def test_invitations_are_links(operator: Operator, server: Running) -> None:
+    name = commute(server, invitations=True)
+    operator.campaign(name)
+    page = operator.page
+    page.get_by_label("How many").fill("2")
+    page.get_by_role("button", name="Make invitations").click()
+    page.get_by_role("button", name="Copy: 2 invitations").click()
+    expect(page.get_by_role("status")).to_contain_text("Copied")
+    links = page.evaluate("navigator.clipboard.readText()").split("\n")
+    assert len(set(links)) == 2
+    assert all(re.fullmatch(rf"{server.base}/survey/{name}#invitation=[\w-]+", each) for each in links)
+    assert page.evaluate("localStorage.length + sessionStorage.length") == 1  # the token
