@@ -20,8 +20,8 @@ def test_every_route_is_named(tmp_path: Path) -> None:
     named = set(re.findall(r"(/v1/[^`?,]*)", PAGE))
     steps = {f"/v1/campaigns/{{id}}/{step}" for step in _STEPS}
     assert all(f"/{step}`" in PAGE for step in _STEPS)
-    assert "`/estimate.parquet`" in PAGE
-    assert paths - named - steps <= {"/v1/campaigns/{id}/estimate.parquet"}
+    assert "`/estimate.parquet`, `/estimate.csv`" in PAGE
+    assert paths - named - steps <= {f"/v1/campaigns/{{id}}/estimate.{kind}" for kind in ("parquet", "csv")}
     assert named - paths == set()
 
 

@@ -8,7 +8,6 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from relaxdp import errors
 from relaxdp.collector import campaigns
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.service import Collector
@@ -16,11 +15,19 @@ from relaxdp.collector.views import ENCODER
 from relaxdp.collector.wire import CampaignRequest, LevelRequest, PublicEncoding
 from relaxdp.encodings.protocol import Domain
 from relaxdp.encodings.registry import is_built_in, offered
+from relaxdp.errors import CampaignError
+from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
-from relaxdp.service.wire import EncodingRequest, Target
+from relaxdp.service.precision import MOST_DEVICES
+from relaxdp.service.wire import EncodingRequest, EpsilonText, Target
 
-MOST_DEVICES = 10**15
+
+class Stop(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of all devices stops at a level though others go on."""
+
+    epsilon: EpsilonText
+    share: Annotated[float, Meta(ge=0, le=1)]
 
 
 class AdviceRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,10 +37,12 @@ class AdviceRequest(Struct, frozen=True, forbid_unknown_fields=True):
     levels: Annotated[list[LevelRequest], Meta(min_length=1, max_length=100)]
     devices: Annotated[int, Meta(ge=1, le=MOST_DEVICES)]
     target: Target | None = None
+    stops: Annotated[list[Stop], Meta(max_length=100)] = []
+    """Who stops early: they set a lower limit, or never come back."""
 
 
 class LevelAdvice(Struct, frozen=True):
-    """What to expect of a level at which all devices stand."""
+    """What to expect when a level is open: who stops at a lower one stays there, and all others report at this one."""
 
     epsilon: str
     half_width: float
@@ -108,7 +117,7 @@ class AdviceRoutes:
             Operation("GET", "/v1/encodings", self.show_encodings, "Show the encodings that a campaign may have.",
                       answer=OfferedEncodings, security="operator"),
             Operation("POST", "/v1/advice", self.advise, "Tell how precise a campaign would be.", AdviceRequest, Advice,
-                      security="operator", problems=(errors.CampaignError,)),
+                      security="operator", problems=(CampaignError,)),
         ]  # fmt: skip
 
 
@@ -140,26 +149,45 @@ def advice(asked: AdviceRequest) -> Advice:
     """
     campaign = campaigns.prepared(CampaignRequest("?", asked.encoding, asked.levels, target=asked.target))
     wanted = None if asked.target is None else asked.target.half_width
+    parts = _parts(campaign, asked.stops)
     levels = []
     for place, level in enumerate(campaign.levels):
-        width = _half_width(campaign, place, asked.devices)
-        needed = None if wanted is None else _needed(campaign, place, wanted)
+        width = _half_width(campaign, parts[place], asked.devices)
+        needed = None if wanted is None else _needed(campaign, parts[place], wanted)
         levels.append(LevelAdvice(level.epsilon, width, None if wanted is None else width <= wanted, needed))
     return Advice(campaign.public_encoding, campaign.precision.widest, levels)
 
 
-def _half_width(campaign: Campaign, place: int, devices: int) -> float:
-    """Return the half-width when so many devices stand at a level, and none at another."""
-    width = campaign.precision.half_width([devices if each == place else 0 for each in range(len(campaign.levels))])
+def _parts(campaign: Campaign, stops: list[Stop]) -> list[list[float]]:
+    """Return, for each level that is open, which part of the devices stands at each level."""
+    places = {level.epsilon: place for place, level in enumerate(campaign.levels)}
+    shares = [0.0] * len(campaign.levels)
+    for stop in stops:
+        place = places.get(epsilon_text(as_epsilon(stop.epsilon)))
+        if place is None:
+            raise CampaignError(
+                "who stops early stops at one of the levels, and {epsilon} is none.", epsilon=stop.epsilon
+            )
+        shares[place] += stop.share
+    if sum(shares[:-1]) >= 1:
+        raise CampaignError("if all stop early, nobody is left for the last level.")
+    return [
+        [*shares[:place], 1 - sum(shares[:place]), *[0.0] * (len(shares) - place - 1)] for place in range(len(shares))
+    ]
+
+
+def _half_width(campaign: Campaign, parts: list[float], devices: int) -> float:
+    """Return the half-width when so many devices are spread over the levels like this."""
+    width = campaign.precision.half_width([round(part * devices) for part in parts])
     return campaign.precision.widest if width is None else width
 
 
-def _needed(campaign: Campaign, place: int, wanted: float) -> int | None:
+def _needed(campaign: Campaign, parts: list[float], wanted: float) -> int | None:
     """Return the smallest number of devices that gives a half-width: it falls as their number grows."""
     few, many = 0, MOST_DEVICES
-    if _half_width(campaign, place, many) > wanted:
+    if _half_width(campaign, parts, many) > wanted:
         return None
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (few, middle) if _half_width(campaign, place, middle) <= wanted else (middle, many)
+        few, many = (few, middle) if _half_width(campaign, parts, middle) <= wanted else (middle, many)
     return many

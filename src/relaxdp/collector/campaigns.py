@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from sqlalchemy import Connection, delete, func, insert, select
 
-from relaxdp.collector import counts, pairs, publishing, reports, states
+from relaxdp.collector import counts, pairs, publishing, reports, states, timeline
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.invitations import unused, use
@@ -51,7 +51,11 @@ def create(connection: Connection, campaign: Campaign, now: float) -> Campaign:
     row = {"number": number, "id": campaign.id, "definition": text, "series": name, "series_date": date}
     connection.execute(insert(CAMPAIGNS).values(row))
     campaign.number = number
-    states.create(connection, number, decided(campaign, first_state(campaign), now))
+    first = first_state(campaign)
+    state = decided(campaign, first, now)
+    states.create(connection, number, state)
+    timeline.note(connection, campaign, None, first, now)
+    timeline.note(connection, campaign, first, state, now)
     return campaign
 
 
@@ -112,6 +116,7 @@ def step(connection: Connection, campaign: Campaign, what: Step, now: float) -> 
     following = _STEPS[what](campaign, state)
     following = decided(campaign, replace(following, version=state.version + 1), now)
     states.write(connection, campaign.number, following)
+    timeline.note(connection, campaign, held, following, now)
     if what != "finish":  # whoever ends it by hand may have looked at reports
         publishing.close(connection, campaign, held, following)
     return following
@@ -123,6 +128,7 @@ def tick(connection: Connection, campaign: Campaign, now: float) -> CampaignStat
     following = decided(campaign, state, now)
     if following is not state:
         states.write(connection, campaign.number, following)
+        timeline.note(connection, campaign, state, following, now)
         publishing.close(connection, campaign, state, following)
     return following
 
@@ -155,7 +161,9 @@ def withdraw(
         changes.withdrawn(own)
         pairs.add(connection, campaign.number, changes.counted(campaign.codec)[1])
         devices = tuple(number - (level == highest) for level, number in enumerate(state.devices))
-        states.write(connection, campaign.number, replace(state, devices=devices, version=state.version + 1))
+        sent = tuple(number - (level in own) for level, number in enumerate(state.reports))
+        following = replace(state, devices=devices, reports=sent, version=state.version + 1)
+        states.write(connection, campaign.number, following)
     return current
 
 

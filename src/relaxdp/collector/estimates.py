@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,7 @@ from relaxdp.collector.wire import Estimate, EstimateOptions, LevelEstimate, Qua
 from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.result import Chosen, Places, Result
 from relaxdp.estimation.wave import Distribution
+from relaxdp.publication.description import ESTIMATES_KEY
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import RapporCounts
 from relaxdp.rappor.decode import Decoded
@@ -90,15 +92,33 @@ def _quartiles(found: Result | None, options: EstimateOptions) -> list[Quantile]
 
 
 def parquet(found: Estimate) -> bytes:
-    """Return the same as a Parquet file: one row for each value of each level, and of the pool (no epsilon)."""
+    """Return the same as a Parquet file, which says that it holds estimates and no reports."""
     import pyarrow.parquet as pa_parquet  # noqa: PLC0415
 
+    said = {"campaign": found.campaign, "version": found.version, "method": found.method, "about": found.about}
+    file = io.BytesIO()
+    table = _table(found).replace_schema_metadata({ESTIMATES_KEY: json.dumps(said).encode()})
+    pa_parquet.write_table(table, file)
+    return file.getvalue()
+
+
+def csv_text(found: Estimate) -> bytes:
+    """Return the same for a spreadsheet."""
+    import pyarrow.csv as pa_csv  # noqa: PLC0415
+
+    file = io.BytesIO()
+    pa_csv.write_csv(_table(found), file)
+    return file.getvalue()
+
+
+def _table(found: Estimate) -> pa.Table:
+    """Return one row for each value of each level, and of the pool (no epsilon)."""
     parts: list[tuple[str | None, int, Sequence[Row]]] = [
         (level.epsilon, level.devices, level.rows) for level in found.levels
     ]
     parts.append((None, found.devices, found.pooled or []))
     flat = [(epsilon, devices, row) for epsilon, devices, rows in parts for row in rows]
-    table = pa.table(
+    return pa.table(
         {
             "epsilon": pa.array([epsilon for epsilon, _, _ in flat], pa.string()),
             "devices": pa.array([devices for _, devices, _ in flat], pa.int64()),
@@ -111,9 +131,6 @@ def parquet(found: Estimate) -> bytes:
             },
         }
     )
-    file = io.BytesIO()
-    pa_parquet.write_table(table, file)
-    return file.getvalue()
 
 
 def level_rows(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from relaxdp.collector import counts, pairs, publishing, reports, states
+from relaxdp.collector import counts, pairs, publishing, reports, states, timeline
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.invitations import unused, use
 from relaxdp.collector.rules import CampaignState, decided
@@ -70,10 +70,12 @@ def ingest(connection: Connection, campaign: Campaign, items: Sequence[Item], no
             for level, number in enumerate(state.devices)
         )
         differing = state.differing + changes.differing
-        state = replace(state, devices=devices, differing=differing, version=state.version + 1)
+        sent = tuple(number + len(changes.rows.get(level, ())) for level, number in enumerate(state.reports))
+        state = replace(state, devices=devices, reports=sent, differing=differing, version=state.version + 1)
         state = decided(campaign, state, now)
     if state is not before:
         states.write(connection, campaign.number, state)
+        timeline.note(connection, campaign, before, state, now)
         publishing.close(connection, campaign, before, state)
     return state
 

@@ -13,7 +13,7 @@ from relaxdp import errors
 from relaxdp.collector import campaigns, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.campaigns import Step
-from relaxdp.collector.estimates import parquet
+from relaxdp.collector.estimates import csv_text, parquet
 from relaxdp.collector.export import export
 from relaxdp.collector.invitations import invite
 from relaxdp.collector.live import Estimates, Streams
@@ -36,7 +36,7 @@ from relaxdp.service.operations import Operation, Query, read_queries
 from relaxdp.service.transfer import HandedOut
 
 _CAMPAIGN, _INVITATION = decoder_of(CampaignRequest), decoder_of(InvitationRequest)
-_JSON, _PARQUET = "application/json", "application/vnd.apache.parquet"
+_JSON, _PARQUET, _CSV = "application/json", "application/vnd.apache.parquet", "text/csv"
 _LEVEL = (Query("level", {"type": "integer", "minimum": 0, "maximum": 99}, "The level's place.", required=True),)
 QUERIES = (
     Query("method", {"enum": ["average", "precision"]}, "How levels are pooled."),
@@ -111,6 +111,11 @@ class OperatorRoutes:
         """Estimate, as a Parquet file."""
         found = await self._estimate(request, QUERIES)
         return Response(await self._collector.compute(lambda: parquet(found)), media_type=_PARQUET)
+
+    async def show_estimate_csv(self, request: Request) -> Response:
+        """Estimate, as a CSV file."""
+        found = await self._estimate(request, QUERIES)
+        return Response(await self._collector.compute(lambda: csv_text(found)), media_type=_CSV)
 
     async def export_reports(self, request: Request) -> Response:
         """Export the reports of one level."""
@@ -193,6 +198,9 @@ class OperatorRoutes:
                       problems=(errors.UnknownCampaignError, errors.MissingPartError)),
             Operation("GET", f"{path}/estimate.parquet", self.show_estimate_parquet, "Estimate, as a Parquet file.",
                       media_type=_PARQUET, queries=QUERIES, security="operator", nothing="Nothing was estimated.",
+                      problems=(errors.UnknownCampaignError, errors.MissingPartError)),
+            Operation("GET", f"{path}/estimate.csv", self.show_estimate_csv, "Estimate, as a CSV file.",
+                      media_type=_CSV, queries=QUERIES, security="operator", nothing="Nothing was estimated.",
                       problems=(errors.UnknownCampaignError, errors.MissingPartError)),
             Operation("GET", f"{path}/export", self.export_reports, "Export the reports of one level as Parquet.",
                       media_type=_PARQUET, queries=_LEVEL, security="operator", nothing="Nothing was exported.",

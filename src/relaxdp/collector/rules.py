@@ -19,11 +19,14 @@ class CampaignState:
     """How many devices have each level as their highest."""
     differing: int = 0
     reduced: bool = False
+    reports: tuple[int, ...] = ()
+    """How many reports were stored at each level and not withdrawn, also of devices that went further."""
 
 
 def first_state(campaign: Campaign) -> CampaignState:
     """Return the state of a campaign before anything happened."""
-    return CampaignState("waiting", None, 0, (0,) * len(campaign.levels))
+    none = (0,) * len(campaign.levels)
+    return CampaignState("waiting", None, 0, none, reports=none)
 
 
 def decided(campaign: Campaign, state: CampaignState, now: float) -> CampaignState:

@@ -33,6 +33,7 @@ STATES = Table(
     Column("devices", LargeBinary, nullable=False),
     Column("differing", BigInteger, nullable=False),
     Column("reduced", Boolean, nullable=False),
+    Column("reports", LargeBinary, nullable=False),
 )
 
 # Of a device there is a digest, not the pseudonym, by which whoever reads this could report and withdraw for it.
@@ -74,6 +75,27 @@ PUBLICATIONS = Table(
     _campaign(),
     Column("counts", LargeBinary, nullable=False),
     Column("content", LargeBinary),
+)
+
+# What a campaign did, and in which hour: opened, relaxed to a level, paused and so on. Nothing of a device.
+STEPS = Table(
+    "collector_step",
+    METADATA,
+    _campaign(),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("hour", Integer, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("level", SmallInteger),
+)
+
+# How many reports and devices there were at each level at the end of an hour, in steps of ten or more.
+HOURS = Table(
+    "collector_hour",
+    METADATA,
+    _campaign(),
+    Column("hour", Integer, primary_key=True, autoincrement=False),
+    Column("reports", LargeBinary, nullable=False),
+    Column("devices", LargeBinary, nullable=False),
 )
 
 # Only a digest, and whether it was used: not by which device.

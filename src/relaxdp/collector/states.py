@@ -12,12 +12,12 @@ from relaxdp.collector.schema import STATES
 from relaxdp.errors import UnknownCampaignError
 from relaxdp.storage.database import Statement
 
-_COLUMNS = "state, open_level, version, devices, differing, reduced"
+_COLUMNS = "state, open_level, version, devices, differing, reduced, reports"
 _LOOK = Statement.shared(f"SELECT {_COLUMNS} FROM collector_state WHERE campaign = ?")  # noqa: S608
 _HOLD = Statement(_LOOK.sqlite, f"{_LOOK.postgres} FOR UPDATE")
 _WRITE = Statement.shared(
-    "UPDATE collector_state SET state = ?, open_level = ?, version = ?, devices = ?, differing = ?, reduced = ? "
-    "WHERE campaign = ?"
+    "UPDATE collector_state SET state = ?, open_level = ?, version = ?, devices = ?, differing = ?, reduced = ?, "
+    "reports = ? WHERE campaign = ?"
 )
 
 
@@ -46,11 +46,13 @@ def create(connection: Connection, campaign: int, state: CampaignState) -> None:
 
 
 def _values(state: CampaignState) -> tuple[Any, ...]:
-    return (state.state, state.open_level, state.version, pack(state.devices), state.differing, state.reduced)
+    numbers = pack(state.devices), state.differing, state.reduced, pack(state.reports)
+    return state.state, state.open_level, state.version, *numbers
 
 
 def _state(row: tuple[Any, ...] | None) -> CampaignState:
     if row is None:
         raise UnknownCampaignError("there is no campaign with this id.")
-    state, open_level, version, devices, differing, reduced = row
-    return CampaignState(state, open_level, version, tuple(unpack(devices).tolist()), differing, bool(reduced))
+    state, open_level, version, devices, differing, reduced, reports = row
+    at_levels, sent = (tuple(unpack(packed).tolist()) for packed in (devices, reports))
+    return CampaignState(state, open_level, version, at_levels, differing, bool(reduced), sent)

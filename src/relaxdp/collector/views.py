@@ -12,7 +12,7 @@ from relaxdp.collector.campaign import ATTRIBUTE, Campaign
 from relaxdp.collector.introduction import introduction_of
 from relaxdp.collector.invitations import numbers
 from relaxdp.collector.rules import CampaignState
-from relaxdp.collector.wire import Devices, InvitationNumbers, OperatorCampaign, PublicCampaign, Refused
+from relaxdp.collector.wire import Devices, InvitationNumbers, OperatorCampaign, PublicCampaign, Readable, Refused
 
 
 def public_view(campaign: Campaign, state: CampaignState) -> PublicCampaign:
@@ -44,8 +44,9 @@ def operator_view(connection: Connection, campaign: Campaign, state: CampaignSta
     issued, used = numbers(connection, campaign.number)
     return OperatorCampaign(
         **own,
-        devices=Devices(sum(state.devices), list(state.devices)),
+        devices=Devices(sum(state.devices), list(state.devices), list(state.reports)),
         half_width=campaign.precision.half_width(state.devices),
+        readable=_readable(campaign, state),
         target=campaign.definition.target,
         target_met=campaign.target_met(list(state.devices)),
         automatic_devices=campaign.definition.devices,
@@ -56,6 +57,12 @@ def operator_view(connection: Connection, campaign: Campaign, state: CampaignSta
         version=state.version,
         published=publishing.stage(connection, campaign, state),
     )
+
+
+def _readable(campaign: Campaign, state: CampaignState) -> Readable:
+    target, precision = campaign.definition.target, campaign.precision
+    wanted = precision.readable if target is None else max(precision.readable, target.half_width)
+    return Readable(wanted, precision.more_for(wanted, state.devices, state.open_level or 0))
 
 
 def etag_of(content: bytes) -> str:

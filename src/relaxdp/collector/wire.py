@@ -155,16 +155,29 @@ class PublicCampaign(Introduction, frozen=True):
 
 
 class Devices(Struct, frozen=True):
-    """How many devices there are, and how many have each level as their highest."""
+    """How many devices there are, how many have each level as their highest, and how many reports each level has."""
 
     total: int
     per_level: list[int]
+    reports: list[int]
+    """Also of devices that went further."""
 
 
 class Refused(Struct, frozen=True):
     """How many reports were refused because another one was stored for the same device and level."""
 
     differing: int
+
+
+class Readable(Struct, frozen=True):
+    """From which half-width on an estimate is worth showing, and about how many more devices that takes.
+
+    The target's, where that is wider than a tenth of the range. It looks at numbers of devices alone.
+    """
+
+    half_width: float
+    more: int | None
+    """At the open level, or the first one; 0 where it is reached, None where no number suffices."""
 
 
 class InvitationNumbers(Struct, frozen=True):
@@ -179,6 +192,7 @@ class OperatorCampaign(PublicCampaign, frozen=True):
 
     devices: Devices
     half_width: float | None
+    readable: Readable
     target: Target | None
     target_met: bool
     automatic_devices: int | None

@@ -19,6 +19,7 @@ from relaxdp.rappor.filter import BloomShape
 from relaxdp.rappor.plan import word_error
 from relaxdp.service.wire import Method, Target
 
+MOST_DEVICES = 10**15
 DEFAULT = Target(half_width=0.0)
 """What is shown where a campaign has no target: 95 % intervals of each value about these devices, all alike."""
 
@@ -61,6 +62,32 @@ class Precision:
             own = self._quantile * sqrt(spread.variance / number) + spread.step / number
             squares += (weight / total * own) ** 2
         return min(self.widest, sqrt(squares))
+
+    @property
+    def readable(self) -> float:
+        """The half-width from which on an estimate is worth showing: a tenth of what there is to know either way."""
+        return 0.1 * self._width
+
+    def more_for(self, half_width: float, devices: Sequence[int], place: int) -> int | None:
+        """Return how many more devices at a level would do; None where no number does.
+
+        >>> from relaxdp.service.wire import EncodingRequest, encoding_of
+        >>> precision = Precision(encoding_of(EncodingRequest("categorical", ["a", "b", "c"])), ["0.5", "1"], DEFAULT)
+        >>> precision.more_for(0.1, [3, 0], 0)
+        798
+        """
+
+        def width(more: int) -> float:
+            found = self.half_width([number + more * (each == place) for each, number in enumerate(devices)])
+            return self.widest if found is None else found
+
+        few, many = -1, MOST_DEVICES
+        if width(many) > half_width:
+            return None
+        while many - few > 1:
+            middle = (few + many) // 2
+            few, many = (few, middle) if width(middle) <= half_width else (middle, many)
+        return many
 
 
 def _of_words(shape: BloomShape, level: Level, candidates: int) -> Spread:

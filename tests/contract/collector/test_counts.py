@@ -167,6 +167,7 @@ def check(database: Database, campaign: Campaign, model: Model) -> None:
         highest = [own[level] for own in model.rows.values() if max(own) == level]
         wanted = campaign.codec.count(highest) if highest else {}
         assert state.devices[level] == len(highest)
+        assert state.reports[level] == sum(level in own for own in model.rows.values())
         for part in {*wanted, *found[level]}:
             have = found[level].get(part)
             assert np.array_equal(0 if have is None else have, wanted.get(part, np.zeros_like(have)))

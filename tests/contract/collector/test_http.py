@@ -107,11 +107,11 @@ def test_a_campaign_from_end_to_end(server: Running) -> None:
     assert found["devices"] == 1
     late = report(made, "yes", 0)  # a device may stay below the open level
     assert send(server, made, late) == ["new"]
-    assert status(server, made)["devices"] == {"total": 2, "per_level": [1, 1, 0]}
+    assert status(server, made)["devices"] == {"total": 2, "per_level": [1, 1, 0], "reports": [2, 1, 0]}
     gone = server.ask("POST", f"{path}/withdraw", {"device": first["device"]})
     assert (gone.json["status"], gone.json["state"]) == ("withdrawn", "open")
     assert server.ask("POST", f"{path}/reports", first).error == "device_withdrawn"
-    assert status(server, made)["devices"] == {"total": 1, "per_level": [1, 0, 0]}
+    assert status(server, made)["devices"] == {"total": 1, "per_level": [1, 0, 0], "reports": [1, 0, 0]}
     assert act(server, made, "pause").json["state"] == "paused"
     assert server.ask("POST", f"{path}/reports", report(made, "yes")).error == "campaign_closed"
     assert send(server, made, late) == ["same"]
@@ -191,6 +191,12 @@ def test_every_encoding_is_estimated_as_the_library_does(
     )
     table = pa_parquet.read_table(io.BytesIO(server.ask("GET", f"{path}/estimate.parquet", operator=True).body))
     assert table.num_rows == 3 * len(found["pooled"])
+    lines = server.ask("GET", f"{path}/estimate.csv", operator=True).body.decode().splitlines()
+    assert [len(lines) - 1, lines[0]] == [table.num_rows, ",".join(f'"{name}"' for name in table.column_names)]
+    pa_parquet.write_table(table, tmp_path / "estimates.parquet")
+    told = CliRunner().invoke(app, ["estimate", str(tmp_path / "estimates.parquet")])
+    assert told.exit_code != 0
+    assert "holds the estimates of a campaign already" in " ".join(str(told.exception or told.output).split())
     files = []
     for place in range(2):
         files.append(tmp_path / f"{place}.parquet")

@@ -231,7 +231,7 @@ def test_the_life_of_a_campaign(commands: Commands, service: Running, tmp_path: 
     for number in range(10):
         Device.open(tmp_path / f"device-{number}").sync()
     found = commands.json("show", "life")
-    assert found["status"]["devices"] == {"total": 30, "per_level": [20, 10, 0]}
+    assert found["status"]["devices"] == {"total": 30, "per_level": [20, 10, 0], "reports": [30, 10, 0]}
     assert "finished" in commands("finish", "life").output
     folder = tmp_path / "export"
     assert len(commands.json("export", "life", str(folder))["files"]) == 2

@@ -54,6 +54,7 @@ export interface DeliveredLevel {
 export interface Devices {
   total: number;
   per_level: number[];
+  reports: number[];
 }
 
 export interface Encoding {
@@ -227,6 +228,7 @@ export interface OperatorCampaign {
   publish: Publish | null;
   devices: Devices;
   half_width: number | null;
+  readable: Readable;
   target: Target | null;
   target_met: boolean;
   automatic_devices: number | null;
@@ -365,6 +367,11 @@ export interface Reach {
   at_once: string;
 }
 
+export interface Readable {
+  half_width: number;
+  more: number | null;
+}
+
 export interface Refused {
   differing: number;
 }
@@ -459,6 +466,26 @@ export interface Target {
   simultaneous?: boolean;
   about?: "objects" | "population";
   method?: "average" | "precision";
+}
+
+export interface Timeline {
+  campaign: string;
+  least: number;
+  steps: TimelineStep[];
+  hours: TimelineHour[];
+}
+
+export interface TimelineHour {
+  hour: string;
+  reports: number[];
+  devices: number[];
+  half_width: number | null;
+}
+
+export interface TimelineStep {
+  what: "created" | "finished" | "opened" | "paused" | "reduced" | "relaxed" | "resumed";
+  level: number | null;
+  hour: string;
 }
 
 export interface Unlisted {

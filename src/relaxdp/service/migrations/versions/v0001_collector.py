@@ -40,6 +40,7 @@ def upgrade() -> None:
         sa.Column("devices", sa.LargeBinary, nullable=False),
         sa.Column("differing", sa.BigInteger, nullable=False),
         sa.Column("reduced", sa.Boolean, nullable=False),
+        sa.Column("reports", sa.LargeBinary, nullable=False),
     )
     op.create_table(
         "collector_report",
@@ -69,6 +70,21 @@ def upgrade() -> None:
         sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("counts", sa.LargeBinary, nullable=False),
         sa.Column("content", sa.LargeBinary),
+    )
+    op.create_table(
+        "collector_step",
+        sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("hour", sa.Integer, nullable=False),
+        sa.Column("what", sa.Text, nullable=False),
+        sa.Column("level", sa.SmallInteger),
+    )
+    op.create_table(
+        "collector_hour",
+        sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("hour", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("reports", sa.LargeBinary, nullable=False),
+        sa.Column("devices", sa.LargeBinary, nullable=False),
     )
     op.create_table(
         "collector_invitation",
