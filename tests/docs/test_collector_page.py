@@ -18,7 +18,7 @@ def test_every_route_is_named(tmp_path: Path) -> None:
     app = build_application(settings, lambda worker: [CollectorComponent(worker)])
     paths = {route.path for route in app._inner.routes if route.path.startswith("/v1/")}  # type: ignore[attr-defined]
     named = set(re.findall(r"(/v1/[^`?,]*)", PAGE))
-    steps = {f"/v1/campaigns/{{id}}/{step}" for step in _STEPS}
+    steps = {f"/v1/{what}/{step}" for what in ("campaigns/{id}", "surveys/{survey}") for step in _STEPS}
     assert all(f"/{step}`" in PAGE for step in _STEPS)
     assert "`/estimate.parquet`, `/estimate.csv`" in PAGE
     assert paths - named - steps <= {f"/v1/campaigns/{{id}}/estimate.{kind}" for kind in ("parquet", "csv")}

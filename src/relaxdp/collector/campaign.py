@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 from relaxdp.collector.definition import seconds
@@ -19,12 +20,33 @@ ATTRIBUTE = "answer"
 """The attribute of every path in a campaign; its release is the campaign's id."""
 
 
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """Another question of the same survey, with which a campaign is counted together."""
+
+    id: str
+    number: int
+    encoding: Encoding
+    codec: Codec
+    is_rows: bool
+    """Whether the other question makes the rows of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Which survey a campaign is a question of, and with which other questions it is counted together."""
+
+    survey: str
+    partners: tuple[Partner, ...] = ()
+
+
 class Campaign:
     """The definition, and what follows from it."""
 
-    def __init__(self, number: int, definition: CampaignRequest) -> None:
-        """Take a completed definition."""
-        self.number, self.definition = number, definition
+    def __init__(self, number: int, definition: CampaignRequest, member: Membership | None = None) -> None:
+        """Take a completed definition, and of which survey the campaign is, if of any."""
+        self.number, self.definition, self.member = number, definition, member
+        self.partners = () if member is None else member.partners
         self.id = str(definition.id)
         self.encoding: Encoding = encoding_of(definition.encoding)
         self.codec = Codec(self.encoding)
@@ -40,6 +62,11 @@ class Campaign:
         )
         if definition.target is not None and not 0 < definition.target.half_width < self.precision.widest:
             raise CampaignError("the target's half-width lies between 0 and {widest:g}.", widest=self.precision.widest)
+
+    @property
+    def digest_name(self) -> str:
+        """Where a device's pseudonym means something: in this campaign, or in all that are counted together."""
+        return f"survey\n{self.member.survey}" if self.member and self.partners else f"device\n{self.id}"
 
     @cached_property
     def mechanism(self) -> Mechanism:

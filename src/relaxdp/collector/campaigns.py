@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from sqlalchemy import Connection, delete, func, insert, select
 
-from relaxdp.collector import counts, pairs, publishing, reports, states, timeline
+from relaxdp.collector import counts, joint, pairs, publishing, reports, states, timeline
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.invitations import unused, use
@@ -37,8 +37,8 @@ def prepared(request: CampaignRequest) -> Campaign:
     return campaign
 
 
-def create(connection: Connection, campaign: Campaign, now: float) -> Campaign:
-    """Store a new campaign."""
+def create(connection: Connection, campaign: Campaign, now: float, survey: str | None = None) -> Campaign:
+    """Store a new campaign; of a survey, if it is a question of one."""
     hold_creation(connection)
     if connection.execute(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.id == campaign.id)).first() is not None:
         raise CampaignExistsError("there is a campaign with the id {id!r} already.", id=campaign.id)
@@ -49,6 +49,7 @@ def create(connection: Connection, campaign: Campaign, now: float) -> Campaign:
     text = msgspec.json.encode(campaign.definition).decode()
     name, date = (None, None) if series is None else (series.name, series.date)
     row = {"number": number, "id": campaign.id, "definition": text, "series": name, "series_date": date}
+    row["survey"] = survey
     connection.execute(insert(CAMPAIGNS).values(row))
     campaign.number = number
     first = first_state(campaign)
@@ -61,11 +62,13 @@ def create(connection: Connection, campaign: Campaign, now: float) -> Campaign:
 
 def find(connection: Connection, campaign_id: str) -> Campaign:
     """Return a campaign by its id."""
-    query = select(CAMPAIGNS.c.number, CAMPAIGNS.c.definition).where(CAMPAIGNS.c.id == campaign_id)
+    table = CAMPAIGNS.c
+    query = select(table.number, table.definition, table.survey).where(table.id == campaign_id)
     row = connection.execute(query).one_or_none()
     if row is None:
         raise UnknownCampaignError("there is no campaign with this id.")
-    return Campaign(row.number, _DECODER.decode(row.definition))
+    member = None if row.survey is None else joint.membership(connection, row.survey, campaign_id)
+    return Campaign(row.number, _DECODER.decode(row.definition), member)
 
 
 def all_ids(connection: Connection) -> list[str]:
@@ -109,8 +112,15 @@ def _answers(definition: CampaignRequest) -> tuple[object, ...]:
     return asked.name, asked.values, asked.range, asked.candidates
 
 
-def step(connection: Connection, campaign: Campaign, what: Step, now: float) -> CampaignState:
+def step(
+    connection: Connection, campaign: Campaign, what: Step, now: float, *, with_survey: bool = False
+) -> CampaignState:
     """Do what an operator asks for."""
+    if what == "reduce" and campaign.partners and not with_survey:
+        raise CampaignStateError(
+            "questions that are counted together are reduced together, with their survey.",
+            state=states.look(connection, campaign.number).state,
+        )
     held = states.hold(connection, campaign.number)
     state = decided(campaign, held, now)
     following = _STEPS[what](campaign, state)
@@ -142,6 +152,7 @@ def withdraw(
     report would be taken, at the same price: in an open campaign, by an invitation where the campaign has those. So
     nobody writes more by withdrawing than by reporting, and nothing where no reports are taken.
     """
+    joint.hold(connection, [campaign])
     state = states.hold(connection, campaign.number)
     if state.reduced:
         raise CampaignReducedError(
@@ -160,6 +171,7 @@ def withdraw(
         changes = pairs.Changes()
         changes.withdrawn(own)
         pairs.add(connection, campaign.number, changes.counted(campaign.codec)[1])
+        joint.change(connection, campaign, {device: own}, {device: {}})
         devices = tuple(number - (level == highest) for level, number in enumerate(state.devices))
         sent = tuple(number - (level in own) for level, number in enumerate(state.reports))
         following = replace(state, devices=devices, reports=sent, version=state.version + 1)

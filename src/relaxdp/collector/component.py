@@ -13,6 +13,7 @@ from relaxdp.collector.report_routes import ReportRoutes
 from relaxdp.collector.series_routes import SeriesRoutes
 from relaxdp.collector.service import Collector
 from relaxdp.collector.sharing_routes import SharingRoutes
+from relaxdp.collector.survey_routes import SurveyRoutes
 from relaxdp.errors import StorageUnavailableError
 from relaxdp.service.operations import Operation
 from relaxdp.service.wire import ID_PATTERN
@@ -36,11 +37,12 @@ class CollectorComponent:
             *PublicRoutes(self._collector).operations(),
             *SeriesRoutes(self._collector).operations(),
             *SharingRoutes(self._collector, self._limits).operations(),
+            *SurveyRoutes(self._collector, self._limits).operations(),
         ]
 
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """Return what a campaign's id and the name of a series look like."""
-        return {name: {"type": "string", "pattern": ID_PATTERN} for name in ("id", "series")}
+        """Return what a campaign's id and the names of a series and of a survey look like."""
+        return {name: {"type": "string", "pattern": ID_PATTERN} for name in ("id", "series", "survey")}
 
     async def start(self) -> None:
         """Begin to write, and to do what nobody asks for."""

@@ -1,7 +1,8 @@
 """Ingest: many reports of many requests in one transaction, each with an answer of its own.
 
-Counts, pairs, numbers of devices and the state of the campaign change in the same transaction as the reports do, so
-whatever was acknowledged is counted, and nothing is counted that was not stored.
+Counts, pairs, what is counted of two questions together, numbers of devices and the state of the campaign change in
+the same transaction as the reports do, so whatever was acknowledged is counted, and nothing is counted that was not
+stored.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from relaxdp.collector import counts, pairs, publishing, reports, states, timeline
+from relaxdp.collector import counts, joint, pairs, publishing, reports, states, timeline
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.invitations import unused, use
 from relaxdp.collector.rules import CampaignState, decided
@@ -51,8 +52,11 @@ def ingest(connection: Connection, campaign: Campaign, items: Sequence[Item], no
     state = decided(campaign, before, now)
     waiting = [item for item in items if not item.outcome]
     changes = _Changes()
+    known: reports.Known = {}
+    earlier: reports.Known = {}
     if waiting:
         known = reports.find(connection, campaign.number, list({item.device for item in waiting}))
+        earlier = {device: dict(own) for device, own in known.items()} if campaign.partners else {}
         invited = _invited(connection, campaign, waiting, known)
         for item in waiting:
             item.outcome = _outcome(campaign, state, item, known, invited, changes)
@@ -64,6 +68,7 @@ def ingest(connection: Connection, campaign: Campaign, items: Sequence[Item], no
         levels, paired = changes.counted.counted(campaign.codec)
         counts.add(connection, campaign.number, dict(sorted(levels.items())))
         pairs.add(connection, campaign.number, paired)
+        joint.change(connection, campaign, earlier, known)
     if changes.rows or changes.differing:
         devices = tuple(
             number + sum(int(each[0]) for each in levels.get(level, {}).values())

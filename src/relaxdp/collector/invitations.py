@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from hashlib import sha256
 
 from sqlalchemy import Connection, func, insert, select, update
@@ -16,10 +16,12 @@ def digest_of(invitation: str) -> bytes:
     return sha256(invitation.encode("utf-8", "surrogatepass")).digest()
 
 
-def invite(connection: Connection, campaign: int, number: int) -> list[str]:
-    """Return so many new invitations."""
+def invite(connection: Connection, campaign: int, number: int, *, also: Iterable[int] = ()) -> list[str]:
+    """Return so many new invitations; each of them serves once in the other campaigns of a survey as well."""
     made = [secrets.token_urlsafe(16) for _ in range(number)]
-    rows = [{"campaign": campaign, "digest": digest_of(each), "used": False} for each in made]
+    rows = [
+        {"campaign": place, "digest": digest_of(each), "used": False} for place in (campaign, *also) for each in made
+    ]
     connection.execute(insert(INVITATIONS), rows)
     return made
 

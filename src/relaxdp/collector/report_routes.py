@@ -51,7 +51,7 @@ def read_device(campaign: Campaign, pseudonym: str) -> bytes:
         read = b""
     if len(read) != DEVICE_BYTES or read.hex() != pseudonym:
         raise MalformedRequestError("a device's pseudonym has 32 hexadecimal digits in lower case.")
-    return sha256(f"relaxdp device\n{campaign.id}\n{pseudonym}".encode()).digest()[:DEVICE_BYTES]
+    return sha256(f"relaxdp {campaign.digest_name}\n{pseudonym}".encode()).digest()[:DEVICE_BYTES]
 
 
 def read_item(campaign: Campaign, sent: Report) -> Item:

@@ -19,7 +19,16 @@ CAMPAIGNS = Table(
     Column("definition", Text, nullable=False),
     Column("series", Text),
     Column("series_date", Text),
+    Column("survey", Text),
     UniqueConstraint("series", "series_date"),
+)
+
+# Several questions that are asked together. Whoever changes what is counted of two of them holds the row.
+SURVEYS = Table(
+    "collector_survey",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("definition", Text, nullable=False),
 )
 
 # The row of a campaign is what every writer to it holds.
@@ -65,6 +74,17 @@ PAIRS = Table(
     Column("older", SmallInteger, primary_key=True, autoincrement=False),
     Column("newer", SmallInteger, primary_key=True, autoincrement=False),
     Column("moved", SmallInteger, primary_key=True, autoincrement=False),
+    Column("counts", LargeBinary, nullable=False),
+)
+
+# Of devices that answered two questions which are counted together: their newest reports to both, by their levels.
+JOINT = Table(
+    "collector_joint",
+    METADATA,
+    Column("row_campaign", Integer, primary_key=True, autoincrement=False),
+    Column("column_campaign", Integer, primary_key=True, autoincrement=False),
+    Column("row_level", SmallInteger, primary_key=True, autoincrement=False),
+    Column("column_level", SmallInteger, primary_key=True, autoincrement=False),
     Column("counts", LargeBinary, nullable=False),
 )
 

@@ -12,12 +12,20 @@ from relaxdp.collector.campaign import ATTRIBUTE, Campaign
 from relaxdp.collector.introduction import introduction_of
 from relaxdp.collector.invitations import numbers
 from relaxdp.collector.rules import CampaignState
-from relaxdp.collector.wire import Devices, InvitationNumbers, OperatorCampaign, PublicCampaign, Readable, Refused
+from relaxdp.collector.wire import (
+    Devices,
+    InvitationNumbers,
+    OperatorCampaign,
+    PublicCampaign,
+    Readable,
+    Refused,
+    SurveyPlace,
+)
 
 
 def public_view(campaign: Campaign, state: CampaignState) -> PublicCampaign:
     """Return what a device needs."""
-    asked = campaign.definition
+    asked, member = campaign.definition, campaign.member
     return PublicCampaign(
         id=campaign.id,
         question=asked.question,
@@ -33,6 +41,7 @@ def public_view(campaign: Campaign, state: CampaignState) -> PublicCampaign:
         needs_invitation=asked.invitations,
         series=asked.series,
         publish=asked.publish,
+        survey=None if member is None else SurveyPlace(member.survey, [each.id for each in member.partners]),
         **introduction_of(asked),
     )
 

@@ -135,6 +135,13 @@ class PublicEncoding(Struct, frozen=True, omit_defaults=True):
     range: tuple[float, float] | UnsetType = UNSET
 
 
+class SurveyPlace(Struct, frozen=True):
+    """Of which survey a campaign is a question, and with which of its others reports are counted together."""
+
+    name: str
+    counted_with: list[str]
+
+
 class PublicCampaign(Introduction, frozen=True):
     """What everybody may know of a campaign, and what a device needs."""
 
@@ -152,6 +159,7 @@ class PublicCampaign(Introduction, frozen=True):
     needs_invitation: bool
     series: Series | None
     publish: Publish | None
+    survey: SurveyPlace | None
 
 
 class Devices(Struct, frozen=True):

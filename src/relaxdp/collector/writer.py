@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
+from relaxdp.collector import joint
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.ingest import Item, ingest
 from relaxdp.errors import RelaxdpError, StorageUnavailableError, TooManyRequestsError
@@ -153,6 +154,7 @@ class Writer:
             # After a lost connection this runs again: what an item was before is what it starts from.
             for item, outcome in zip((item for job in jobs for item in job.items), outcomes, strict=True):
                 item.outcome = outcome
+            joint.hold(connection, campaigns.values())
             for number in sorted(campaigns):  # all workers hold campaigns in the same order
                 ingest(connection, campaigns[number], items[number], self._clock())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from relaxdp.draw.stream import Words
 from relaxdp.encodings.bits import histogram
 from relaxdp.encodings.protocol import BATCH, Codes, Encoding
 from relaxdp.errors import CountsError, LengthError
+from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.products import ProductLaw
 from relaxdp.estimation.result import About, Result, check_about
 from relaxdp.estimation.shrinkage import expected_shares
@@ -159,6 +160,20 @@ class JointCounts:
         ]
         self._objects += len(held[0])
 
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """What is kept of all this: the number of objects, both margins, and the cells row by row."""
+        cells = self._cells.astype(np.int64).reshape(-1)
+        return np.concatenate([np.array([self._objects], dtype=np.int64), *self._margins, cells])
+
+    def add_numbers(self, numbers: NDArray[np.int64]) -> None:
+        """Add what was kept of other objects."""
+        rows, columns = self._cells.shape
+        kept = np.split(numbers, np.cumsum([1, rows, columns]))
+        self._objects += int(kept[0][0])
+        self._margins = [margin + each for margin, each in zip(self._margins, kept[1:3], strict=True)]
+        self._cells += kept[3].reshape(rows, columns)
+
     def table(
         self, row_support: Support, column_support: Support, names: tuple[str, str] = ("row", "column")
     ) -> CrossTable:
@@ -167,6 +182,21 @@ class JointCounts:
         cells, (in_rows, in_columns) = self._cells.astype(np.int64), self._margins
         supports = (row_support, column_support)
         return CrossTable(rows.labels, columns.labels, cells, *supports, in_rows, in_columns, self._objects, names)
+
+
+def pooled(tables: Sequence[CrossTable], method: Literal["average", "precision"] = "average") -> Result:
+    """Return one estimate from the tables of all pairs of levels; the methods are those of `Counts.estimate`."""
+    if len(tables) == 1:
+        return tables[0]
+    weights = [table.objects / (_noise(table) if method == "precision" else 1.0) for table in tables]
+    return Combined(tables, [weight / sum(weights) for weight in weights])
+
+
+def _noise(table: CrossTable) -> float:
+    """Return the variance of one object's product where it has neither value: what the noise alone makes of it."""
+    supports = (table.row_support, table.column_support)
+    rows, columns = (support.noise * (1 - support.noise) / support.gain**2 for support in supports)
+    return float(rows * columns)
 
 
 def _support(mechanism: Any, epsilon: Epsilon) -> Support:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.encodings.protocol import Encoding, Packed, code_dtype
+from relaxdp.draw.stream import Words
+from relaxdp.encodings.protocol import Codes, Encoding, Packed, code_dtype
 from relaxdp.errors import ReportOutsideEncodingError
 from relaxdp.estimation.transitions import count_both, equal_symbols, told_labels
 
@@ -70,9 +71,13 @@ class Codec:
             parts += [first, second, count_both(self._encoding, lower, upper)]
         return np.concatenate(parts)
 
+    def codes(self, kept: Sequence[bytes]) -> tuple[Codes, Words | None]:
+        """Return codes and seeds of kept reports."""
+        return self._encoding.unpack(self._packed(kept))
+
     def column(self, kept: Sequence[bytes]) -> Any:
         """Return kept reports as an Arrow column, as a released file has it."""
-        return self._encoding.column(*self._encoding.unpack(self._packed(kept)))
+        return self._encoding.column(*self.codes(kept))
 
     def kept(self, column: Any) -> list[bytes]:
         """Return a column of reports as the bytes in which single ones are kept: the inverse of `column`."""

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relaxdp.errors import UnknownColumnError
-from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.counts import Counts, Method
-from relaxdp.estimation.cross import CrossTable
+from relaxdp.estimation.cross import CrossTable, pooled
 from relaxdp.estimation.result import Result
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import retention
@@ -60,11 +59,7 @@ class PairTally:
 
     def estimate(self, method: Method = "average") -> Result:
         """Return one estimate from all pairs of levels; the methods are those of `Counts.estimate`."""
-        parts = list(self.tables.values())
-        if len(parts) == 1:
-            return parts[0]
-        weights = [part.objects / (_noise(part) if method == "precision" else 1.0) for part in parts]
-        return Combined(parts, [weight / sum(weights) for weight in weights])
+        return pooled(list(self.tables.values()), method)
 
 
 def count(
@@ -157,10 +152,3 @@ def _counts(axis: Axis, levels: Integers) -> Counts:
         if level.any():
             counts.add_counts(level, epsilon=epsilon)
     return counts
-
-
-def _noise(table: CrossTable) -> float:
-    """Return the variance of one object's product where it has neither value: what the noise alone makes of it."""
-    supports = (table.row_support, table.column_support)
-    rows, columns = (support.noise * (1 - support.noise) / support.gain**2 for support in supports)
-    return float(rows * columns)

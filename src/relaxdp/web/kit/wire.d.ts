@@ -36,6 +36,16 @@ export interface Campaigns {
   campaigns: OperatorCampaign[];
 }
 
+export interface Cell {
+  row: string | number;
+  column: string | number;
+  estimate: number;
+  std_error: number | null;
+  low: number;
+  high: number;
+  beyond?: "above" | "below";
+}
+
 export interface Code {
   rows: string[];
 }
@@ -226,6 +236,7 @@ export interface OperatorCampaign {
   needs_invitation: boolean;
   series: Series | null;
   publish: Publish | null;
+  survey: SurveyPlace | null;
   devices: Devices;
   half_width: number | null;
   readable: Readable;
@@ -238,6 +249,21 @@ export interface OperatorCampaign {
   invitations: InvitationNumbers;
   version: number;
   published: "done" | "later" | "never" | "soon";
+  asker?: string | null;
+  about?: string | null;
+  purpose?: string | null;
+  contact?: string | null;
+  privacy_notice?: string | null;
+  colour?: string | null;
+  logo?: string | null;
+  suggested?: string | null;
+  shows_results?: boolean;
+}
+
+export interface OperatorSurvey {
+  id: string;
+  questions: OperatorCampaign[];
+  cross: [string, string][];
   asker?: string | null;
   about?: string | null;
   purpose?: string | null;
@@ -275,6 +301,7 @@ export interface PublicCampaign {
   needs_invitation: boolean;
   series: Series | null;
   publish: Publish | null;
+  survey: SurveyPlace | null;
   asker?: string | null;
   about?: string | null;
   purpose?: string | null;
@@ -291,6 +318,21 @@ export interface PublicEncoding {
   options: Record<string, number>;
   values?: (string | number)[];
   range?: [number, number];
+}
+
+export interface PublicSurvey {
+  id: string;
+  questions: PublicCampaign[];
+  cross: [string, string][];
+  asker?: string | null;
+  about?: string | null;
+  purpose?: string | null;
+  contact?: string | null;
+  privacy_notice?: string | null;
+  colour?: string | null;
+  logo?: string | null;
+  suggested?: string | null;
+  shows_results?: boolean;
 }
 
 export interface Publication {
@@ -460,6 +502,36 @@ export interface Statement {
   entries: Entry[];
 }
 
+export interface SurveyEstimate {
+  survey: string;
+  method: "average" | "precision";
+  confidence_level: number;
+  about: "objects" | "population";
+  simultaneous: boolean;
+  questions: SurveyQuestion[];
+  tables: TwoWay[];
+}
+
+export interface SurveyPlace {
+  name: string;
+  counted_with: string[];
+}
+
+export interface SurveyQuestion {
+  campaign: string;
+  question: string;
+  state: "finished" | "open" | "paused" | "waiting";
+  epsilon: string | null;
+  devices: number;
+  simultaneous: boolean;
+  values: number;
+  rows: Row[] | null;
+}
+
+export interface Surveys {
+  surveys: OperatorSurvey[];
+}
+
 export interface Target {
   half_width: number;
   confidence_level?: number;
@@ -486,6 +558,13 @@ export interface TimelineStep {
   what: "created" | "finished" | "opened" | "paused" | "reduced" | "relaxed" | "resumed";
   level: number | null;
   hour: string;
+}
+
+export interface TwoWay {
+  rows: string;
+  columns: string;
+  devices: number;
+  cells: Cell[] | null;
 }
 
 export interface Unlisted {

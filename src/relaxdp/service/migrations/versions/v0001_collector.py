@@ -29,7 +29,13 @@ def upgrade() -> None:
         sa.Column("definition", sa.Text, nullable=False),
         sa.Column("series", sa.Text),
         sa.Column("series_date", sa.Text),
+        sa.Column("survey", sa.Text),
         sa.UniqueConstraint("series", "series_date"),
+    )
+    op.create_table(
+        "collector_survey",
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("definition", sa.Text, nullable=False),
     )
     op.create_table(
         "collector_state",
@@ -63,6 +69,14 @@ def upgrade() -> None:
         sa.Column("older", sa.SmallInteger, primary_key=True, autoincrement=False),
         sa.Column("newer", sa.SmallInteger, primary_key=True, autoincrement=False),
         sa.Column("moved", sa.SmallInteger, primary_key=True, autoincrement=False),
+        sa.Column("counts", sa.LargeBinary, nullable=False),
+    )
+    op.create_table(
+        "collector_joint",
+        sa.Column("row_campaign", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("column_campaign", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("row_level", sa.SmallInteger, primary_key=True, autoincrement=False),
+        sa.Column("column_level", sa.SmallInteger, primary_key=True, autoincrement=False),
         sa.Column("counts", sa.LargeBinary, nullable=False),
     )
     op.create_table(
