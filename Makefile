@@ -1,5 +1,5 @@
-# Needs make and python3 (>= 3.11, with venv); everything else is installed into .venv on first use. `make check` and
-# `make format` need node (>= 18) and npm as well: what checks the JavaScript goes into node_modules.
+# Needs make and python3 (>= 3.11, with venv); everything else is installed into .venv on first use. `make check`,
+# `make format`, `make bundle` and `make wheel` need node (>= 18) and npm as well: their tools go into node_modules.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Tests start hundreds of processes: without compiled modules each of them would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo tour test test-numpy test-long check format bench bench-table bench-collector bench-market scale coverage consistent numbers audit faults fuzz kernel-check mutants house vectors reproduce reproduce-seeds lock clean
+.PHONY: help demo bundle wheel tour test test-numpy test-long check format bench bench-table bench-collector bench-market bench-pages scale coverage consistent numbers audit faults fuzz kernel-check mutants house vectors reproduce reproduce-seeds lock clean
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -44,7 +44,13 @@ node_modules/.stamp: package.json package-lock.json
 demo: $(VENV)/kernel.stamp ## run the main job on example data
 	@$(BIN)/relaxdp demo
 
-tour: $(VENV)/kernel.stamp ## start the service, let 5,000 simulated devices answer, and show where to look
+bundle: node_modules/.stamp ## make one script and one style of each page's modules, where the service finds them
+	@$(PYTHON) src/relaxdp/service/bundle.py
+
+wheel: bundle $(BIN)/python ## build the package as a wheel, with the compiled path and the bundles; writes dist
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+
+tour: $(VENV)/kernel.stamp $(if $(wildcard node_modules/.bin/esbuild),bundle) ## start the service, let 5,000 simulated devices answer, and show where to look
 	@$(BIN)/relaxdp tour
 
 # One process more than cores: a third of the time is spent waiting for browsers, databases and disks.
@@ -89,6 +95,9 @@ bench-collector: $(VENV)/dev.stamp ## measure the collector beside plain SQLite 
 
 bench-market: $(VENV)/dev.stamp ## measure deliveries and sales beside releases; writes docs/benchmarks-market.md (3 minutes)
 	$(BIN)/python -m benchmarks.market
+
+bench-pages: $(VENV)/dev.stamp node_modules/.stamp ## measure what pages weigh and when they are ready on a slow line; writes docs/benchmarks-pages.md
+	$(BIN)/python -m benchmarks.pages
 
 scale: $(VENV)/dev.stamp ## measure 10^4 to 10^8 rows, and Spark; writes docs/scale.md (15 minutes, 15 GB)
 	$(BIN)/python -m benchmarks.scale

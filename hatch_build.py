@@ -1,6 +1,7 @@
-"""The package's build hook: the compiled path is built where a C compiler is found, and left out where there is none.
+"""The package's build hook: what is made of sources, where the tools for it are, and left out where they are not.
 
-Then the wheel is a pure one, and NumPy draws the same reports.
+With a C compiler the path is compiled; otherwise the wheel is a pure one, and NumPy draws the same reports. With node
+and what `package-lock.json` names the pages are bundled; otherwise browsers load their modules.
 """
 
 from __future__ import annotations
@@ -14,21 +15,38 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 KERNEL = Path("src", "relaxdp", "draw", "kernel")
+SERVICE = Path("src", "relaxdp", "service")
 
 
-class KernelHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Compile, and say for which platform the wheel is then."""
+class BuildHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Make both beside their sources, where an editable installation finds them as well."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the library beside its sources, where an editable installation finds it as well."""
-        if self.target_name != "wheel" or os.environ.get("RELAXDP_KERNEL") == "off":
+        """Say what is in the wheel beyond what lies in the repository."""
+        if self.target_name != "wheel":
             return
+        made = [*self._kernel(build_data), *self._bundle()]
+        if version != "editable":
+            for file in made:
+                build_data["force_include"][str(file)] = file.relative_to(Path(self.root, "src")).as_posix()
+
+    def _kernel(self, build_data: dict[str, Any]) -> list[Path]:
+        """Compile, and say for which platform the wheel is then."""
+        if os.environ.get("RELAXDP_KERNEL") == "off":
+            return []
         tools = runpy.run_path(str(Path(self.root, KERNEL, "build.py")))
         if not tools["build"]():
-            return
-        library = tools["LIBRARY"]
+            return []
         build_data["pure_python"] = False
         # It knows nothing of Python, so one wheel serves every version of it.
         build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
-        if version != "editable":
-            build_data["force_include"][str(library)] = f"relaxdp/draw/kernel/{library.name}"
+        return [tools["LIBRARY"]]
+
+    def _bundle(self) -> list[Path]:
+        """Bundle the pages."""
+        tools = runpy.run_path(str(Path(self.root, SERVICE, "bundle.py")))
+        esbuild = tools["tool"](Path(self.root))
+        if esbuild is None or os.environ.get("RELAXDP_BUNDLE") == "off":
+            return []
+        tools["build"](esbuild)
+        return sorted(file for file in tools["BUNDLE"].rglob("*") if file.is_file())

@@ -6,6 +6,7 @@ import test from "node:test";
 import { encodingOf } from "../../src/relaxdp/web/device/encodings/registry.js";
 import { RelaxdpError } from "../../src/relaxdp/web/device/errors.js";
 import { answersOf, guessAt, reportWords } from "../../src/relaxdp/web/kit/reports.js";
+import { takeEnclosed } from "../../src/relaxdp/web/survey/enclosed.js";
 import { nowSentence } from "../../src/relaxdp/web/survey/status.js";
 import * as words from "../../src/relaxdp/web/survey/words.js";
 
@@ -112,5 +113,18 @@ test("what is going on is said in every state", () => {
     [nowSentence(details({}), offer(1), new RelaxdpError("level_error", "epsilon may only grow.")), /^Epsilon may/],
   ]) {
     assert.match(said, expected);
+  }
+});
+
+test("what the page encloses is taken once, and what cannot be read is not taken", () => {
+  const pageWith = (content) => {
+    let meta = { getAttribute: () => content, remove: () => (meta = null) };
+    return { querySelector: () => meta };
+  };
+  const page = pageWith('{"tag":"\\"a\\"","content":{"id":"snacks"}}');
+  assert.deepEqual(takeEnclosed(page), { tag: '"a"', content: { id: "snacks" } });
+  assert.equal(takeEnclosed(page), null);
+  for (const wrong of ["", "no JSON", "null", "[]", '{"tag":1,"content":{}}', '{"tag":"a"}', null]) {
+    assert.equal(takeEnclosed(pageWith(wrong)), null);
   }
 });

@@ -150,9 +150,12 @@ def test_not_begun_and_not_there(service: Collector, person: MakePerson) -> None
 
 
 def test_a_server_that_is_away_is_asked_again(person: MakePerson) -> None:
+    """What came with the page is shown; what is asked afterwards is asked until somebody answers."""
     someone = person()
     someone.context.route("**/v1/**", lambda route: route.abort())
     someone.page.reload()
+    someone.view("limit")
+    someone.page.get_by_role("button", name="Set this limit").click()
     someone.view("problem")
     expect(someone.page.locator("#problem")).to_contain_text("tries again by itself")
     someone.context.unroute("**/v1/**")

@@ -32,7 +32,8 @@ def build_application(settings: Settings, compose: Callable[[Worker], Sequence[C
     sections = [(part.operations(), part.parameters()) for part in parts]
     operations = [operation for own, _ in sections for operation in own]
     operations += OwnRoutes(worker, parts).operations(sections)
-    operations += Pages(embed=settings.embed).operations()
+    known = {operation.path: operation.handler for operation in operations if operation.method == "GET"}
+    operations += Pages(embed=settings.embed, campaign=known.get("/v1/campaigns/{id}")).operations()
 
     def end_what_never_ends() -> None:
         for part in parts:

@@ -7,80 +7,82 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from relaxdp.errors import ServiceError, UnknownRouteError
+from relaxdp.errors import RelaxdpError, ServiceError, UnknownRouteError
 from relaxdp.service.operations import Component, Handler, Operation, Section, description
+from relaxdp.service.page_files import KINDS, PageFile, PageFiles, enclosing
 from relaxdp.service.worker import Worker
 
-_KINDS = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors "
 )
+_HTML = KINDS[".html"]
+_LASTING = "public, max-age=31536000, immutable"
 _SITE = re.compile(r"https?://(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]{1,5})?")
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    content: bytes
-    kind: str
-    tag: str
-
-
 class Pages:
-    """All files are read when a worker starts: so an address can name one of them and nothing else."""
+    """The routes of the pages and of what they load."""
 
-    def __init__(self, *, embed: Iterable[str] = ()) -> None:
-        """Take the sites that may show the survey in a frame; nobody may frame anything else."""
-        self._files = {name: _file(place, kind) for name, place, kind in _found(files("relaxdp") / "web", "")}
+    def __init__(self, *, embed: Iterable[str] = (), campaign: Handler | None = None) -> None:
+        """Take the sites that may show the survey in a frame, since nobody may frame anything else.
+
+        And the route that shows a campaign: the survey's page encloses its answer, so that the script need not ask.
+        """
+        self._files, self._campaign = PageFiles(), campaign
         self._embedded = _POLICY + (" ".join(sites_of(embed)) or "'none'")
+        self._survey = self._files.page("survey")
 
     def operations(self) -> list[Operation]:
         """Return the routes. They are for browsers, so the description for programs does not list them."""
         return [
-            Operation("GET", "/", self._page("dashboard/page.html", f"{_POLICY}'none'"), "The operator's dashboard."),
-            Operation("GET", "/market", self._page("market/page.html", f"{_POLICY}'none'"), "The market."),
-            Operation(
-                "GET", "/survey/{campaign}", self._page("survey/page.html", self._embedded), "A campaign's survey."
-            ),
+            Operation("GET", "/", self._page("dashboard"), "The operator's dashboard."),
+            Operation("GET", "/market", self._page("market"), "The market."),
+            Operation("GET", "/survey/{id}", self.show_survey, "A campaign's survey."),
             Operation("GET", "/static/{name:path}", self.show_file, "Scripts and styles of the pages."),
         ]
 
     async def show_file(self, request: Request) -> Response:
         """Show a script, a style or a picture."""
-        name = request.path_params["name"]
-        return self._answer(request, "" if name.endswith(".html") else name, f"{_POLICY}'none'")
+        found, lasting = self._files.find(request.path_params["name"])
+        if found is None:
+            raise UnknownRouteError("there is nothing at this address.")
+        return _answer(request, found, page_headers() | ({"cache-control": _LASTING} if lasting else {}))
 
-    def _page(self, name: str, policy: str) -> Handler:
+    async def show_survey(self, request: Request) -> Response:
+        """Show the survey, with its campaign enclosed where there is one; where there is none, the script finds out."""
+        page = self._survey.encode()
+        with suppress(RelaxdpError):
+            told = await self._campaign(request) if self._campaign else None
+            if told is not None and told.status_code == 200:
+                page = enclosing(self._survey, bytes(told.body), told.headers["etag"])
+        return _answer(request, PageFile(page, _HTML), page_headers(self._embedded))
+
+    def _page(self, name: str) -> Handler:
+        page = PageFile(self._files.page(name).encode(), _HTML)
+
         async def show_page(request: Request) -> Response:
-            return self._answer(request, name, policy)
+            return _answer(request, page, page_headers())
 
         return show_page
 
-    def _answer(self, request: Request, name: str, policy: str) -> Response:
-        found = self._files.get(name)
-        if found is None:
-            raise UnknownRouteError("there is nothing at this address.")
-        headers = page_headers(policy) | {"etag": found.tag}
-        if found.tag in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=headers)
-        return Response(found.content, media_type=found.kind, headers=headers)
+
+def _answer(request: Request, found: PageFile, headers: dict[str, str]) -> Response:
+    """Answer with a file, packed for whoever can unpack it; nothing is packed that holds a secret."""
+    packs = "gzip" in request.headers.get("accept-encoding", "")
+    headers |= {"etag": f'"{found.stem}{"-gzip" if packs else ""}"', "vary": "accept-encoding"}
+    if found.stem in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if packs:
+        headers["content-encoding"] = "gzip"
+    return Response(found.packed if packs else found.content, media_type=found.kind, headers=headers)
 
 
 def page_headers(policy: str = f"{_POLICY}'none'") -> dict[str, str]:
@@ -103,21 +105,6 @@ def sites_of(embed: Iterable[str]) -> list[str]:
     if any(_SITE.fullmatch(site) is None for site in sites):
         raise ServiceError("a site that shows the survey is written like https://example.org, without a path.")
     return sites
-
-
-def _found(folder: Traversable, prefix: str) -> Iterable[tuple[str, Traversable, str]]:
-    for each in folder.iterdir():
-        if each.is_dir():
-            yield from _found(each, f"{prefix}{each.name}/")
-            continue
-        kind = next((kind for ending, kind in _KINDS.items() if each.name.endswith(ending)), None)
-        if kind is not None:
-            yield f"{prefix}{each.name}", each, kind
-
-
-def _file(place: Traversable, kind: str) -> _File:
-    content = place.read_bytes()
-    return _File(content, kind, f'"{sha256(content).hexdigest()[:32]}"')
 
 
 _JSON = "application/json"

@@ -133,10 +133,11 @@ export class Participation {
    * The report is durable before it leaves. To call this again is always safe: until the server has acknowledged a
    * report the same one is sent again, and then none.
    *
+   * @param {Offer} [known] what the server said of the campaign a moment ago; it is asked where nothing is given
    * @returns {Promise<Sent | null>}
    */
-  async report() {
-    const offer = await this.#ask();
+  async report(known) {
+    const offer = known ?? (await this.#ask());
     /** @type {Level | null} */
     let wanted = null;
     const state = await this.#book.change(async (before) => {

@@ -8,6 +8,7 @@ import { RelaxdpError } from "../device/errors.js";
 import { readOffer } from "../device/offer.js";
 import { BrowserStorage } from "../device/storage.js";
 import { fieldsOf } from "../device/typed.js";
+import { takeEnclosed } from "./enclosed.js";
 import { LimitView } from "./limit.js";
 import { onSubmit, ProblemView, part, say, show } from "./page.js";
 import { QuestionView } from "./question.js";
@@ -101,10 +102,11 @@ export class Survey {
   async #look() {
     const address = CampaignAddress.parse(this.#address);
     const before = this.#tag;
+    const enclosed = takeEnclosed();
     // What is wrong with a server that does not answer is found out below.
-    this.#tag = await this.#client.tag(address, before).catch(() => null);
+    this.#tag = enclosed?.tag ?? (await this.#client.tag(address, before).catch(() => null));
     if (this.#tag !== null && this.#tag === before && this.#offer !== null) return false;
-    const content = await this.#client.ask(address, []);
+    const content = enclosed?.content ?? (await this.#client.ask(address, []));
     this.#offer = await readOffer(address, content);
     const { opens } = fieldsOf(content);
     this.#times = { opens: typeof opens === "string" ? opens : null };
@@ -143,7 +145,7 @@ export class Survey {
     try {
       await inOneTab(this.#address, async () => {
         if (ended === "withdrawing") await participation.withdraw();
-        else await participation.report();
+        else await participation.report(this.#offer ?? undefined);
       });
       return null;
     } catch (problem) {

@@ -1,0 +1,108 @@
+"""Build the pages' bundles: one script and one style for each page, made by esbuild of the modules that lie in `web`.
+
+The package's build hook, `make bundle` and the tests call this; it must not import relaxdp, which may not be installed
+yet. A bundle names the digest of the sources that it was made of, and is served beside no others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+PACKAGE = Path(__file__).parents[1]
+SOURCES = PACKAGE / "web"
+BUNDLE = PACKAGE / "service" / "bundled"
+INDEX = "bundle.json"
+PAGES = ("dashboard", "market", "survey")
+ENDINGS = (".css", ".html", ".js", ".svg")
+ESBUILD = Path("node_modules", ".bin", "esbuild")
+# What browsers of the last four years read; missing.js, which speaks to older ones, uses nothing new as it is.
+_OPTIONS = ("--bundle", "--minify", "--charset=utf8", "--target=es2022", "--log-level=warning")
+_STYLE = re.compile(r'<link rel="stylesheet" href="[./]*static/([^"]+)">')
+
+
+def digest_of(files: Mapping[str, bytes]) -> str:
+    """Return a digest of files with their names.
+
+    >>> digest_of({"a": b"1", "b": b"2"}) == digest_of({"b": b"2", "a": b"1"})
+    True
+    >>> digest_of({"a": b"1b"}) == digest_of({"a1": b"b"})
+    False
+    """
+    lines = (f"{sha256(content).hexdigest()} {name}\n" for name, content in sorted(files.items()))
+    return sha256("".join(lines).encode()).hexdigest()
+
+
+def read_folder(folder: Path, endings: tuple[str, ...] = ENDINGS) -> dict[str, bytes]:
+    """Return the files of a folder and the folders in it, by their names."""
+    found = (each for each in sorted(folder.rglob("*")) if each.is_file() and each.name.endswith(endings))
+    return {each.relative_to(folder).as_posix(): each.read_bytes() for each in found}
+
+
+def tool(root: Path) -> Path | None:
+    """Return esbuild as `package-lock.json` has it; None where it or node is not installed."""
+    place = root / ESBUILD
+    return place if place.is_file() and shutil.which("node") else None
+
+
+def build(esbuild: Path, sources: Path = SOURCES, bundle: Path = BUNDLE) -> None:
+    """Make the bundles of all pages. They appear whole or not at all, and the same sources give the same bytes."""
+    bundle.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=bundle.parent) as folder:
+        made = Path(folder, "made")
+        pages = {page: _bundled(esbuild, sources, made, page) for page in PAGES}
+        index = {"sources": digest_of(read_folder(sources)), "made": digest_of(read_folder(made)), "pages": pages}
+        (made / INDEX).write_text(f"{json.dumps(index, indent=2)}\n", "utf-8")
+        shutil.rmtree(bundle, ignore_errors=True)
+        made.replace(bundle)
+
+
+def _bundled(esbuild: Path, sources: Path, made: Path, page: str) -> dict[str, Any]:
+    """Bundle one page; return its script, its style, and what the script will ask for at once."""
+    described = made.parent / f"{page}.json"
+    # Apart from what is imported later, on purpose: the survey first looks whether a browser can read the rest.
+    scripts = ["--format=esm", "--splitting", f"--outdir={made / page}", f"--metafile={described}"]
+    _run([str(esbuild.resolve()), f"{page}/main.js", *_OPTIONS, *scripts], sources)
+    styles = _STYLE.findall((sources / page / "page.html").read_text("utf-8"))
+    together = "".join(f'@import "./{name}";\n' for name in styles)
+    style = made / page / "style.css"
+    _run([str(esbuild.resolve()), "--loader=css", *_OPTIONS, f"--outfile={style}"], sources, together)
+    outputs = {Path(name).name: each for name, each in json.loads(described.read_text("utf-8"))["outputs"].items()}
+    return {
+        "script": f"{page}/main.js",
+        "style": f"{page}/style.css",
+        "preload": [f"{page}/{name}" for name in _needed(outputs)],
+    }
+
+
+def _needed(outputs: Mapping[str, Any]) -> list[str]:
+    """Return what the page's script imports, and what it imports later itself; not what those import later."""
+    imported = {
+        name: [(Path(to["path"]).name, to["kind"]) for to in each["imports"] if not to.get("external")]
+        for name, each in outputs.items()
+    }
+    found = [name for name, _ in imported["main.js"]]
+    for name in found:
+        found += [to for to, kind in imported[name] if kind == "import-statement" and to not in found]
+    return sorted({*found} - {"main.js"})
+
+
+def _run(line: list[str], folder: Path, given: str = "") -> None:
+    subprocess.run(line, cwd=folder, input=given, text=True, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+
+
+if __name__ == "__main__":
+    found = tool(Path.cwd())
+    if found is None:
+        sys.exit("esbuild is not here: `make bundle` installs it, and pages come as modules without it.")
+    build(found)
+    for name, content in read_folder(BUNDLE).items():
+        print(sha256(content).hexdigest(), len(content), name)

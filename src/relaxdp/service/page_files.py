@@ -1,0 +1,131 @@
+"""The files of the pages as they go over the wire: packed once, under addresses that change with any of them.
+
+Where a bundle lies beside the very sources that it was made of, pages load it; otherwise they load the modules, and say
+in advance which.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from relaxdp.service.bundle import BUNDLE, ENDINGS, INDEX, SOURCES, digest_of, read_folder
+
+KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+SETTING = "RELAXDP_BUNDLE"
+_ICON = "kit/icon.svg"
+_LINK = re.compile(r'href="[./]*static/(?P<name>[^"]+)"')
+_STYLES = re.compile(r'( *<link rel="stylesheet" href="[./]*static/[^"]+">\n)+')
+_SCRIPT = re.compile(r' *<script type="module" src="(?P<up>[./]*)static/(?P<name>[^"]+)"></script>\n')
+_STATIC = re.compile(r'^(?:import|export)(?:\s+[\w*${},\s]+?\bfrom)?\s*"(\.[^"]+)"', re.MULTILINE)
+_LATER = re.compile(r'\bimport\("(\.[^"]+)"\)')
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+
+
+class PageFile:
+    """One file: its bytes, and the same packed, which is done once and only if somebody asks."""
+
+    def __init__(self, content: bytes, kind: str) -> None:
+        self.content, self.kind = content, kind
+
+    @cached_property
+    def stem(self) -> str:
+        """What the tags of both forms begin with."""
+        return sha256(self.content).hexdigest()[:32]
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The same for browsers that can unpack it: all of them."""
+        return gzip.compress(self.content, 9, mtime=0)
+
+
+class PageFiles:
+    """All files are read when a worker starts: so an address can name one of them and nothing else."""
+
+    def __init__(self, sources: Path = SOURCES, bundle: Path | None = None) -> None:
+        """Take the folder of the modules, and that of the bundle; without one `RELAXDP_BUNDLE` is asked."""
+        own = read_folder(sources, tuple(KINDS))
+        index, made = _bundle(bundle, {name: each for name, each in own.items() if name.endswith(ENDINGS)})
+        served = own | {f"bundle/{name}": content for name, content in made.items()}
+        self.digest = digest_of(served)[:16]
+        self._files = {name: PageFile(content, KINDS[posixpath.splitext(name)[1]]) for name, content in served.items()}
+        self._pages = index["pages"] if index else {}
+
+    @property
+    def bundled(self) -> bool:
+        """Whether pages load bundles."""
+        return bool(self._pages)
+
+    def find(self, name: str) -> tuple[PageFile | None, bool]:
+        """Return a file and whether its address stands for these bytes for ever; pages have addresses of their own."""
+        first, _, rest = name.partition("/")
+        lasting = first == self.digest
+        found = rest if lasting else name
+        return (None if found.endswith(".html") else self._files.get(found)), lasting
+
+    def page(self, name: str) -> str:
+        """Return a page that names its files by addresses that last, and all that its script will need at once."""
+        text = self._files[f"{name}/page.html"].content.decode()
+        icon = quote(self._files[_ICON].content.decode(), safe="")
+        text = text.replace(f"static/{_ICON}", f"data:image/svg+xml,{icon}").replace("../data:", "data:")
+        script = _SCRIPT.search(text)
+        if script is None:
+            return text
+        place = f"{script['up']}static/{self.digest}/"
+        if name in self._pages:
+            own = self._pages[name]
+            main, needed = f"bundle/{own['script']}", [f"bundle/{each}" for each in own["preload"]]
+            text = _STYLES.sub(f'    <link rel="stylesheet" href="{place}bundle/{own["style"]}">\n', text, count=1)
+        else:
+            main, needed = script["name"], self._modules(script["name"])
+            text = _LINK.sub(lambda link: f'href="{place}{link["name"]}"', text)
+        lines = [f'    <script type="module" src="{place}{main}"></script>\n']
+        lines += [f'    <link rel="modulepreload" href="{place}{each}">\n' for each in needed]
+        return _SCRIPT.sub(lambda _: "".join(lines), text)
+
+    def _modules(self, main: str) -> list[str]:
+        """Return what a script imports, and what it imports later itself; not what those import later."""
+        found = [*self._imports(main, _STATIC), *self._imports(main, _LATER)]
+        for name in found:
+            found += [each for each in self._imports(name, _STATIC) if each not in found]
+        return sorted({*found} - {main})
+
+    def _imports(self, name: str, kind: re.Pattern[str]) -> Iterable[str]:
+        text = _COMMENT.sub("", self._files[name].content.decode())
+        return [posixpath.normpath(posixpath.join(posixpath.dirname(name), each)) for each in kind.findall(text)]
+
+
+def enclosing(page: str, content: bytes, tag: str) -> bytes:
+    """Return a page with what its script would ask for first; it is text in an attribute, so no part of it can act."""
+    enclosed = f'{{"tag":{json.dumps(tag)},"content":{content.decode()}}}'
+    return page.replace("</head>", f'  <meta name="enclosed" content="{escape(enclosed)}">\n  </head>', 1).encode()
+
+
+def _bundle(place: Path | None, sources: Mapping[str, bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return the index and the files of a bundle; nothing where there is none, or it was made of other sources."""
+    setting = os.environ.get(SETTING, "")
+    folder = place or (Path(setting) if setting else BUNDLE)
+    if setting == "off" or not (folder / INDEX).is_file():
+        return {}, {}
+    index = json.loads((folder / INDEX).read_bytes())
+    made = read_folder(folder)
+    if (index.get("sources"), index.get("made")) != (digest_of(sources), digest_of(made)):
+        return {}, {}
+    return index, made
