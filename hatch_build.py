@@ -39,7 +39,8 @@ class BuildHook(BuildHookInterface):  # type: ignore[type-arg]
             return []
         build_data["pure_python"] = False
         # It knows nothing of Python, so one wheel serves every version of it.
-        build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+        here = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["tag"] = f"py3-none-{os.environ.get(tools['PLATFORM'], here)}"
         return [tools["LIBRARY"]]
 
     def _bundle(self) -> list[Path]:

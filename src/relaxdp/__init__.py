@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from relaxdp.table.calls import BESIDE_KEY, Released, count, description, estimate, relax, relax_reports, release
     from relaxdp.table.difference import difference
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 __all__ = [
     "BESIDE_KEY",
     "Advice",

@@ -15,14 +15,16 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-SOURCES = Path(__file__).parent
-LIBRARY = SOURCES / "relaxdp_kernel.so"
+SOURCES = Path(__file__).resolve().parent
+LIBRARY = SOURCES / "relaxdp_kernel.so"  # everywhere: no system asks how a library is called that is loaded by its path
+PLATFORM = "RELAXDP_PLATFORM"  # what pip calls the platform for which CC compiles, if that is not this machine
 FLAGS = ("-std=c11", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
 
 
 def compiler() -> list[str] | None:
-    """Return the command of a C compiler that can build the library for this machine; None where there is none."""
-    if platform.machine().lower() not in ("x86_64", "amd64") or os.name != "posix":
+    """Return the command of a C compiler that can build the library; None where there is none."""
+    is_known = platform.machine().lower() in ("x86_64", "amd64") and os.name == "posix"
+    if not is_known and PLATFORM not in os.environ:
         return None
     command = shlex.split(os.environ.get("CC", "cc"))
     return command if command and shutil.which(command[0]) else None
@@ -36,8 +38,9 @@ def build(library: Path = LIBRARY, *, flags: Sequence[str] = (), sources: Sequen
     files = sorted(SOURCES.glob("*.c")) if sources is None else sources
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         made = Path(folder, library.name)
-        line = [*command, *FLAGS, *flags, "-I", str(SOURCES), "-o", str(made), *map(str, files)]
-        done = subprocess.run(line, capture_output=True, text=True, check=False)  # noqa: S603 (the compiler's own words)
+        # Some libraries say how they are called: as they lie here, and not where this folder happens to be.
+        line = [*command, *FLAGS, *flags, "-I", str(SOURCES), "-o", made.name, *map(str, files)]
+        done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603 (the compiler's own words)
         if done.returncode:
             sys.stderr.write(f"the compiled path could not be built, NumPy draws instead:\n{done.stderr}")
             return False
