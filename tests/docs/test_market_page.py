@@ -19,7 +19,7 @@ from relaxdp.cli.main import app
 from relaxdp.cli.serve import build
 from relaxdp.collector.component import CollectorComponent
 from relaxdp.device.address import Server
-from relaxdp.market import accounts, goods, levels, pools, prices, schema
+from relaxdp.market import accounts, details, goods, levels, pools, prices, schema, told
 from relaxdp.market.client import MarketClient
 from relaxdp.market.market import Market
 from relaxdp.market.receipts import HEADER
@@ -91,6 +91,9 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"| points of a price curve | {prices.MOST_POINTS:,} |" in TEXT
     assert prices.MOST_PRICE == accounts.MOST_CREDITS == 10**15
     assert "| a price, and all credits in circulation | 10^15 |" in TEXT
+    assert f"| description and method of a listing | {details.MOST_SAID:,} letters; source, time, licence 200 |" in TEXT
+    assert f"Up to {told.MOST_READ:,} objects" in TEXT
+    assert f"of many values the largest {told.MOST_SHOWN}." in TEXT
     assert f"`{HEADER.decode().strip()}`" in TEXT
 
 

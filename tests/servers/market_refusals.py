@@ -116,6 +116,13 @@ def _listings() -> Iterator[Mistake]:
     yield wrong("a blank title", "market", *lists, "new", PRICES, title=" ")
     for title in ("", "x" * 201):
         yield wrong(f"a title of {len(title)} letters", "market", *lists, "new", PRICES, remote=MALFORMED, title=title)
+    for name, details in [
+        ("a long description", {"description": "x" * 2001}),
+        ("a long licence", {"licence": "x" * 201}),
+        ("a blank source", {"source": " \n"}),
+        ("a null character in the method", {"method": "by\0post"}),
+    ]:
+        yield wrong(f"listed with {name}", "market", *lists, "new", PRICES, remote=MALFORMED, details=details)
     for budget in ("0", "-1", "NaN", "Infinity", "x", "1e100", "", "1e-200"):
         yield wrong(f"listed with the budget {budget!r}", "epsilon", *lists, "new", PRICES, budget=budget)
         yield wrong(f"the budget raised to {budget!r}", "epsilon", "budget", "clinic", "diagnoses", budget)

@@ -27,6 +27,7 @@ from relaxdp.errors import RelaxdpError
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market import accounts, listings, pools, purchases, views
 from relaxdp.market.accounts import OPERATOR
+from relaxdp.market.details import Details
 from relaxdp.market.goods import parts_of
 from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
@@ -179,6 +180,10 @@ def _plain(view: Any) -> Any:
     return json.loads(msgspec.json.encode(view))
 
 
+def _details(more: dict[str, Any]) -> Details:
+    return Details(**more.get("details", {}))
+
+
 class Here:
     """Trade in this process. Whatever the model refuses with another exception than ours is an error of the test."""
 
@@ -212,7 +217,7 @@ class Here:
         with _refusing():
             made = self.market.list_release(
                 seller, more.get("title", "Diagnoses"), prices_from_json(prices), listing_id=listing,
-                budget=more.get("budget"), levels=more.get("levels"),
+                budget=more.get("budget"), levels=more.get("levels"), details=_details(more),
             )  # fmt: skip
         return self._seller_view(made, seller)
 
@@ -238,7 +243,8 @@ class Here:
             asked = resolved(msgspec.convert(encoding, EncodingRequest), "1")
             made = self.market.create_pool(
                 more.get("title", "What did you eat?"), asked, prices_from_json(prices), listing_id=listing,
-                levels=more.get("levels"),
+                levels=more.get("levels"), details=_details(more), question=more.get("question"),
+                suggested=more.get("suggested"),
             )  # fmt: skip
         return self.listing(made.id)
 

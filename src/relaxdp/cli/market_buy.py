@@ -10,14 +10,20 @@ import typer
 from rich.markup import escape
 
 from relaxdp.cli.market_options import (
+    CollectedOption,
+    DescriptionOption,
     FormulaOption,
     LevelsOption,
+    LicenceOption,
     Listing,
+    MethodOption,
     Number,
     PricesOption,
     ServerOption,
+    SourceOption,
     TokenFile,
     afterwards,
+    details_of,
     level,
     levels_of,
     needed_prices,
@@ -175,6 +181,11 @@ def list_(
         str | None, typer.Option(help="The largest epsilon that you will ever deliver; it may be raised later.")
     ] = None,
     column: Annotated[str | None, typer.Option(help="The released column, where the file has several.")] = None,
+    description: DescriptionOption = None,
+    source: SourceOption = None,
+    collected: CollectedOption = None,
+    method: MethodOption = None,
+    licence: LicenceOption = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     as_json: JsonOption = False,
@@ -184,10 +195,12 @@ def list_(
     The market gets the file's reports and never a truth or a key. It sells the levels of the listing up to the one that
     it got.
     """
+    said = details_of(description=description, source=source, collected=collected, method=method, licence=licence)
     if file is None:
         given = {"--title": title, "--id": name, "--prices": prices, "--formula": formula}
         more = {"--levels": levels, "--budget": budget, "--column": column}
-        for option, content in {**given, **more}.items():
+        told = {f"--{name}": content for name, content in (said or {}).items()}
+        for option, content in {**given, **more, **told}.items():
             if content is not None:
                 with refusing("Nothing was sent."):
                     raise OptionError("{option} goes with a FILE that is put up for sale.", option=option)
@@ -197,7 +210,8 @@ def list_(
     if title is None:
         with refusing("Nothing was sent."):
             raise OptionError("what is put up for sale needs a --title.")
-    terms = Terms(needed_prices(prices, formula), levels_of(levels), None if budget is None else level(budget))
+    limit = None if budget is None else level(budget)
+    terms = Terms(needed_prices(prices, formula), levels_of(levels), limit, said)
     market = open_market(server, token_file, ca_file)
     made = put_up(market, file, title, terms, name=name, column=column)
     say(made, as_json, lambda: [seller_text(made)])

@@ -10,13 +10,20 @@ import typer
 from rich.markup import escape
 
 from relaxdp.cli.market_options import (
+    CollectedOption,
+    DescriptionOption,
     FormulaOption,
     LevelsOption,
+    LicenceOption,
+    MethodOption,
     Number,
     PricesOption,
     ServerOption,
+    SourceOption,
     TokenFile,
     afterwards,
+    details_of,
+    level,
     levels_of,
     needed_prices,
     open_market,
@@ -102,7 +109,7 @@ def credit(
 
 def pool(
     server: ServerOption,
-    title: Annotated[str, typer.Option(help="The question, as sellers and buyers read it.", show_default=False)],
+    title: Annotated[str, typer.Option(help="What it is about, as everybody reads it first.", show_default=False)],
     values: Annotated[str | None, typer.Option(help="Values to choose from, like a,b,c.")] = None,
     values_file: Annotated[Path | None, typer.Option(help="File of values, one a line.")] = None,
     number_range: Annotated[
@@ -114,6 +121,17 @@ def pool(
     prices: PricesOption = None,
     formula: FormulaOption = None,
     levels: LevelsOption = None,
+    question: Annotated[
+        str | None, typer.Option(help="What is asked; members read it after their limit  [default: the title]")
+    ] = None,
+    suggested: Annotated[
+        str | None, typer.Option(help="A limit that you suggest to members, one of the levels.")
+    ] = None,
+    description: DescriptionOption = None,
+    source: SourceOption = None,
+    collected: CollectedOption = None,
+    method: MethodOption = None,
+    licence: LicenceOption = None,
     name: Annotated[str | None, typer.Option("--id", help="Name of the pool  [default: a random one]")] = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
@@ -122,7 +140,15 @@ def pool(
     """Make a pool, which single sellers join with one report each; the price is for each object (operator)."""
     answers = _encoding(values, values_file, number_range, encoding)
     asked, chosen = needed_prices(prices, formula), levels_of(levels)
-    made = open_market(server, token_file, ca_file).create_pool(title, answers, asked, levels=chosen, name=name)
+    said: dict[str, Any] = {
+        "question": question,
+        "suggested": None if suggested is None else level(suggested),
+        "details": details_of(
+            description=description, source=source, collected=collected, method=method, licence=licence
+        ),
+    }
+    market = open_market(server, token_file, ca_file)
+    made = market.create_pool(title, answers, asked, levels=chosen, name=name, **said)
     say(made, as_json, lambda: [heading(made), levels_text(made), _invited(made)])
 
 

@@ -40,6 +40,13 @@ LevelsOption = Annotated[
     str | None,
     typer.Option("--levels", help="The levels on sale, like 0.1,0.5,1: at most 100  [default: round ones]"),
 ]
+DescriptionOption = Annotated[str | None, typer.Option("--description", help="What it is about, for buyers.")]
+SourceOption = Annotated[str | None, typer.Option("--source", help="Who collected it.")]
+CollectedOption = Annotated[str | None, typer.Option("--collected", help='When, like "March to May 2026".')]
+MethodOption = Annotated[str | None, typer.Option("--method", help="How it was collected, and from whom.")]
+LicenceOption = Annotated[
+    str | None, typer.Option("--licence", help="What buyers may do with it: its name, or an https address.")
+]
 
 _POINTS = "prices are points such as 0.1:10,0.5:40,1:100: an epsilon, a colon, whole credits."
 
@@ -81,6 +88,11 @@ def needed_prices(points: str | None, formula: str | None) -> dict[str, Any]:
 def levels_of(levels: str | None) -> list[str] | None:
     """Return stated levels; None where none were given."""
     return None if levels is None else [level(part.strip()) for part in levels.split(",")]
+
+
+def details_of(**said: str | None) -> dict[str, str] | None:
+    """Return what a listing says of itself; None where that is nothing."""
+    return {name: text for name, text in said.items() if text is not None} or None
 
 
 def level(epsilon: str) -> str:

@@ -44,11 +44,12 @@ from relaxdp.market.prices import prices_from_json
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a listing is sold for: prices, which levels, and what will be delivered at most."""
+    """What a listing is sold for: prices, which levels, what will be delivered at most; and what it says of itself."""
 
     prices: Content
     levels: list[str] | None
     budget: str | None
+    details: Content | None
 
 
 def put_up(
@@ -63,7 +64,8 @@ def put_up(
     """Make a listing and its first delivery."""
     with sendable(file, column) as (place, released, epsilon):
         _check_terms(terms, epsilon)
-        made = market.create_listing(title, terms.prices, levels=terms.levels, name=name, budget=terms.budget)
+        more: Any = {"levels": terms.levels, "budget": terms.budget, "details": terms.details}
+        made = market.create_listing(title, terms.prices, name=name, **more)
         with understood():
             listing = str(made["listing"]["id"])
         words = [listing, str(file)] if column is None else [listing, str(file), "--column", column]

@@ -13,6 +13,7 @@ from relaxdp.market.receipts import Receipt
 
 Row = dict[str, Any]
 _FEW = 12
+_DETAILS = ("description", "source", "collected", "method", "licence")
 _NOTHING_KNOWN = 0.5  # the half-width of all shares from 0 to 1
 
 
@@ -68,15 +69,22 @@ def _overview(listing: Row) -> list[str]:
 
 
 def heading(listing: Row) -> str:
-    """Return what a listing is, in three lines."""
+    """Return what a listing is, in three lines, and what it says of itself."""
     seller = "many single sellers" if listing["seller"] is None else text(listing["seller"])
     upto = "nothing yet" if listing["authorised"] is None else f"up to epsilon {text(listing['authorised'])}"
     each = " for each object" if listing["kind"] == "pool" else ""
     return (
         f"{text(listing['id'])}: {text(listing['title'])}\n{text(listing['state'])}, {upto}, "
         f"{int(listing['objects']):,} objects of {seller}; {_described(listing['encoding'])}\n"
-        f"price{each}: {prices_text(listing['prices'])}"
+        f"price{each}: {prices_text(listing['prices'])}{_said(listing)}"
     )
+
+
+def _said(listing: Row) -> str:
+    """Return what a listing says of itself, a line for each."""
+    asked = {"asks": listing["question"], "suggests the limit": listing["suggested"]}
+    said = {**asked, **listing["details"]}
+    return "".join(f"\n{name}: {text(said[name])}" for name in (*asked, *_DETAILS) if said.get(name) is not None)
 
 
 def _described(encoding: Row | None) -> str:
@@ -118,6 +126,8 @@ def levels_table(listing: Row) -> Table:
         note = "" if level["available"] else "nobody sells it now" if pool else "not on sale yet"
         if level["available"] and below is not None and each == below[1]:
             note = f"costs no more than {below[0]}"
+        if level["better"] is not None:
+            note = f"{text(level['better'])} costs no more and tells no less"
         price = "-" if pool and not level["available"] else f"{int(level['price']):,}"
         rows.append([text(level["epsilon"]), *counted, price, width(level["half_width"]), note])
         below = text(level["epsilon"]), each

@@ -17,6 +17,7 @@ from relaxdp.market.accounts import Account
 from relaxdp.market.context import PARQUET, Room, answer
 from relaxdp.market.goods import length_of, part_of
 from relaxdp.market.purchases import Purchase
+from relaxdp.market.told import told_by
 from relaxdp.service.limits import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 
@@ -69,6 +70,15 @@ class BuyerRoutes:
         parts = () if request.method == "HEAD" else self._parts(digest)
         return StreamingResponse(parts, media_type=PARQUET, headers=headers)
 
+    async def show_told(self, request: Request) -> Response:
+        """Show what a purchase tells, from the reports that were bought."""
+        buyer, number = await self._room.access.role(request, "buyer"), _number(request)
+
+        def work(connection: Connection) -> wire.Told:
+            return told_by(connection, self._handed_out(connection, buyer, number))
+
+        return answer(await self._room.worker.read(work))
+
     async def refund(self, request: Request) -> Response:
         """Give back what was paid; the privacy does not come back."""
         who, number = await self._room.access.somebody(request), _number(request)
@@ -100,11 +110,16 @@ class BuyerRoutes:
             yield part
 
     def _goods(self, connection: Connection, buyer: Account, number: int) -> tuple[str, int]:
+        purchase = self._handed_out(connection, buyer, number)
+        return purchase.digest, length_of(connection, purchase.digest)
+
+    def _handed_out(self, connection: Connection, buyer: Account, number: int) -> Purchase:
+        """Return a purchase whose reports its buyer may see now: it was written down before."""
         purchase = self._room.market.purchase_of(connection, buyer, number)
         if purchase.state == purchases.REFUNDED:
             raise ListingStateError("this purchase was refunded, and is not handed out again.")
         self._room.market.write_down(connection, purchase.listing)
-        return purchase.digest, length_of(connection, purchase.digest)
+        return purchase
 
     def operations(self) -> list[Operation]:
         """Return what the routes are."""
@@ -129,6 +144,10 @@ class BuyerRoutes:
             Operation("GET", f"{own}/data", self.download, "Hand out the file of a purchase.", media_type=PARQUET,
                       security="buyer", nothing="Nothing was handed out.",
                       problems=(errors.UnknownPurchaseError, errors.ListingStateError, errors.ForgottenSalesError)),
+            Operation("GET", f"{own}/told", self.show_told, "Show what a purchase tells, with intervals.",
+                      answer=wire.Told, security="buyer",
+                      problems=(errors.UnknownPurchaseError, errors.ListingStateError, errors.ForgottenSalesError,
+                                errors.MarketError)),
             Operation("POST", f"{own}/refund", self.refund, "Give back what was paid for a purchase.",
                       wire.RefundRequest, wire.Purchase, security="account", nothing="Nothing was refunded.",
                       problems=(errors.UnknownPurchaseError, errors.ListingStateError, errors.CreditsError,

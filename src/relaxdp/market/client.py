@@ -90,10 +90,11 @@ class MarketClient:
         levels: list[str] | None = None,
         name: str | None = None,
         budget: str | None = None,
+        details: Content | None = None,
     ) -> Content:
         """Make a listing, which is a draft until the first delivery; where no levels are stated, that brings them."""
         body = {"id": name, "title": title, "prices": prices, "levels": levels, "budget": budget}
-        return self._ask("POST", "listings", body=body)
+        return self._ask("POST", "listings", body={**body, "details": details})
 
     def deliver(self, name: str, file: Path, *, column: str | None = None, moved: Moved = None) -> Content:
         """Deliver a released Parquet file. What else it holds is sent too, so look at it before."""
@@ -169,6 +170,10 @@ class MarketClient:
         save(ask, target, signed.receipt.digest, moved)
         return signed
 
+    def told(self, number: int) -> Content:
+        """Return what a purchase tells: shares or a mean with intervals, from the reports that were bought."""
+        return self._ask("GET", "purchases", str(number), "told")
+
     def refund(self, number: int, reason: str) -> Content:
         """Give a buyer's credits back. What was learned stays learned: the level still counts as sold."""
         return self._ask("POST", "purchases", str(number), "refund", body={"reason": reason})
@@ -199,9 +204,13 @@ class MarketClient:
         *,
         levels: list[str] | None = None,
         name: str | None = None,
+        **said: Any,
     ) -> Content:
-        """Make a pool, which single sellers may join; where no levels are stated, they go up to the last price."""
-        body = {"id": name, "title": title, "encoding": encoding, "prices": prices, "levels": levels}
+        """Make a pool, which single sellers may join; where no levels are stated, they go up to the last price.
+
+        `said` may be its `details`, its `question` where the title does not ask it, and the limit that is `suggested`.
+        """
+        body = {"id": name, "title": title, "encoding": encoding, "prices": prices, "levels": levels, **said}
         return self._ask("POST", "pools", body=body)
 
     def books(self) -> Content:

@@ -113,6 +113,27 @@ def extended(
     return wider if encoding is None else _distinct(wider, encoding)
 
 
+def better_than(offers: Sequence[tuple[int, float] | None]) -> list[int | None]:
+    """Return the place of the offer that each price and half-width falls behind: it costs no more and tells no less.
+
+    None where there is no such offer, or where there is nothing to buy. From a pool fewer people sell at a higher
+    level, so that a higher one may be the cheaper one, and the less precise one, too. The one that is named falls
+    behind no other.
+
+    >>> better_than([(10, 0.2), (10, 0.1), (30, 0.1), None, (40, 0.05)])
+    [1, None, 1, None, None]
+    """
+    found: list[int | None] = []
+    for offer in offers:
+        best: tuple[float, int, int] | None = None
+        for place, other in enumerate(offers):
+            if offer is None or other is None or other == offer or other[0] > offer[0] or other[1] > offer[1]:
+                continue
+            best = min(best or (other[1], other[0], place), (other[1], other[0], place))
+        found.append(None if best is None else best[2])
+    return found
+
+
 def level_on(grid: Grid, epsilon: Decimal, encoding: Encoding, authorised: Level | None = None) -> Level:
     """Return the level that an epsilon means; refuse what is above the authorised one or none, and name the nearest.
 

@@ -19,6 +19,7 @@ from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, Account, next_number
+from relaxdp.market.details import NOTHING_SAID, Details, details_text, read_details
 from relaxdp.market.levels import Grid, Neighbours
 from relaxdp.market.prices import PriceCurve, prices_from_json
 from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
@@ -48,6 +49,16 @@ class Listing:
     objects: int
     terms: tuple[str, str, str | None]
     """Prices, levels and description as they are kept: read when they are needed."""
+    said: str = "{}"
+    question: str | None = None
+    """What a pool asks, where its title does not say it: read by whoever joins, after the limit."""
+    suggested: Decimal | None = None
+    """The limit that a pool suggests to whoever joins."""
+
+    @cached_property
+    def details(self) -> Details:
+        """What it says of itself."""
+        return read_details(self.said)
 
     @cached_property
     def prices(self) -> PriceCurve:
@@ -159,6 +170,9 @@ def create(
     title: str,
     prices: PriceCurve,
     grid: Grid = (),
+    details: Details = NOTHING_SAID,
+    question: str | None = None,
+    suggested: Decimal | None = None,
     seller: int | None = None,
     budget: Decimal | None = None,
     described: ColumnDescription | None = None,
@@ -169,6 +183,8 @@ def create(
         raise MarketError("the id of a listing has 1 to 64 small letters, digits and hyphens.")
     if not title.strip() or len(title) > MOST_TITLE:
         raise MarketError("a listing needs a title, of at most {most} letters.", most=MOST_TITLE)
+    if question is not None and (not question.strip() or len(question) > MOST_TITLE):
+        raise MarketError("the question of a pool has 1 to {most} letters.", most=MOST_TITLE)
     if connection.execute(select(LISTINGS.c.number).where(LISTINGS.c.id == chosen)).first() is not None:
         raise ListingExistsError("there is a listing {listing!r} already.", listing=chosen)
     row = {
@@ -179,6 +195,9 @@ def create(
         "state": "draft" if described is None else "open",
         "prices": json.dumps(prices.to_json()),
         "grid": grid_text(grid),
+        "details": details_text(details),
+        "question": None if question is None else question.strip(),
+        "suggested": None if suggested is None else epsilon_text(suggested),
         "budget": None if budget is None else epsilon_text(budget),
         "described": None if described is None else json.dumps(described.to_json()),
         "objects": 0,
@@ -289,10 +308,13 @@ def _listing(row: Row[Any]) -> Listing:
         kind=row.kind,
         seller=row.seller,
         title=row.title,
+        question=row.question,
+        suggested=None if row.suggested is None else Decimal(row.suggested),
         state=row.state,
         budget=None if row.budget is None else Decimal(row.budget),
         path=row.path,
         id_column=row.id_column,
         objects=int(row.objects),
         terms=(row.prices, row.grid, row.described),
+        said=row.details,
     )

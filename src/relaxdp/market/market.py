@@ -26,9 +26,10 @@ from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.market import accounts, deliveries, listings, pools, purchases, sales
 from relaxdp.market.accounts import OPERATOR, Account, Role, time_text
 from relaxdp.market.deliveries import read_delivery
+from relaxdp.market.details import NOTHING_SAID, Details
 from relaxdp.market.goods import level_file
 from relaxdp.market.journal import Journal
-from relaxdp.market.levels import of_pool, stated
+from relaxdp.market.levels import level_on, of_pool, stated
 from relaxdp.market.listings import Listing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.market.purchases import Purchase, receipt_of
@@ -142,10 +143,11 @@ class Market:
         levels: Iterable[Epsilon] | None = None,
         listing_id: str | None = None,
         budget: Epsilon | None = None,
+        details: Details = NOTHING_SAID,
     ) -> Listing:
         """Make a listing, which is a draft until its first delivery; where no levels are stated, that brings them."""
         limit = None if budget is None else as_epsilon(budget)
-        terms: Any = {"prices": prices, "grid": () if levels is None else stated(levels, prices)}
+        terms: Any = {"prices": prices, "grid": () if levels is None else stated(levels, prices), "details": details}
         with self.writing() as connection:
             account = self._seller(connection, seller)
             made = listings.create(
@@ -199,18 +201,22 @@ class Market:
         *,
         levels: Iterable[Epsilon] | None = None,
         listing_id: str | None = None,
+        details: Details = NOTHING_SAID,
+        question: str | None = None,
+        suggested: Epsilon | None = None,
     ) -> Listing:
         """Make a pool, in which single sellers offer one report each; prices are for each of them."""
         made = campaign_encoding(encoding)
         if made.domain == "words":
             raise MarketError("a pool is of declared values or of numbers.")
         grid = of_pool(levels, prices, made)
+        terms: Any = {"prices": prices, "grid": grid, "details": details, "question": question}
+        if suggested is not None:
+            terms["suggested"] = level_on(grid, as_epsilon(suggested), made).epsilon
         # Each sale puts its own level in the place of this one; every member has a key of their own.
         template = ColumnDescription.of(made, made.level(1), path=PathId("", pools.ATTRIBUTE), id_type="text")
         with self.writing() as connection:
-            chosen = listings.create(
-                connection, listing_id, kind="pool", title=title, prices=prices, grid=grid, described=template
-            )
+            chosen = listings.create(connection, listing_id, kind="pool", title=title, described=template, **terms)
             named = replace(template, path=PathId(chosen, pools.ATTRIBUTE))
             listing = listings.describe(connection, listings.find(connection, chosen), named)
             # What was bought from a pool says whose path it is of: nobody lists it here once more as a release.

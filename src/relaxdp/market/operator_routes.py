@@ -12,6 +12,7 @@ from relaxdp import errors
 from relaxdp.market import accounts, views, wire
 from relaxdp.market.accounts import Account
 from relaxdp.market.context import Room, answer
+from relaxdp.market.details import NOTHING_SAID
 from relaxdp.market.prices import prices_of
 from relaxdp.service.limits import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
@@ -66,7 +67,14 @@ class OperatorRoutes:
 
         def work() -> wire.Listing:
             made = self._room.market.create_pool(
-                asked.title, encoding, prices, levels=asked.levels, listing_id=asked.id
+                asked.title,
+                encoding,
+                prices,
+                levels=asked.levels,
+                listing_id=asked.id,
+                details=asked.details or NOTHING_SAID,
+                question=asked.question,
+                suggested=asked.suggested,
             )
             with self._room.market.reading() as connection:
                 return views.listing_view(connection, made)
@@ -118,7 +126,8 @@ class OperatorRoutes:
             Operation("POST", "/v1/market/pools", self.create_pool, "Make a pool of single sellers.", wire.PoolRequest,
                       wire.Listing, status=201, security="operator", nothing="Nothing was listed.",
                       problems=(errors.ListingExistsError, errors.MarketError, errors.PriceError, errors.CampaignError,
-                                errors.EncodingError, errors.ValuesError, errors.RangeError, errors.EpsilonError)),
+                                errors.EncodingError, errors.ValuesError, errors.RangeError, errors.EpsilonError,
+                                errors.UnknownLevelError)),
             Operation("POST", "/v1/market/pools/{id}/close", self.close_any,
                       "Sell no more from a pool, or of a seller's release.", answer=wire.Listing, security="operator",
                       nothing="Nothing was changed.", problems=(errors.UnknownListingError, errors.ListingStateError)),

@@ -14,6 +14,7 @@ from relaxdp import errors
 from relaxdp.market import listings, pools, views, wire
 from relaxdp.market.accounts import Account
 from relaxdp.market.context import PARQUET, Room, answer
+from relaxdp.market.details import NOTHING_SAID
 from relaxdp.market.listings import Listing
 from relaxdp.market.prices import prices_of
 from relaxdp.service.limits import decode, decoder_of, read_body
@@ -39,7 +40,13 @@ class SellerRoutes:
 
         def work() -> Listing:
             return self._room.market.list_release(
-                seller.name, asked.title, prices, levels=asked.levels, listing_id=asked.id, budget=asked.budget
+                seller.name,
+                asked.title,
+                prices,
+                levels=asked.levels,
+                listing_id=asked.id,
+                budget=asked.budget,
+                details=asked.details or NOTHING_SAID,
             )
 
         return await self._changed(seller, work, 201)

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.market import accounts, listings, pools, purchases, wire
+from relaxdp.market.levels import better_than
 from relaxdp.market.listings import KeptLevel, Listing
 from relaxdp.market.pools import Standing
 from relaxdp.market.purchases import Purchase
@@ -39,6 +40,9 @@ def listing_view(connection: Connection, listing: Listing) -> wire.Listing:
         id=listing.id,
         kind=listing.kind,
         title=listing.title,
+        details=listing.details,
+        question=listing.question,
+        suggested=None if listing.suggested is None else epsilon_text(listing.suggested),
         seller=seller,
         state=listing.state,  # type: ignore[arg-type]
         encoding=None if listing.described is None else encoding_view(listing.described),
@@ -74,7 +78,8 @@ class _Offered:
 
 @lru_cache(maxsize=4096)
 def _levels(offered: _Offered) -> tuple[wire.OfferedLevel, ...]:
-    listing, most, standing, levels = offered.listing, offered.most, offered.standing, []
+    listing, most, standing = offered.listing, offered.most, offered.standing
+    levels: list[wire.OfferedLevel] = []
     for epsilon in listing.grid:
         level = listing.encoding.level(epsilon)
         price = listing.price(level)
@@ -83,8 +88,14 @@ def _levels(offered: _Offered) -> tuple[wire.OfferedLevel, ...]:
             each, objects = price, standing.willing(level, price)
             price, available = each * objects, objects > 0
         half_width = listing.half_width(level, objects)
-        levels.append(wire.OfferedLevel(str(level), price, each, objects, half_width, available))
-    return tuple(levels)
+        levels.append(wire.OfferedLevel(str(level), price, each, objects, half_width, available, None))
+    places = better_than(
+        [(each.price, each.half_width) if each.available and each.half_width is not None else None for each in levels]
+    )
+    return tuple(
+        level if place is None else msgspec.structs.replace(level, better=levels[place].epsilon)
+        for level, place in zip(levels, places, strict=True)
+    )
 
 
 def quote_view(deal: Deal) -> wire.Quote:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from relaxdp.market.accounts import NAME_PATTERN
+from relaxdp.market.details import Details
 from relaxdp.market.levels import MOST_LEVELS
 from relaxdp.market.listings import ID_PATTERN, MOST_TITLE
 from relaxdp.service.wire import EpsilonText, Label, WireLevel
@@ -95,6 +96,7 @@ class ListingRequest(Struct, frozen=True, forbid_unknown_fields=True):
     levels: Levels | None = None
     id: Id | None = None
     budget: EpsilonText | None = None
+    details: Details | None = None
 
 
 class PoolRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,6 +107,9 @@ class PoolRequest(Struct, frozen=True, forbid_unknown_fields=True):
     prices: Prices
     levels: Levels | None = None
     id: Id | None = None
+    details: Details | None = None
+    question: Title | None = None
+    suggested: EpsilonText | None = None
 
 
 class PricesRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -144,7 +149,10 @@ class RefundRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OfferedLevel(Struct, frozen=True):
-    """A level of a listing: what it costs (in a pool, also for each object), what it tells, whether it is on sale."""
+    """A level of a listing: what it costs (in a pool, also for each object), what it tells, whether it is on sale.
+
+    `better` is another level on sale that costs no more and tells no less.
+    """
 
     epsilon: str
     price: int
@@ -152,6 +160,7 @@ class OfferedLevel(Struct, frozen=True):
     objects: int
     half_width: float | None
     available: bool
+    better: str | None
 
 
 class Listing(Struct, frozen=True):
@@ -160,6 +169,9 @@ class Listing(Struct, frozen=True):
     id: str
     kind: Kind
     title: str
+    details: Details
+    question: str | None
+    suggested: str | None
     seller: str | None
     state: State
     encoding: Encoding | None
@@ -219,6 +231,23 @@ class Purchase(Struct, frozen=True):
     issued: str
     authorised: str | None
     new: bool = False
+
+
+class ToldRow(Struct, frozen=True):
+    """A share (or the mean) that a purchase tells, with its interval."""
+
+    value: Any
+    estimate: float
+    low: float
+    high: float
+
+
+class Told(Struct, frozen=True):
+    """What a purchase tells about its own objects, with 95 % intervals: all of its values, or the largest of many."""
+
+    objects: int
+    values: int
+    rows: list[ToldRow]
 
 
 class Purchases(Struct, frozen=True):

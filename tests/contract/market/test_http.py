@@ -245,6 +245,13 @@ def test_a_trade_from_end_to_end(stage: tuple[Remote, Scene, Path], tmp_path: Pa
     estimated = CliRunner().invoke(app, ["estimate", str(bought), "--json"])
     assert estimated.exit_code == 0, estimated.output
     assert json.loads(estimated.stdout)["objects"] == 40
+    (group,) = json.loads(estimated.stdout)["groups"]
+    told = remote.ask("GET", f"/purchases/{first['number']}/told", who="paper").json
+    names = ("value", "estimate", "low", "high")
+    assert told["rows"] == [{name: row[name] for name in names} for row in group["estimates"]]
+    assert (told["objects"], told["values"]) == (40, len(VALUES))
+    stranger = remote.ask("GET", f"/purchases/{first['number']}/told", who="radio")
+    assert (stranger.status, stranger.error) == (404, "unknown_purchase")
     assert remote.verify(signed) == remote.verify({key: signed[key] for key in ("receipt", "signature")}) == "owned"
     assert remote.verify(remote.receipt("paper", first["number"])) == "upgraded"
     radio = remote.buy("radio", "trade", "0.5")
@@ -261,6 +268,7 @@ def test_a_trade_from_end_to_end(stage: tuple[Remote, Scene, Path], tmp_path: Pa
     assert remote.close("hospital", "trade")["listing"]["state"] == "closed"
     refunded = remote.refund("operator", radio["number"], "wrong number")
     assert (refunded["state"], remote.balance("radio")) == ("refunded", 500)
+    assert remote.ask("GET", f"/purchases/{radio['number']}/told", who="radio").error == "listing_state"
     pool = remote.pool(
         "shared", {"name": "categorical", "values": VALUES}, {"formula": "10*epsilon"}, levels=["0.5", "1"]
     )
@@ -512,7 +520,7 @@ def test_every_route_is_described(remote: Remote) -> None:
         POST /listings POST /listings/{id}/deliveries POST /listings/{id}/prices POST /listings/{id}/budget
         POST /listings/{id}/close POST /listings/{id}/reports GET /sales POST /listings/{id}/buy
         POST /listings/{id}/upgrade GET /purchases GET /purchases/{number}/receipt GET /purchases/{number}/data
-        POST /purchases/{number}/refund
+        GET /purchases/{number}/told POST /purchases/{number}/refund
     """
     routes = re.findall(r"(GET|POST)[ ]+(/[^ \n]*)?", wanted)
     found = market_operations(remote)

@@ -58,10 +58,13 @@ def test_everybody_may_look(market: FakeMarket) -> None:
     for words in ("one of 3 values: flu, covid, none", "price: 0.1:10, 1:100", "± 0.31", "up to epsilon 1"):
         assert words in levels
     assert "costs no more than 0.1" in levels
+    assert "0.5 costs no more and tells no less" in levels
+    assert "description: One of three.\nsource: A clinic\nlicence: CC BY 4.0\n" in levels
     assert "not on sale yet" in levels
     pool = ask(market.url, "show", "snacks")
     assert "each" in pool
     assert "nobody sells it now" in pool
+    assert "asks: Yesterday at noon?\nsuggests the limit: 0.5\n" in pool
     quote = ask(market.url, "show", "diagnoses", "--epsilon", "0.50")
     assert "epsilon 0.5 costs 50 credits; you own epsilon 0.1, so 40 credits would be due" in quote
     assert "± 0.0613" in quote
@@ -116,6 +119,9 @@ def test_commands(market: FakeMarket, words: list[str], route: str, shown: list[
     json.loads(ask(market.url, *words, "--json"))
 
 
+NUMBERS = ("pool", "--title", "T", "--range", "0", "9", "--formula", "1")
+
+
 def test_what_is_sent(market: FakeMarket) -> None:
     Path("values").write_text("a\nb\n")
     for words, body in {
@@ -129,13 +135,19 @@ def test_what_is_sent(market: FakeMarket) -> None:
             "encoding": {"name": "categorical", "options": {}, "values": ["a", "b"]},
             "prices": {"points": [["0.1", 1], ["1", 2]]},
             "levels": None,
+            "details": None,
+            "question": None,
+            "suggested": None,
         },
-        ("pool", "--title", "T", "--range", "0", "9", "--formula", "1", "--levels", "0.50, 1"): {
+        (*NUMBERS, "--levels", "0.50, 1", "--question", "Q?", "--suggested", "1.0", "--source", "S"): {
             "id": None,
             "title": "T",
             "encoding": {"name": "numeric", "options": {}, "range": [0.0, 9.0]},
             "prices": {"formula": "1"},
             "levels": ["0.5", "1"],
+            "details": {"source": "S"},
+            "question": "Q?",
+            "suggested": "1",
         },
     }.items():
         ask(market.url, *words)
@@ -151,6 +163,7 @@ def test_what_is_sent(market: FakeMarket) -> None:
         (["list", "f.parquet", "--title", "T"], "say what it costs"),
         (["list", "f.parquet", "--prices", "1:2"], "needs a --title"),
         (["list", "--title", "T"], "--title goes with a FILE"),
+        (["list", "--licence", "L"], "--licence goes with a FILE"),
         (["list", "f.parquet", "--title", "T", "--prices", "1:2", "--formula", "1"], "not as both"),
         (["list", "f.parquet", "--title", "T", "--prices", "1:2"], "there is no file 'f.parquet'"),
         *((["deliver", "x", "f.parquet", "--prices", prices], "prices are points such as")
@@ -252,12 +265,16 @@ def test_what_may_be_asked_again_is_and_nothing_else(market: FakeMarket) -> None
 
 def test_a_release_is_put_up_for_sale(market: FakeMarket, tmp_path: Path) -> None:
     file = release(tmp_path / "a.parquet", "1")
-    shown = ask(market.url, "list", str(file), "--title", "T", "--prices", "0.1:10,1:100", "--budget", "2", "--id", "d")
+    words = ["list", str(file), "--title", "T", "--prices", "0.1:10,1:100", "--budget", "2", "--id", "d"]
+    shown = ask(market.url, *words, "--collected", "in May", "--method", "by post")
     assert "levels: 0.1, 0.5, 1, 3" in shown
     assert "diagnoses (open): 1 is the largest epsilon on sale, 2,000 objects" in shown
     created, delivered = market.requests
     prices = {"points": [["0.1", 10], ["1", 100]]}
-    assert created.json == {"id": "d", "title": "T", "prices": prices, "levels": None, "budget": "2"}
+    told = {"collected": "in May", "method": "by post"}
+    assert created.json == {
+        "id": "d", "title": "T", "prices": prices, "levels": None, "budget": "2", "details": told
+    }  # fmt: skip
     assert delivered.path == "/v1/market/listings/diagnoses/deliveries?column=diagnosis"
     assert delivered.headers["content-type"] == "application/vnd.apache.parquet"
     assert delivered.headers["content-length"] == str(file.stat().st_size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from relaxdp.law.level import Level
 from relaxdp.market.levels import (
     Grid,
     Neighbours,
+    better_than,
     check_delivery,
     check_digits,
     check_priced,
@@ -56,6 +57,20 @@ def steps(step: str, first: int, last: int) -> list[str]:
 
 def at(epsilon: Epsilon) -> Level:
     return THREE.level(epsilon)
+
+
+def test_what_no_level_should_be_preferred_to() -> None:
+    """Of all small offers: who names a better one names one that costs no more, tells no less, and has no better."""
+    kinds = [None, *((price, width) for price in (1, 2, 3) for width in (0.1, 0.2))]
+    for offers in product(kinds, repeat=3):
+        found = better_than(offers)
+        for offer, place in zip(offers, found, strict=True):
+            others = [] if offer is None else [each for each in offers if each is not None and each != offer]
+            behind = [each for each in others if offer is not None and each[0] <= offer[0] and each[1] <= offer[1]]
+            assert (place is None) == (behind == [])
+            if place is not None:
+                assert offers[place] in behind
+                assert found[place] is None
 
 
 def refused(problem: type[RelaxdpError], act: Callable[[], object]) -> dict[str, Any]:

@@ -61,6 +61,14 @@ export interface DeliveredLevel {
   threshold: string;
 }
 
+export interface Details {
+  description?: string | null;
+  source?: string | null;
+  collected?: string | null;
+  method?: string | null;
+  licence?: string | null;
+}
+
 export interface Devices {
   total: number;
   per_level: number[];
@@ -166,6 +174,9 @@ export interface Listing {
   id: string;
   kind: "pool" | "release";
   title: string;
+  details: Details;
+  question: string | null;
+  suggested: string | null;
   seller: string | null;
   state: "closed" | "draft" | "open";
   encoding: Encoding | null;
@@ -211,6 +222,7 @@ export interface OfferedLevel {
   objects: number;
   half_width: number | null;
   available: boolean;
+  better: string | null;
 }
 
 export interface OfferedOption {
@@ -558,6 +570,19 @@ export interface TimelineStep {
   what: "created" | "finished" | "opened" | "paused" | "reduced" | "relaxed" | "resumed";
   level: number | null;
   hour: string;
+}
+
+export interface Told {
+  objects: number;
+  values: number;
+  rows: ToldRow[];
+}
+
+export interface ToldRow {
+  value: unknown;
+  estimate: number;
+  low: number;
+  high: number;
 }
 
 export interface TwoWay {
