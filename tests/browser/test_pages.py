@@ -67,6 +67,16 @@ def test_only_files_of_the_package_are_served(server: Running) -> None:
         answer = server.ask("GET", path)
         assert (answer.status, answer.error) == (404, "unknown_route"), path
     assert server.ask("POST", "/", {}).status == 405
+    for path in ("/nowhere", "/survey/a/b", "/published/none"):
+        page = server.ask("GET", path, accept="text/html,*/*", accept_language="de-AT,en")
+        assert page.status == 404
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+        assert b"Hier ist nichts" in page.body
+        styles = re.findall(rb'href="([./]*)static/', page.body)
+        assert {root.count(b"../") for root in styles} == {path.count("/") - 1}
+        assert b"There is nothing here" in server.ask("GET", path, accept="text/html").body
+    for path in ("/v1/nothing", "/static/none.js"):
+        assert server.ask("GET", path, accept="text/html").error == "unknown_route"
     kinds = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
     for file in WEB.rglob("*"):
         if file.suffix in kinds:

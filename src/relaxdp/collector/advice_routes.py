@@ -152,8 +152,8 @@ def advice(asked: AdviceRequest) -> Advice:
     parts = _parts(campaign, asked.stops)
     levels = []
     for place, level in enumerate(campaign.levels):
-        width = _half_width(campaign, parts[place], asked.devices)
-        needed = None if wanted is None else _needed(campaign, parts[place], wanted)
+        width = campaign.precision.spread(parts[place], asked.devices)
+        needed = None if wanted is None else campaign.precision.needed(parts[place], wanted)
         levels.append(LevelAdvice(level.epsilon, width, None if wanted is None else width <= wanted, needed))
     return Advice(campaign.public_encoding, campaign.precision.widest, levels)
 
@@ -174,20 +174,3 @@ def _parts(campaign: Campaign, stops: list[Stop]) -> list[list[float]]:
     return [
         [*shares[:place], 1 - sum(shares[:place]), *[0.0] * (len(shares) - place - 1)] for place in range(len(shares))
     ]
-
-
-def _half_width(campaign: Campaign, parts: list[float], devices: int) -> float:
-    """Return the half-width when so many devices are spread over the levels like this."""
-    width = campaign.precision.half_width([round(part * devices) for part in parts])
-    return campaign.precision.widest if width is None else width
-
-
-def _needed(campaign: Campaign, parts: list[float], wanted: float) -> int | None:
-    """Return the smallest number of devices that gives a half-width: it falls as their number grows."""
-    few, many = 0, MOST_DEVICES
-    if _half_width(campaign, parts, many) > wanted:
-        return None
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if _half_width(campaign, parts, middle) <= wanted else (middle, many)
-    return many

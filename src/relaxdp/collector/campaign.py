@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from relaxdp.collector.definition import seconds
+from relaxdp.collector.introduction import Learning
 from relaxdp.collector.wire import CampaignRequest, PublicEncoding
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import CampaignError
@@ -88,6 +89,14 @@ class Campaign:
         if asked.range is not None:
             return PublicEncoding(asked.name, asked.options, range=asked.range)
         return PublicEncoding(asked.name, asked.options)
+
+    @cached_property
+    def learning(self) -> Learning:
+        """How many people it takes at each level, which follows from the definition alone."""
+        target = self.definition.target
+        wanted = self.precision.readable if target is None else target.half_width
+        places = range(len(self.levels))
+        return Learning(wanted, [self.precision.needed([each == place for each in places], wanted) for place in places])
 
     def target_met(self, devices: list[int]) -> bool:
         """Tell whether so many devices at each level make the answer precise enough, whatever it is."""

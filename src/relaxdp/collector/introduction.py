@@ -60,6 +60,15 @@ class Introduction(Struct, frozen=True, kw_only=True):
     """Whether the survey shows what is published when the campaign has ended."""
 
 
+class Learning(Struct, frozen=True):
+    """How many people it takes to learn something, whatever the answer is: for whoever chooses a limit."""
+
+    half_width: float
+    """How near the answer is to be known: the campaign's target, or a tenth of knowing nothing."""
+    devices: list[int | None]
+    """For each level, how many devices that stand there suffice; None where no number does."""
+
+
 def completed(asked: Introduction, choices: Sequence[Decimal]) -> dict[str, Any]:
     """Return the fields in their one spelling, or refuse them; limits are chosen among these epsilons."""
     fields: dict[str, Any] = {}

@@ -12,17 +12,28 @@ from relaxdp import errors
 from relaxdp.collector import campaigns, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.ingest import CLOSED, DIFFERS, GONE, NEW, NOT_OPEN, OUTSIDE, SAME, UNINVITED, Item
-from relaxdp.collector.invitations import digest_of
+from relaxdp.collector.invitations import digest_of, unused
 from relaxdp.collector.reports import DEVICE_BYTES
 from relaxdp.collector.rules import decided
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER, etag_of, public_view
-from relaxdp.collector.wire import Accepted, Batch, PublicCampaign, Report, Results, Withdrawal, Withdrawn
+from relaxdp.collector.wire import (
+    Accepted,
+    Batch,
+    InvitationCheck,
+    InvitationGood,
+    PublicCampaign,
+    Report,
+    Results,
+    Withdrawal,
+    Withdrawn,
+)
 from relaxdp.errors import MalformedRequestError, ReportOutsideEncodingError, ServiceError
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 
 _REPORT, _BATCH, _WITHDRAWAL = decoder_of(Report), decoder_of(Batch), decoder_of(Withdrawal)
+_CHECK = decoder_of(InvitationCheck)
 _ANSWERS = {status: ENCODER.encode(Accepted(status)) for status in (NEW, SAME)}  # type: ignore[arg-type]
 _JSON = "application/json"
 _FINAL = (
@@ -110,6 +121,16 @@ class ReportRoutes:
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=_JSON, headers=headers)
 
+    async def check_invitation(self, request: Request) -> Response:
+        """Tell whether an invitation would be taken, so that nobody answers for nothing; nothing is written."""
+        digest = digest_of(decode(await read_body(request, self._limits), _CHECK).invitation)
+        campaign = await self._collector.campaign(request)
+        if campaign.definition.invitations:
+            found = await self._collector.read(lambda connection: unused(connection, campaign.number, {digest}))
+            if not found:
+                raise copy(_REFUSALS[UNINVITED])
+        return Response(ENCODER.encode(InvitationGood("good")), media_type=_JSON)
+
     async def withdraw(self, request: Request) -> Response:
         """Remove a device's reports for good."""
         sent = decode(await read_body(request, self._limits), _WITHDRAWAL)
@@ -134,6 +155,9 @@ class ReportRoutes:
                       nothing="Nothing was stored.", problems=unknown),
             Operation("GET", path, self.show_campaign, "Show what a device needs.", answer=PublicCampaign, also=(304,),
                       problems=unknown),
+            Operation("POST", f"{path}/invitation", self.check_invitation, "Tell whether an invitation would be taken.",
+                      InvitationCheck, InvitationGood, nothing="Nothing was used up.",
+                      problems=(*unknown, errors.InvitationRefusedError)),
             Operation("POST", f"{path}/withdraw", self.withdraw, "Withdraw a device from a campaign, for good.",
                       Withdrawal, Withdrawn, nothing="Nothing was removed.",
                       problems=(*unknown, errors.CampaignReducedError)),

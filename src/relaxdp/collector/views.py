@@ -42,6 +42,7 @@ def public_view(campaign: Campaign, state: CampaignState) -> PublicCampaign:
         series=asked.series,
         publish=asked.publish,
         survey=None if member is None else SurveyPlace(member.survey, [each.id for each in member.partners]),
+        learns=campaign.learning,
         **introduction_of(asked),
     )
 

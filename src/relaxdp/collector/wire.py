@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from relaxdp.collector.introduction import Introduction
+from relaxdp.collector.introduction import Introduction, Learning
 from relaxdp.draw.stream import DATE
 from relaxdp.service.wire import (
     ID_PATTERN,
@@ -88,6 +88,18 @@ class Withdrawn(Struct, frozen=True):
     message: str
 
 
+class InvitationCheck(Struct, frozen=True, forbid_unknown_fields=True):
+    """An invitation, of which somebody wants to know whether it would be taken before they answer."""
+
+    invitation: InvitationText
+
+
+class InvitationGood(Struct, frozen=True):
+    """It would be taken now; nothing was used up."""
+
+    status: Literal["good"]
+
+
 class LevelRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A level of a schedule, and from when on it may be opened by itself."""
 
@@ -160,6 +172,7 @@ class PublicCampaign(Introduction, frozen=True):
     series: Series | None
     publish: Publish | None
     survey: SurveyPlace | None
+    learns: Learning
 
 
 class Devices(Struct, frozen=True):

@@ -32,6 +32,7 @@ from relaxdp.errors import (
     WrongRoleError,
     WrongTokenError,
 )
+from relaxdp.service.lost_page import asks_for_page, lost_page
 from relaxdp.service.observe import Problem, code_of, problem_response, status_of
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -136,6 +137,8 @@ def _allowed(own: Sequence[Operation]) -> str:
 
 async def _on_error(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, RelaxdpError)  # noqa: S101 (that is what it is registered for)
+    if status_of(type(problem)) == 404 and asks_for_page(request):
+        return lost_page(request)
     return problem_response(problem, request.app.state.consequences[request.scope["endpoint"]])
 
 
@@ -152,6 +155,8 @@ async def _on_http(request: Request, problem: Exception) -> Response:
         allowed = request.app.state.allowed[matches[0].path] if matches else ""
         wrong = MethodNotAllowedError("this address does not have this method.", allowed=allowed)
         return problem_response(wrong, headers={"allow": allowed})
+    if asks_for_page(request):
+        return lost_page(request)
     return problem_response(UnknownRouteError("there is nothing at this address."))
 
 

@@ -6,7 +6,7 @@ often as any others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import sqrt
 
 from scipy.special import ndtri
@@ -78,16 +78,32 @@ class Precision:
         """
 
         def width(more: int) -> float:
-            found = self.half_width([number + more * (each == place) for each, number in enumerate(devices)])
-            return self.widest if found is None else found
+            return self._told([number + more * (each == place) for each, number in enumerate(devices)])
 
-        few, many = -1, MOST_DEVICES
-        if width(many) > half_width:
-            return None
-        while many - few > 1:
-            middle = (few + many) // 2
-            few, many = (few, middle) if width(middle) <= half_width else (middle, many)
-        return many
+        return _fewest(width, half_width, least=0)
+
+    def spread(self, parts: Sequence[float], devices: int) -> float:
+        """Return the half-width when so many devices are spread over the levels like this."""
+        return self._told([round(part * devices) for part in parts])
+
+    def needed(self, parts: Sequence[float], half_width: float) -> int | None:
+        """Return how many devices that are spread like this would do; None where no number does."""
+        return _fewest(lambda devices: self.spread(parts, devices), half_width, least=1)
+
+    def _told(self, devices: Sequence[int]) -> float:
+        found = self.half_width(devices)
+        return self.widest if found is None else found
+
+
+def _fewest(width: Callable[[int], float], wanted: float, *, least: int) -> int | None:
+    """Return the smallest number of devices that gives a half-width, which falls as their number grows."""
+    few, many = least - 1, MOST_DEVICES
+    if width(many) > wanted:
+        return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if width(middle) <= wanted else (middle, many)
+    return many
 
 
 def _of_words(shape: BloomShape, level: Level, candidates: int) -> Spread:

@@ -28,6 +28,7 @@ import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.collector.schema import REPORTS
 from relaxdp.draw.stream import PathId
+from relaxdp.estimation.planning import objects_for
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.classic import Responses
@@ -316,6 +317,38 @@ def test_invitations_are_used_once(server: Running) -> None:
     assert send(server, made, report(made, "no", invitation=second)) == ["new"]
     plain = server.create()
     assert server.ask("POST", f"/v1/campaigns/{plain['id']}/invitations", {"count": 1}, operator=True).status == 422
+
+
+def test_an_invitation_is_checked_before_somebody_answers(server: Running) -> None:
+    """The check uses nothing up, and says the same of an invitation that is unknown, used or of another campaign."""
+    name = server.create(invitations=True)["id"]
+    other = server.create(invitations=True)["id"]
+    fresh, taken = server.ask("POST", f"/v1/campaigns/{name}/invitations", {"count": 2}, operator=True).json[
+        "invitations"
+    ]
+
+    def check(campaign: str, invitation: str) -> tuple[int, str]:
+        answer = server.ask("POST", f"/v1/campaigns/{campaign}/invitation", {"invitation": invitation})
+        return answer.status, answer.json.get("error", answer.json.get("status"))
+
+    level = server.ask("GET", f"/v1/campaigns/{name}").json["levels"][0]
+    report = {"device": "0" * 32, "level": level, "report": "no", "invitation": taken}
+    assert server.ask("POST", f"/v1/campaigns/{name}/reports", report).status == 200
+    assert [check(name, fresh) for _ in range(3)] == 3 * [(200, "good")]
+    refused = (403, "invitation_refused")
+    assert [check(name, taken), check(name, "none"), check(other, fresh)] == 3 * [refused]
+    assert check(server.create()["id"], "whatever") == (200, "good")
+
+
+def test_people_are_told_how_many_it_takes(server: Running) -> None:
+    """What the survey says of a limit is what the planner says, and follows from the definition alone."""
+    levels = [{"epsilon": "0.5"}, {"epsilon": "1"}, {"epsilon": "2"}]
+    values = {"name": "categorical", "values": ["a", "b", "c", "d"]}
+    made = server.create(encoding=values, levels=levels, target={"half_width": 0.02})
+    shown = server.ask("GET", f"/v1/campaigns/{made['id']}").json["learns"]
+    needed = [objects_for(0.02, epsilon=each["epsilon"], values=4) for each in levels]
+    assert shown == {"half_width": 0.02, "devices": needed}
+    assert server.create(encoding={"name": "numeric", "range": [0, 100]})["learns"]["half_width"] == 5
 
 
 def test_a_withdrawal_that_overtakes_its_report(server: Running) -> None:

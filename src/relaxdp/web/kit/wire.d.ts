@@ -147,6 +147,10 @@ export interface Integrity {
   limits: string[];
 }
 
+export interface InvitationGood {
+  status: "good";
+}
+
 export interface InvitationNumbers {
   issued: number;
   used: number;
@@ -154,6 +158,11 @@ export interface InvitationNumbers {
 
 export interface Invitations {
   invitations: string[];
+}
+
+export interface Learning {
+  half_width: number;
+  devices: (number | null)[];
 }
 
 export interface LevelAdvice {
@@ -249,6 +258,7 @@ export interface OperatorCampaign {
   series: Series | null;
   publish: Publish | null;
   survey: SurveyPlace | null;
+  learns: Learning;
   devices: Devices;
   half_width: number | null;
   readable: Readable;
@@ -314,6 +324,7 @@ export interface PublicCampaign {
   series: Series | null;
   publish: Publish | null;
   survey: SurveyPlace | null;
+  learns: Learning;
   asker?: string | null;
   about?: string | null;
   purpose?: string | null;
