@@ -29,7 +29,9 @@ def person(browser: Browser, service: Collector) -> Iterator[Callable[..., Perso
     people: list[Person] = []
 
     def make(campaign: str | None = None, **options: Any) -> Person:
-        people.append(Person(browser.new_context(**options), service, campaign or service.create()))
+        people.append(
+            Person(browser.new_context(**{"locale": "en-GB", **options}), service, campaign or service.create())
+        )
         return people[-1]
 
     yield make

@@ -5,10 +5,15 @@ import test from "node:test";
 
 import { encodingOf } from "../../src/relaxdp/web/device/encodings/registry.js";
 import { RelaxdpError } from "../../src/relaxdp/web/device/errors.js";
+import { preferred, speak } from "../../src/relaxdp/web/kit/language.js";
 import { answersOf, guessAt, reportWords } from "../../src/relaxdp/web/kit/reports.js";
 import { takeEnclosed } from "../../src/relaxdp/web/survey/enclosed.js";
 import { nowSentence } from "../../src/relaxdp/web/survey/status.js";
+import GERMAN from "../../src/relaxdp/web/survey/words/de.js";
+import ENGLISH from "../../src/relaxdp/web/survey/words/en.js";
 import * as words from "../../src/relaxdp/web/survey/words.js";
+
+speak(preferred(["en-GB"]), ENGLISH);
 
 const SNACKS = encodingOf({ name: "categorical", values: ["crisps", "fruit", "none"] });
 const AGES = encodingOf({ name: "wave", range: [0, 120], options: { bins: 61, window: 16 } });
@@ -47,7 +52,7 @@ test("what a blind guess is depends on the kind of question", () => {
 });
 
 test("the dates of a question are added up, and what they cost together is a promise", () => {
-  const said = (dates, what = "may send") =>
+  const said = (dates, what = "maySend") =>
     words.seriesSentence(
       SNACKS,
       "2028",
@@ -64,28 +69,50 @@ test("the dates of a question are added up, and what they cost together is a pro
     new RegExp(`2026, 2027 and 2028\\. .* may send .* ${bound} times in 100: together .* epsilon 1\\.8\\.`),
   );
   assert.match(said({ 2026: "0.1", 2028: "1.5" }, "sent"), /2026 and 2028\. .* this page sent for all/);
-  assert.doesNotMatch(words.SERIES_AHEAD, /\d/, "before the limit is set, nothing says which question it is");
+  assert.doesNotMatch(words.word("limit.series"), /\d/, "before the limit is set, nothing says which question it is");
 });
 
-test("a report is shown as it travelled", () => {
+test("a report is said in words, and how it travelled stands beside them", () => {
   const shown = (encoding, report, cohort = null) => reportWords(encoding, { report, cohort });
-  assert.deepEqual(shown(SNACKS, "fruit"), { text: "fruit", bytes: false, beside: null });
-  assert.deepEqual(shown(BITS, "Cg=="), { text: "Cg==", bytes: true, beside: "which names: b, d" });
-  assert.equal(shown(BITS, "AA==").beside, "which names none of the answers");
+  assert.deepEqual(shown(SNACKS, "fruit"), { text: "fruit", beside: null, raw: null });
+  assert.deepEqual(shown(BITS, "Cg=="), { text: "b, d", beside: null, raw: "Cg==" });
+  assert.equal(shown(BITS, "AA==").text, "none of the answers");
+  const many = encodingOf({ name: "unary-optimised", values: Array.from({ length: 40 }, (_, i) => i) });
+  assert.match(shown(many, btoa("\xff\xff\xff\xff\xff")).text, /^0, 1, .* 19 and 20 more$/);
+  const words = encodingOf({ name: "bloom", options: { bits: 16, hashes: 2, cohorts: 8 } });
+  const marks = shown(words, btoa("\x07\x80"), 3);
+  assert.equal(marks.text, "a pattern of 16 marks, of which 4 are set: very many words fit it");
+  assert.equal(marks.beside, "in group 3, drawn at random");
+  const yesNo = encodingOf({ name: "bloom", options: { bits: 1, hashes: 1, cohorts: 1 } });
+  assert.equal(shown(yesNo, "AQ==", 0).text, "yes");
+});
+
+test("a hashed report stands for the answers of its bucket, and for no others", async () => {
+  const values = Array.from({ length: 30 }, (_, i) => `v${i}`);
+  for (const buckets of [4, 300]) {
+    const hashed = encodingOf({ name: "local-hash", values, options: { buckets } });
+    const where = { key: new Uint8Array(32).fill(7), release: "r", attribute: "answer" };
+    for (const [i, value] of values.entries()) {
+      const at = { ...where, object: { type: "text", value: `o${i}` } };
+      const { report } = await hashed.draw(at, hashed.keep(value), 2n ** 64n - 1n); // nearly always the true bucket
+      assert.ok(hashed.named(report).includes(i));
+      assert.ok(hashed.named(report).length < values.length);
+    }
+  }
 });
 
 test("a report of a number is said as a place on its scale", () => {
   const shown = (encoding, report) => reportWords(encoding, { report, cohort: null });
-  const beside = (place) => `sent as place ${place}, on a scale from 0 to 120`;
-  assert.deepEqual(shown(AGES, 30), { text: "near 45", bytes: false, beside: beside(30) });
-  assert.deepEqual(shown(AGES, 7), { text: "below 0", bytes: false, beside: beside(7) });
-  assert.deepEqual(shown(AGES, 75), { text: "above 120", bytes: false, beside: beside(75) });
+  const beside = "on a scale from 0 to 120";
+  assert.deepEqual(shown(AGES, 30), { text: "near 45", beside, raw: "30" });
+  assert.deepEqual(shown(AGES, 7), { text: "below 0", beside, raw: "7" });
+  assert.deepEqual(shown(AGES, 75), { text: "above 120", beside, raw: "75" });
   const ends = encodingOf({ name: "numeric", range: [0, 120] });
-  assert.deepEqual(shown(ends, 0), { text: "0", bytes: false, beside: "the lower end of a scale from 0 to 120" });
-  assert.equal(shown(ends, 120).beside, "the upper end of a scale from 0 to 120");
+  assert.deepEqual(shown(ends, 0), { text: "0, the lower end", beside, raw: null });
+  assert.equal(shown(ends, 120).text, "120, the upper end");
   const near = (range, options, place) => shown(encodingOf({ name: "wave", range, options }), place).text;
   assert.equal(near([0, 1], { bins: 64, window: 1 }, 21), "near 0.333");
-  assert.equal(near([1e15, 1e15 + 8], { bins: 9, window: 1 }, 3), "near 1000000000000003");
+  assert.equal(near([1e15, 1e15 + 8], { bins: 9, window: 1 }, 3), "near 1,000,000,000,000,003");
   assert.equal(near([-1e300, 1e300], { bins: 1024, window: 1 }, 0), "near -1e+300");
   const meaning = words.meaningOf(AGES, { threshold: String(2n ** 63n) });
   assert.match(meaning, /about 61 report a place within 17 of their number/); // 1/2 + 1/2 * 16/76, and 2 * 17 / 2
@@ -110,7 +137,10 @@ test("what is going on is said in every state", () => {
     [nowSentence(details({ ended: "withdrawn", sent: [] }), offer(1), null), /Nothing had been sent/],
     [nowSentence(details({ ended: "withdrawing" }), offer(1), away), /does not know yet/],
     [nowSentence(details({ ended: "finished" }), offer(0, "finished"), null), /has finished/],
-    [nowSentence(details({}), offer(1), new RelaxdpError("level_error", "epsilon may only grow.")), /^Epsilon may/],
+    [
+      nowSentence(details({}), offer(1), new RelaxdpError("level_error", "epsilon may only grow.")),
+      /not the same any more/,
+    ],
   ]) {
     assert.match(said, expected);
   }
@@ -126,5 +156,27 @@ test("what the page encloses is taken once, and what cannot be read is not taken
   assert.equal(takeEnclosed(page), null);
   for (const wrong of ["", "no JSON", "null", "[]", '{"tag":1,"content":{}}', '{"tag":"a"}', null]) {
     assert.equal(takeEnclosed(pageWith(wrong)), null);
+  }
+});
+
+test("what the survey can learn is said with two digits that count", () => {
+  assert.equal(words.shortCount(1), 1);
+  assert.equal(words.shortCount(99), 99);
+  assert.equal(words.shortCount(1234), 1300);
+  assert.equal(words.shortCount(602858), 610_000);
+  assert.match(words.learnsSentence(SNACKS, 0.05, 1234), /about 1,300 people .* within 5 percentage points/);
+  assert.match(words.learnsSentence(AGES, 12, 1), /^1 person .* average to within 12/);
+  assert.match(words.learnsSentence(SNACKS, 0.05, null), /too little to learn anything/);
+});
+
+test("the same in German, with its numbers", () => {
+  speak(preferred(["de-DE"]), GERMAN);
+  try {
+    assert.equal(words.oddsAt("1"), "2,72");
+    assert.match(words.learnsSentence(SNACKS, 0.025, 12_345), /etwa 13\.000 Menschen .* auf 2,5 Prozentpunkte/);
+    assert.match(words.closedWords("waiting", "2999-01-01T12:00:00Z").sentence, /am 1\. Januar 2999/);
+    assert.equal(reportWords(AGES, { report: 29, cohort: null }).text, "etwa 43");
+  } finally {
+    speak(preferred(["en-GB"]), ENGLISH);
   }
 });

@@ -50,7 +50,7 @@ def test_a_person_answers_and_the_page_follows_the_campaign(service: Collector, 
     assert [body["report"] for body in someone.reports] == reports_of_path(someone, "fruit")
     assert [body["level"]["epsilon"] for body in someone.reports] == ["0.5", "1", "2"]
     assert all(set(body) == {"device", "level", "report"} for body in someone.bodies)
-    shown = someone.page.locator(".reports strong").all_inner_texts()
+    shown = someone.page.locator(".report").all_inner_texts()
     assert shown == [body["report"] for body in someone.reports], "the page shows what was sent"
 
 
@@ -97,6 +97,7 @@ def test_free_text_stays_here(service: Collector, person: MakePerson) -> None:
     for secret in (word.encode(), b"Zwetschgen", record["key"].encode()):
         assert secret not in someone.everything()
         assert secret not in service.bytes()
+    expect(someone.page.locator(".report")).to_contain_text("a pattern of 64 marks")
     expect(someone.page.locator(".reports code")).to_have_text(body["report"])
 
 
@@ -129,7 +130,11 @@ def test_limits_of_several_surveys_add_up(service: Collector, person: MakePerson
     someone.campaign = service.create()
     someone.page = someone.open()
     someone.view("limit")
+    expect(someone.page.locator("#limit-others")).to_be_hidden()
+    someone.page.locator("#limit-choices input").first.check()
+    expect(someone.page.locator("#limit-others")).to_contain_text("another survey")
     expect(someone.page.locator("#limit-others")).to_contain_text("together they are then epsilon 1.5")
+    someone.page.reload()
     someone.answer(step=2)
     assert someone.kept()["consent"] == "2"
 
@@ -365,15 +370,22 @@ def test_invitations(service: Collector, person: MakePerson) -> None:
     campaign = service.create(invitations=True)
     (invitation,) = service.operator.invite(campaign, 1)
     someone = person(campaign)
-    someone.view("limit")
-    someone.page.get_by_label("Your invitation").fill("not-one")
-    someone.limit(0)
-    someone.choose("fruit")
-    someone.now("does not know this invitation")
-    someone.page.get_by_label("Another invitation").fill(invitation)
-    someone.page.get_by_role("button", name="Use this invitation").click()
-    someone.received(1)
-    assert len({body["report"] for body in someone.reports}) == 1
+    someone.view("invitation")
+    assert "eat" not in someone.page.locator("main").inner_text()
+    field, wrong = someone.page.get_by_label("Your invitation"), someone.page.locator("#invitation-wrong")
+    someone.page.get_by_role("button", name="Go on").click()
+    expect(wrong).to_have_text("Please type in your invitation.")
+    field.fill("not-one")
+    expect(wrong).to_be_hidden()
+    someone.page.get_by_role("button", name="Go on").click()
+    expect(wrong).to_contain_text("not known, or it was used already")
+    expect(field).to_be_focused()
+    assert someone.reports == []
+    field.fill(invitation)
+    expect(wrong).to_be_hidden()
+    someone.page.get_by_role("button", name="Go on").click()
+    someone.answer(step=0)
+    assert all("device" not in body for body in someone.bodies if set(body) == {"invitation"}), "nobody is named"
     (invitation,) = service.operator.invite(campaign, 1)
     linked = person(campaign)
     linked.page = linked.open(f"#invitation={invitation}")
@@ -381,6 +393,28 @@ def test_invitations(service: Collector, person: MakePerson) -> None:
     assert linked.page.url.endswith(campaign), "the invitation has left the address bar"
     linked.answer(step=0)
     assert not any(invitation in request.url for request in linked.requests)
+    late = person(campaign)
+    late.page = late.open(f"#invitation={invitation}")
+    late.view("invitation")
+    expect(late.page.locator("#invitation-wrong")).to_contain_text("was used already")
+
+
+@pytest.mark.long
+def test_an_invitation_that_somebody_else_used_meanwhile(service: Collector, person: MakePerson) -> None:
+    campaign = service.create(invitations=True)
+    first, second = service.operator.invite(campaign, 2)
+    slow, quick = person(campaign), person(campaign)
+    for someone in (slow, quick):
+        someone.page = someone.open(f"#invitation={first}")
+        someone.limit(0)
+    quick.choose("none")
+    quick.received(1)
+    slow.choose("fruit")
+    slow.now("does not know this invitation")
+    slow.page.get_by_label("Another invitation").fill(second)
+    slow.page.get_by_role("button", name="Use this invitation").click()
+    slow.received(1)
+    assert len({body["report"] for body in slow.reports}) == 1
 
 
 QUESTIONS: dict[str, tuple[dict[str, Any], str, Any]] = {
@@ -403,8 +437,11 @@ def test_every_kind_of_question(service: Collector, person: MakePerson, name: st
     elif how.startswith("#"):
         someone.page.locator(how).fill("121")
         someone.page.get_by_role("button", name="Keep my answer").click()
-        assert someone.page.locator(f"{how}:invalid").count() == 1
+        expect(someone.page.locator("#question-problem")).to_have_text("Please give a number from 0 to 120.")
+        expect(someone.page.locator(f"{how}[aria-invalid]")).to_be_focused()
         someone.page.locator(how).fill(str(answer))
+        expect(someone.page.locator("#question-problem")).to_be_hidden()
+        assert someone.page.locator("[aria-invalid]").count() == 0
     else:
         someone.page.get_by_label(how, exact=True).check()
     someone.send()
@@ -413,4 +450,6 @@ def test_every_kind_of_question(service: Collector, person: MakePerson, name: st
     assert kept == ({"number": float(answer).hex()} if how == "#answer" else answer)
     assert someone.page.locator("#status-reports .scale circle").count() == (1 if how == "#answer" else 0)
     assert violations(someone.page) == []
+    expect(someone.page.locator("#status-answer")).to_have_text(str(answer))
+    assert str(answer).encode() not in someone.everything() or how not in ("#answer",)
     assert re.search(r"at most [\d,]+ times in 1", someone.page.locator("#status-spent").inner_text())

@@ -66,16 +66,17 @@ def test_readable_everywhere(service: Collector, person: MakePerson, width: int,
     campaign = service.create(question=question, encoding={"name": "unary-optimised", "values": list(range(300))})
     someone = person(campaign, viewport={"width": width, "height": 740}, color_scheme=scheme, reduced_motion="reduce")
     someone.view("limit")
-    someone.page.locator("#limit-slider").fill("2")
+    someone.page.locator("#limit-choices input").nth(1).check()
     for summary in someone.page.locator("#limit summary").all():
         summary.click()
     check(someone.page)
+    someone.page.reload()
     someone.limit(2)
     check(someone.page)
     someone.page.get_by_label("My answer", exact=True).select_option("7")
     someone.send()
     someone.received(1)
-    someone.page.locator("#status summary").click()
+    someone.page.locator("#status-about summary").click()
     check(someone.page)
     someone.page.get_by_role("button", name="Withdraw").click()
     check(someone.page)
@@ -92,11 +93,19 @@ def test_a_keyboard_is_enough(person: MakePerson) -> None:
     someone = person()
     someone.view("limit")
     keys = someone.page.keyboard
+    for name in ("English", "Deutsch"):
+        keys.press("Tab")
+        expect(someone.page.get_by_role("button", name=name)).to_be_focused()
     keys.press("Tab")
-    expect(someone.page.locator("#limit-slider")).to_be_focused()
-    keys.press("ArrowRight")
-    spoken = someone.page.locator("#limit-slider").get_attribute("aria-valuetext")
-    assert spoken == "at most 58 times in 100."
+    first = someone.page.locator("#limit-choices input").first
+    expect(first).to_be_focused()
+    expect(first).not_to_be_checked()
+    keys.press("Enter")
+    expect(someone.page.locator("#limit-wrong")).to_contain_text("Nothing is chosen for you")
+    expect(first).to_be_focused()
+    keys.press("ArrowDown")
+    expect(someone.page.locator("#limit-wrong")).to_be_hidden()
+    expect(someone.page.get_by_role("radio", name="would guess right at most 58 times in 100")).to_be_checked()
     keys.press("Tab")
     keys.press("Enter")
     someone.view("question")
@@ -108,7 +117,7 @@ def test_a_keyboard_is_enough(person: MakePerson) -> None:
     someone.received(1)
     expect(someone.page.locator("#status-title")).to_be_focused()
     assert someone.kept()["consent"] == "1"
-    for _ in range(4):
+    for _ in range(5):
         keys.press("Tab")
     keys.press("Enter")
     expect(someone.page.get_by_role("dialog")).to_be_visible()
@@ -121,6 +130,7 @@ def test_paused_and_finished(service: Collector, person: MakePerson) -> None:
     someone = person()
     service.act(someone.campaign, "pause")
     someone.page.reload()
+    expect(someone.page.locator("#intro-paused")).to_contain_text("pauses at the moment")
     someone.limit(2)
     expect(someone.page.locator("#question-limit")).to_contain_text("The survey pauses now")
     someone.choose("fruit")
@@ -142,7 +152,7 @@ def test_paused_and_finished(service: Collector, person: MakePerson) -> None:
 def test_not_begun_and_not_there(service: Collector, person: MakePerson) -> None:
     early = person(service.create(opens="2999-01-01T00:00:00Z"))
     early.view("problem")
-    expect(early.page.locator("#problem")).to_contain_text("it opens on 1 January 2999")
+    expect(early.page.locator("#problem")).to_contain_text("It opens on 1 January 2999")
     lost = person("no-such-survey")
     lost.view("problem")
     expect(lost.page.locator("#problem")).to_contain_text("There is no survey at this address")
@@ -246,6 +256,7 @@ def test_in_a_frame_of_an_allowed_site(tmp_path: Path, browser: Browser) -> None
             page.route(f"{site}/", framed(running.url, campaign))
         page.goto(f"{SITE}/")
         survey = page.frame_locator("iframe")
+        survey.locator("#limit-choices input").first.check()
         survey.get_by_role("button", name="Set this limit").click()
         survey.get_by_label("fruit").check()
         survey.get_by_role("button", name="Keep my answer").click()

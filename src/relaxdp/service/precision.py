@@ -74,7 +74,7 @@ class Precision:
         >>> from relaxdp.service.wire import EncodingRequest, encoding_of
         >>> precision = Precision(encoding_of(EncodingRequest("categorical", ["a", "b", "c"])), ["0.5", "1"], DEFAULT)
         >>> precision.more_for(0.1, [3, 0], 0)
-        798
+        3063
         """
 
         def width(more: int) -> float:

@@ -203,3 +203,8 @@ export function fromHex(text) {
 export function toBase64(bytes) {
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
+
+/** @param {string} text as `toBase64` returns it */
+export function fromBase64(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}

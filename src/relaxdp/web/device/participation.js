@@ -5,7 +5,7 @@ import { RelaxdpError } from "./errors.js";
 import { ATTRIBUTE, readOffer } from "./offer.js";
 import { checkActive, checkSame, nextLevel, writtenAt } from "./rules.js";
 import { datesOf, over, recordOf, spentBy, withRecord } from "./state.js";
-import { fieldsOf } from "./typed.js";
+import { fieldsOf, readValue } from "./typed.js";
 
 /** @typedef {import("./address.js").CampaignAddress} CampaignAddress */
 /** @typedef {import("./offer.js").Offer} Offer */
@@ -96,6 +96,17 @@ export class Participation {
     const state = await this.#book.state();
     const dates = datesOf(state, this.#of(state));
     return dates.map(([date, { spent, most }]) => ({ date, spent: String(spent), most: String(most) }));
+  }
+
+  /**
+   * What the person answered, for their own eyes; undefined before they did, and when it was erased. It is among nothing
+   * else that this module shows.
+   *
+   * @returns {Promise<unknown>}
+   */
+  async ownAnswer() {
+    const { answer, answered } = this.#of(await this.#book.state());
+    return answered === null || answer === null ? undefined : readValue(answer).value;
   }
 
   /** @returns {Promise<Sent[]>} */

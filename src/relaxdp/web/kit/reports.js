@@ -1,9 +1,13 @@
 /** What reports tell of one person, in words: how good a guess becomes, and what a report says. Nothing touches a page. */
 
 import { toHex } from "../device/bytes.js";
+import { Bloom } from "../device/encodings/bloom.js";
+import { LocalHash } from "../device/encodings/local_hash.js";
 import { Numeric } from "../device/encodings/numeric.js";
 import { Ranged } from "../device/encodings/range.js";
+import { Unary } from "../device/encodings/unary.js";
 import { readValue } from "../device/typed.js";
+import { count, plainNumber, word } from "./language.js";
 
 /** @typedef {import("../device/encodings/registry.js").Encoding} Encoding */
 /** @typedef {import("../device/state.js").Sent} Sent */
@@ -50,9 +54,7 @@ export function guessAt(answers, epsilon) {
 
 /** @param {Guess} guess */
 export function cautionSentence({ share }) {
-  return share >= NEARLY_CERTAIN
-    ? "With this limit, the clearest report would be close to saying my answer openly."
-    : null;
+  return share >= NEARLY_CERTAIN ? word("report.caution") : null;
 }
 
 /**
@@ -63,10 +65,7 @@ export function cautionSentence({ share }) {
  */
 export function spentSentence(encoding, spent) {
   const { bound, blind, scale } = guessAt(answersOf(encoding), spent);
-  return (
-    `Whoever saw all of this guesses right at most ${times(bound)} in ${count(scale)}, instead of ${count(blind)}. ` +
-    `That is what it cost: epsilon ${spent}.`
-  );
+  return word("report.spent", { bound: often(bound, scale), blind, epsilon: spent });
 }
 
 /**
@@ -79,17 +78,22 @@ export function valueText(value) {
 }
 
 /**
- * A report as it travelled: a label or a number, or else its bytes. A place is said as the number that it is near.
+ * A report in words: an answer, the answers that it stands for, or a place near a number. `raw` is how it travelled where
+ * the words do not say that already, and `beside` what else there is to say.
  *
  * @param {Encoding} encoding
- * @param {Sent} sent
- * @returns {{ text: string, bytes: boolean, beside: string | null }}
+ * @param {Pick<Sent, "report" | "cohort">} sent
+ * @returns {{ text: string, beside: string | null, raw: string | null }}
  */
 export function reportWords(encoding, { report, cohort }) {
-  const beside = cohort === null ? null : `group ${cohort}, drawn at random`;
-  if (encoding instanceof Ranged) return { ...numberWords(encoding, Number(report)), bytes: false };
-  if (encoding.name === "categorical") return { text: valueText(readValue(report).value), bytes: false, beside };
-  return { text: String(report), bytes: true, beside: beside ?? namedBy(encoding, String(report)) };
+  if (encoding instanceof Ranged) return numberWords(encoding, Number(report));
+  if (encoding.name === "categorical") return { text: valueText(readValue(report).value), beside: null, raw: null };
+  const raw = String(report);
+  if (encoding instanceof Unary || encoding instanceof LocalHash) {
+    return { text: namesOf(encoding.named(raw).map((i) => valueText(encoding.values[i]))), beside: null, raw };
+  }
+  const beside = cohort === null ? null : word("report.group", { cohort: String(cohort) });
+  return { text: encoding instanceof Bloom ? marksOf(encoding, raw) : raw, beside, raw };
 }
 
 /**
@@ -98,14 +102,19 @@ export function reportWords(encoding, { report, cohort }) {
  */
 function numberWords(encoding, report) {
   const { low, high } = encoding;
-  const scale = `a scale from ${low} to ${high}`;
+  const beside = word("report.scale", { low: plainNumber(low), high: plainNumber(high) });
   if (encoding instanceof Numeric) {
-    return { text: String(report), beside: `the ${report === low ? "lower" : "upper"} end of ${scale}` };
+    const end = report === low ? "report.lower" : "report.upper";
+    return { text: word(end, { number: plainNumber(report) }), beside, raw: null };
   }
   const number = encoding.numberAt(report);
-  const where =
-    number < low ? `below ${low}` : number > high ? `above ${high}` : `near ${shortNumber(encoding, number)}`;
-  return { text: where, beside: `sent as place ${report}, on ${scale}` };
+  const [where, said] =
+    number < low
+      ? ["report.below", plainNumber(low)]
+      : number > high
+        ? ["report.above", plainNumber(high)]
+        : ["report.near", shortNumber(encoding, number)];
+  return { text: word(where, { number: said }), beside, raw: String(report) };
 }
 
 /**
@@ -116,28 +125,36 @@ function numberWords(encoding, report) {
  */
 export function shortNumber({ low, high, step }, number) {
   const digits = Math.ceil(Math.log10(Math.max(-low, high)) - Math.log10(step)) + 1;
-  return String(Number(number.toPrecision(Math.min(17, Math.max(2, digits)))));
+  return plainNumber(Number(number.toPrecision(Math.min(17, Math.max(2, digits)))));
+}
+
+/** @param {string[]} names */
+function namesOf(names) {
+  if (names.length === 0) return word("report.none");
+  const named = names.slice(0, MOST_NAMED).join(", ");
+  return names.length <= MOST_NAMED ? named : word("report.more", { named, number: names.length - MOST_NAMED });
 }
 
 /**
- * The values whose bits are set in a row of bits, the lowest bit of each byte first; null where they would be too many.
- *
- * @param {Encoding} encoding
+ * @param {Bloom} encoding
  * @param {string} report
  */
-function namedBy({ name, values }, report) {
-  if (!name.startsWith("unary-") || values === null || values.length > MOST_NAMED) return null;
-  const bytes = Uint8Array.from(atob(report), (letter) => letter.charCodeAt(0));
-  const named = values.filter((_, i) => (bytes[i >> 3] >> (i & 7)) & 1).map(valueText);
-  return named.length === 0 ? "which names none of the answers" : `which names: ${named.join(", ")}`;
+function marksOf({ bits, isBoolean }, report) {
+  const set = [...atob(report)].reduce((sum, letter) => sum + onesIn(letter.charCodeAt(0)), 0);
+  if (isBoolean) return word(set === 1 ? "report.yes" : "report.no");
+  return word("report.marks", { all: bits, set });
 }
 
-/** @param {number} number */
-export function times(number) {
-  return number === 1 ? "1 time" : `${count(number)} times`;
-}
+/** @param {number} byte */
+const onesIn = (byte) => byte.toString(2).replaceAll("0", "").length;
 
 /** @param {number} number */
-export function count(number) {
-  return number.toLocaleString("en-GB");
-}
+export const times = (number) => word("times", { number });
+
+/**
+ * @param {number} number
+ * @param {number} scale
+ */
+export const often = (number, scale) => word("often", { number, scale });
+
+export { count };

@@ -2,6 +2,7 @@
 
 import { Ranged } from "../device/encodings/range.js";
 import { s } from "./dom.js";
+import { plainNumber } from "./language.js";
 
 const EDGE = 3;
 const NEAR = 10;
@@ -39,6 +40,6 @@ function endOf(number, at, inside) {
   const anchor = at < NEAR ? "start" : at > 100 - NEAR ? "end" : inside;
   return [
     s("line", { class: "ground", x1: `${at}%`, x2: `${at}%`, y1: 4, y2: 20 }),
-    s("text", { x: `${at}%`, y: 36, "text-anchor": anchor }, String(number)),
+    s("text", { x: `${at}%`, y: 36, "text-anchor": anchor }, plainNumber(number)),
   ];
 }

@@ -137,9 +137,9 @@ function income(sale) {
  */
 function sentPart(encoding, { sent, spent }) {
   const rows = sent.map((each) => {
-    const { text, bytes, beside } = reportWords(encoding, each);
+    const { text, beside } = reportWords(encoding, each);
     const level = `ε ${shortEpsilon(each.epsilon)}${each.status === "sent" ? "" : ", not delivered"}`;
-    const report = h(bytes ? "code" : "strong", { dir: "auto" }, text);
+    const report = h("span", { dir: "auto" }, text);
     return h(
       "li",
       {},

@@ -7,26 +7,25 @@ import { Device } from "../device/device.js";
 import { RelaxdpError } from "../device/errors.js";
 import { readOffer } from "../device/offer.js";
 import { BrowserStorage } from "../device/storage.js";
-import { fieldsOf } from "../device/typed.js";
+import { onLanguage } from "../kit/language.js";
 import { takeEnclosed } from "./enclosed.js";
+import { IntroductionView, readIntroduction } from "./introduced.js";
+import { InvitationView } from "./invited.js";
 import { LimitView } from "./limit.js";
-import { onSubmit, ProblemView, part, say, show } from "./page.js";
+import { complaint, input, onSubmit, part, say, show } from "./page.js";
 import { QuestionView } from "./question.js";
+import { ResultsView } from "./results.js";
 import { StatusView } from "./status.js";
 import { Watch } from "./watch.js";
-import { closedSentence, problemWords } from "./words.js";
+import { closedWords, problemWords, word } from "./words.js";
 
 /** @typedef {import("../device/offer.js").Offer} Offer */
 /** @typedef {import("../device/participation.js").Participation} Participation */
 /** @typedef {import("../device/participation.js").Details} Details */
 
 const CHANNEL = "relaxdp survey";
-/** @type {Partial<Record<string, string>>} */
-const LOST = {
-  cleared: "What this browser had kept is gone",
-  damaged: "What this browser had kept is damaged",
-  "went back": "What this browser keeps is older than it was",
-};
+/** @type {Partial<Record<string, import("./words.js").Name>>} */
+const LOST = { cleared: "cleared.gone", damaged: "cleared.damaged", "went back": "cleared.old" };
 
 /** One campaign in one tab. Other tabs show the same: they tell each other, and one of them sends. */
 export class Survey {
@@ -41,14 +40,21 @@ export class Survey {
   #channel = typeof BroadcastChannel === "function" ? new BroadcastChannel(CHANNEL) : null;
   /** @type {Offer | null} */
   #offer = null;
-  #times = { opens: /** @type {string | null} */ (null) };
+  /** @type {import("./introduced.js").Introduction | null} */
+  #said = null;
   /** @type {Device | null} */
   #device = null;
   /** @type {Participation | null} */
   #mine = null;
   #startOver = false;
-  #problems = new ProblemView();
-  #limits = new LimitView((chosen) => this.#join(chosen));
+  /** @type {import("./words.js").Name} */
+  #loss = "cleared.gone";
+  #problems;
+  #intro = new IntroductionView();
+  #invitations = new InvitationView((invitation) => this.#useInvitation(invitation));
+  /** @type {string | null} an invitation of which the server said that it would be taken */
+  #good = null;
+  #limits = new LimitView((upto) => this.#join(upto));
   #questions = new QuestionView((value) => this.#answer(value));
   #statuses = new StatusView({
     check: () => this.#news(),
@@ -57,20 +63,29 @@ export class Survey {
     invite: (invitation) => this.#invite(invitation),
   });
 
+  #results;
+
   /**
    * @param {string} address
    * @param {string | null} invitation
+   * @param {import("./page.js").ProblemView} problems
    */
-  constructor(address, invitation) {
+  constructor(address, invitation, problems) {
     this.#address = address;
     this.#invitation = invitation;
+    this.#problems = problems;
+    this.#results = new ResultsView(address.replace(/\/v1\/campaigns\/([^/]+)$/, "/published/$1"));
     this.#watch = new Watch(() => this.#turn());
   }
 
   begin() {
     if (this.#channel !== null) this.#channel.onmessage = () => void this.#watch.wake();
     part("problem-again").addEventListener("click", () => void this.#news());
+    onLanguage(() => say(part("cleared-title"), word(this.#loss)));
+    const complain = complaint("cleared-form", "cleared-wrong");
     onSubmit("cleared-form", async () => {
+      const understood = input("cleared-understood");
+      if (!understood.checked) return complain(() => word("cleared.check"), understood);
       this.#startOver = true;
       this.#device = this.#mine = null;
       await this.#watch.wake();
@@ -108,8 +123,7 @@ export class Survey {
     if (this.#tag !== null && this.#tag === before && this.#offer !== null) return false;
     const content = enclosed?.content ?? (await this.#client.ask(address, []));
     this.#offer = await readOffer(address, content);
-    const { opens } = fieldsOf(content);
-    this.#times = { opens: typeof opens === "string" ? opens : null };
+    this.#said = readIntroduction(content);
     return true;
   }
 
@@ -162,10 +176,19 @@ export class Survey {
    * @param {RelaxdpError | null} problem
    */
   async #stranger(problem) {
-    if (this.#offer === null) return this.#failed(problem);
-    const closed = closedSentence(this.#offer.state, this.#times);
-    if (closed !== null) return this.#closed(closed);
-    this.#limits.show(this.#offer, await this.#others(), this.#invitation);
+    if (this.#offer === null || this.#said === null) return this.#failed(problem);
+    this.#intro.show(this.#said, this.#offer.state === "paused");
+    const closed = await this.#closed(this.#offer, this.#said);
+    if (closed !== null) return closed;
+    if (this.#offer.needsInvitation && this.#good === null) {
+      const wrong = this.#invitation === null ? null : await this.#checkInvitation(this.#invitation);
+      this.#invitation = null; // it is good now, or the person is asked for another one
+      if (this.#good === null) {
+        this.#invitations.show(wrong);
+        return problem === null ? "go on" : "failed";
+      }
+    }
+    this.#limits.show(this.#offer, this.#said, await this.#others());
     return problem === null ? "go on" : "failed";
   }
 
@@ -178,35 +201,80 @@ export class Survey {
   async #shown(participation, problem) {
     const details = await participation.details();
     const dates = await participation.dates();
+    if (this.#said !== null) this.#intro.show(this.#said, !details.answered && this.#offer?.state === "paused");
     if (!details.answered && details.ended === null) {
-      if (this.#offer === null) return this.#failed(problem);
-      const closed = closedSentence(this.#offer.state, this.#times);
-      if (closed !== null) return this.#closed(closed);
+      if (this.#offer === null || this.#said === null) return this.#failed(problem);
+      const closed = await this.#closed(this.#offer, this.#said);
+      if (closed !== null) return closed;
       await participation.offer(); // so that an answer can be kept even if the network goes now
       this.#questions.show(this.#offer, details.consent, dates);
       return problem === null ? "go on" : "failed";
     }
-    this.#statuses.show(details, this.#offer, problem, dates);
+    this.#statuses.show({ details, own: await participation.ownAnswer(), offer: this.#offer, problem, dates });
     if (problem !== null) return "failed";
-    return details.ended === null ? "go on" : "over";
+    const known = await this.#learnt(this.#offer, this.#said);
+    return details.ended === null || !known ? "go on" : "over";
   }
 
-  /** @param {string} sentence */
-  #closed(sentence) {
-    const finished = this.#offer?.state === "finished";
-    this.#problems.sentences(
-      [sentence],
-      !finished,
-      finished ? "This survey has finished" : "This survey has not begun",
-    );
-    return finished ? "over" : "go on";
+  /**
+   * What is said where no answers are taken; null while they are.
+   *
+   * @param {Offer} offer
+   * @param {import("./introduced.js").Introduction} said
+   */
+  async #closed({ state }, said) {
+    const waits = state !== "finished";
+    if (closedWords(state, said.opens) === null) return null;
+    this.#problems.show(() => {
+      const { title, sentence } = /** @type {{ title: string, sentence: string }} */ (closedWords(state, said.opens));
+      return { title, sentences: [sentence], perhapsLater: waits };
+    });
+    return waits || !(await this.#learnt(this.#offer, said)) ? "go on" : "over";
+  }
+
+  /**
+   * Show what was learnt, where the survey has ended and shows it.
+   *
+   * @param {Offer | null} offer
+   * @param {import("./introduced.js").Introduction | null} said
+   * @returns {Promise<boolean>} whether nothing more is to come
+   */
+  async #learnt(offer, said) {
+    if (offer?.state !== "finished" || !said?.showsResults) return true;
+    return this.#results.show(() => this.#client.ask(CampaignAddress.parse(this.#address), ["published"]));
+  }
+
+  /**
+   * Ask whether an invitation would be taken; no device is named, and nothing is used up.
+   *
+   * @param {string} invitation
+   * @returns {Promise<RelaxdpError | null>} why it would not
+   */
+  async #checkInvitation(invitation) {
+    try {
+      await this.#client.ask(CampaignAddress.parse(this.#address), ["invitation"], { invitation });
+    } catch (problem) {
+      return refusalOf(problem);
+    }
+    this.#good = invitation;
+    return null;
+  }
+
+  /** @param {string} invitation that was typed in */
+  async #useInvitation(invitation) {
+    const problem = await this.#checkInvitation(invitation);
+    if (problem === null) await this.#watch.wake();
+    return problem;
   }
 
   /** @param {RelaxdpError | null} problem */
   #failed(problem) {
     const final = problem?.code === "refused_by_server_error" || problem?.code === "address_error";
-    const later = final ? [] : ["Nothing was sent. This page tries again by itself."];
-    this.#problems.sentences([problemWords(problem), ...later], true);
+    this.#problems.show(() => ({
+      title: word("problem.title"),
+      sentences: [problemWords(problem), ...(final ? [] : [word("problem.later")])],
+      perhapsLater: true,
+    }));
     return final ? "over" : "failed";
   }
 
@@ -218,12 +286,16 @@ export class Survey {
   #lost(problem) {
     const title = lossOf(problem);
     if (title === undefined) {
-      this.#problems.sentences([problemWords(problem)], true);
+      this.#problems.show(() => ({
+        title: word("problem.title"),
+        sentences: [problemWords(problem)],
+        perhapsLater: true,
+      }));
       return "failed";
     }
     show("cleared");
-    say(part("cleared-title"), title);
-    say(part("cleared-text"), problemWords(problem));
+    this.#loss = title;
+    say(part("cleared-title"), word(title));
     return "over";
   }
 
@@ -243,9 +315,10 @@ export class Survey {
   /**
    * Set the limit, which was shown with what other surveys add to it, and join.
    *
-   * @param {{ upto: string, invitation: string | null }} chosen
+   * @param {string} upto
    */
-  async #join({ upto, invitation }) {
+  async #join(upto) {
+    const invitation = this.#good;
     try {
       this.#device ??= await this.#opened(upto);
       const { limit } = await this.#device.balance();
@@ -280,6 +353,7 @@ export class Survey {
     } catch (problem) {
       if (!isRefusal(problem, "answer_changed_error")) throw problem; // else another tab was faster, and its answer counts
     }
+    this.#statuses.reveal();
     void this.#storage.persist().catch(() => false);
     this.#tell();
     await this.#watch.wake();

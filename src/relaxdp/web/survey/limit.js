@@ -1,88 +1,217 @@
-/** The first view: the person's own limit, before the question is seen. */
+/** The person's own limit, before the question is seen. Nothing is chosen for them. */
 
-import { h } from "../kit/dom.js";
-import { answersOf, cautionSentence, count, guessAt } from "../kit/reports.js";
-import { input, onSubmit, part, say, show } from "./page.js";
+import { h, s } from "../kit/dom.js";
+import { onLanguage } from "../kit/language.js";
+import { partOf } from "../kit/page.js";
+import { answersOf, cautionSentence, guessAt, often } from "../kit/reports.js";
+import { complaint, onSubmit, part, say, show } from "./page.js";
 import * as words from "./words.js";
 
 /** @typedef {import("../device/decimal.js").Amount} Amount */
 /** @typedef {import("../device/offer.js").Offer} Offer */
+/** @typedef {import("./introduced.js").Introduction} Introduction */
+/** @typedef {{ offer: Offer, said: Introduction, others: { number: number, amount: Amount } }} Shown */
 
-/** The slider stands at one of the campaign's levels: reports are made at these and at nothing between. */
+const { pieces, word } = words;
+const MOST_BUTTONS = 7;
+const form = () => partOf("limit-form", HTMLFormElement);
+
+/** A choice for each of the campaign's levels: reports are made at these and at nothing between. */
 export class LimitView {
-  /** @type {Offer | null} */
-  #offer = null;
+  /** @type {Shown | null} */
+  #shown = null;
   /** @type {Amount[]} */
   #choices = [];
-  /** @type {{ number: number, amount: Amount } | null} */
-  #others = null;
 
-  /** @param {(chosen: { upto: string, invitation: string | null }) => Promise<void>} choose */
+  /** @param {(upto: string) => Promise<void>} choose */
   constructor(choose) {
-    input("limit-slider").addEventListener("input", () => this.#explain());
-    onSubmit("limit-form", () =>
-      choose({ upto: String(this.#chosen()), invitation: input("limit-invitation").value.trim() || null }),
-    );
+    const complain = complaint("limit-form", "limit-wrong");
+    form().addEventListener("input", () => this.#explain());
+    onLanguage(() => this.#say());
+    onSubmit("limit-form", async () => {
+      const chosen = this.#chosen();
+      if (chosen !== null) return choose(String(chosen));
+      complain(() => word("limit.missing"), form().querySelector("input, select"));
+    });
   }
 
   /**
    * @param {Offer} offer
+   * @param {Introduction} said
    * @param {{ number: number, amount: Amount }} others what this browser agreed to in other surveys of this site
-   * @param {string | null} invitation
    */
-  show(offer, others, invitation) {
+  show(offer, said, others) {
     if (!show("limit")) return;
-    this.#offer = offer;
-    this.#others = others;
+    form().reset(); // whoever comes back here chooses anew
+    this.#shown = { offer, said, others };
     const levels = offer.levels.map(({ epsilon }) => epsilon);
     const { largestEpsilon } = offer;
     this.#choices = levels[levels.length - 1].compare(largestEpsilon) < 0 ? [...levels, largestEpsilon] : levels;
-    const slider = input("limit-slider");
-    slider.max = String(this.#choices.length - 1);
-    slider.value = "0"; // the most private choice is the one that nobody has to make
-    say(part("limit-series"), offer.series === null ? null : words.SERIES_AHEAD);
-    say(part("limit-published"), words.publishedSentence(offer.publishedFrom));
-    part("limit-chooser").hidden = this.#choices.length === 1;
-    part("limit-invited").hidden = !offer.needsInvitation;
-    input("limit-invitation").required = offer.needsInvitation;
-    input("limit-invitation").value = invitation ?? "";
+    this.#say();
+  }
+
+  /** Say everything, anew where the language changed; what was chosen stays so. */
+  #say() {
+    if (this.#shown === null) return;
+    const { offer } = this.#shown;
+    const chosen = this.#place();
+    say(part("limit-series"), offer.series === null ? null : word("limit.series"));
+    const least = offer.publishedFrom;
+    say(part("limit-published"), least === null ? null : word("limit.published", { least }));
+    say(part("limit-guess"), words.blindSentence(offer.encoding, this.#guess(0)));
+    const single = this.#choices.length === 1;
+    say(part("limit-legend"), single ? word("limit.single") : word("limit.legend"));
+    const many = this.#choices.length > MOST_BUTTONS;
+    const options = single
+      ? [this.#option(0, null)]
+      : many
+        ? [this.#list()]
+        : this.#choices.map((_, i) => this.#radio(i));
+    part("limit-choices").replaceChildren(...options);
+    if (chosen !== null && !single) this.#choose(chosen);
     this.#explain();
   }
 
+  /** @param {number} place */
+  #guess(place) {
+    const { offer } = /** @type {Shown} */ (this.#shown);
+    return guessAt(answersOf(offer.encoding), String(this.#choices[place]));
+  }
+
+  /** @returns {number | null} which of the choices */
+  #place() {
+    if (this.#choices.length === 1) return 0;
+    const text = new FormData(form()).get("limit");
+    return typeof text === "string" && text !== "" ? Number(text) : null;
+  }
+
   #chosen() {
-    return this.#choices[Number(input("limit-slider").value)];
+    const place = this.#place();
+    return place === null ? null : this.#choices[place];
   }
 
-  #explain() {
-    const offer = /** @type {Offer} */ (this.#offer);
-    const chosen = this.#chosen();
-    const guess = guessAt(answersOf(offer.encoding), String(chosen));
-    const [before, bound, after] = words.boundSentence(guess);
-    say(part("limit-guess"), words.blindSentence(offer.encoding, guess));
-    part("limit-bound").replaceChildren(before, h("strong", {}, bound), after);
-    say(part("limit-caution"), cautionSentence(guess));
-    const allowed = offer.levels.filter(({ epsilon }) => epsilon.compare(chosen) <= 0).length;
-    say(part("limit-steps"), words.stepsSentence(allowed, offer.levels.length));
-    say(part("limit-odds"), words.oddsAt(String(chosen)));
-    say(part("limit-epsilon"), String(chosen));
-    say(part("limit-others"), this.#together(chosen));
-    for (const [kind, number] of /** @type {const} */ ([
-      ["guess", guess.blind],
-      ["more", guess.bound],
-    ])) {
-      document.querySelector(`#limit-picture .${kind}`)?.setAttribute("width", String((100 * number) / guess.scale));
-    }
-    input("limit-slider").setAttribute("aria-valuetext", `${bound}${after}`);
+  /** @param {number} place */
+  #choose(place) {
+    const list = form().querySelector("select");
+    if (list !== null) list.value = String(place);
+    /** @type {HTMLInputElement | null} */
+    const button = form().querySelector(`input[value="${place}"]`);
+    if (button !== null) button.checked = true;
   }
 
-  /** @param {Amount} chosen */
-  #together(chosen) {
-    const { number, amount } = /** @type {{ number: number, amount: Amount }} */ (this.#others);
-    if (number === 0) return null;
-    const surveys = number === 1 ? "another survey" : `${count(number)} other surveys`;
-    return (
-      `In this browser you also took part in ${surveys} of this site. Limits add up: together they are then epsilon ` +
-      `${amount.plus(chosen)}, of which ${chosen} for this one.`
+  /** @param {number} place */
+  #radio(place) {
+    const button = h("input", { type: "radio", name: "limit", value: place, autocomplete: "off" });
+    return h("label", { class: "option" }, button, this.#option(place, this.#marks(place)));
+  }
+
+  #list() {
+    const { offer } = /** @type {Shown} */ (this.#shown);
+    const options = this.#choices.map((_, place) => {
+      const { bound, scale } = this.#guess(place);
+      const marks = this.#marks(place).join(", ");
+      const name = `${words.limitName(place, offer.levels.length)}${marks === "" ? "" : ` (${marks})`}`;
+      return h("option", { value: place }, `${name}: ${word("limit.most", { often: often(bound, scale) })}`);
+    });
+    return h(
+      "div",
+      { class: "field" },
+      h("label", { for: "limit-list" }, word("limit.list")),
+      h(
+        "select",
+        { id: "limit-list", name: "limit", autocomplete: "off" },
+        h("option", { value: "" }, word("limit.choose")),
+        ...options,
+      ),
     );
   }
+
+  /** @param {number} place */
+  #marks(place) {
+    const { said } = /** @type {Shown} */ (this.#shown);
+    const { asker, suggested } = said;
+    const marks = [];
+    if (place === 0) marks.push(word("limit.private"));
+    if (place === this.#choices.length - 1) marks.push(word("limit.clear"));
+    if (suggested !== null && String(this.#choices[place]) === suggested) {
+      marks.push(asker === null ? word("limit.suggestedPlain") : word("limit.suggested", { asker }));
+    }
+    return marks;
+  }
+
+  /**
+   * What a choice means for both sides.
+   *
+   * @param {number} place
+   * @param {string[] | null} marks null where there is nothing to choose
+   */
+  #option(place, marks) {
+    const { offer, said } = /** @type {Shown} */ (this.#shown);
+    const guess = this.#guess(place);
+    const most = h("strong", {}, word("limit.most", { often: often(guess.bound, guess.scale) }));
+    const level = Math.min(place, offer.levels.length - 1);
+    const learns = said.learns;
+    return h(
+      "span",
+      { class: "option-body" },
+      h(
+        "span",
+        { class: "option-name" },
+        words.limitName(place, offer.levels.length),
+        ...(marks ?? []).map((mark) => h("span", { class: "badge" }, mark)),
+      ),
+      boundPicture(guess),
+      h(
+        "span",
+        { class: "side" },
+        `${word("limit.you")} `,
+        ...pieces("limit.bound", { bound: most, blind: guess.blind }),
+      ),
+      learns === null
+        ? null
+        : h(
+            "span",
+            { class: "side" },
+            `${word("limit.survey")} ${words.learnsSentence(offer.encoding, learns.width, learns.people[level] ?? null)}`,
+          ),
+    );
+  }
+
+  /** Say what follows from what is chosen now. */
+  #explain() {
+    if (this.#shown === null) return;
+    const { number, amount } = this.#shown.others;
+    const place = this.#place();
+    const chosen = this.#chosen();
+    if (place === null || chosen === null) {
+      say(part("limit-odds"), word("limit.odds.unchosen"));
+      for (const id of ["limit-caution", "limit-others"]) say(part(id), null);
+      return;
+    }
+    const own = String(chosen);
+    say(part("limit-odds"), word("limit.odds", { odds: words.oddsAt(own), epsilon: own }));
+    say(part("limit-caution"), cautionSentence(this.#guess(place)));
+    const total = String(amount.plus(chosen));
+    say(part("limit-others"), number === 0 ? null : word("limit.others", { number, total, own }));
+    const detail = part("limit-detail");
+    const many = form().querySelector("select") !== null;
+    detail.replaceChildren(...(many ? [this.#option(place, this.#marks(place))] : []));
+  }
+}
+
+/**
+ * How often a guess is right by luck, and at most with all reports. The sentence beside it says the same.
+ *
+ * @param {import("../kit/reports.js").Guess} guess
+ */
+function boundPicture({ blind, bound, scale }) {
+  const bar = (/** @type {string} */ name, /** @type {number} */ width) =>
+    s("rect", { class: name, x: 0, y: 0, width, height: 10 });
+  return s(
+    "svg",
+    { class: "bound", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
+    bar("rest", 100),
+    bar("more", (100 * bound) / scale),
+    bar("guess", (100 * blind) / scale),
+  );
 }

@@ -1,24 +1,54 @@
 /**
- * The survey page: the person's limit, then the question, then what was sent.
+ * The survey page: who asks, the person's limit, then the question, then what was sent.
  *
- * This file decides what is shown and when something is sent. All rules are the device's own; the page only asks it.
+ * This file finds the campaign and the language. What is shown and when something is sent is decided in flow.js, and all
+ * rules are the device's own; the page only asks it.
  */
 
-import { missingParts } from "../device/missing.js";
+import { missingNames } from "../device/missing.js";
+import * as language from "../kit/language.js";
 import { ProblemView, part } from "./page.js";
+import { word } from "./words.js";
 
 /** Where the campaign lies: the page is at PREFIX/survey/NAME, the campaign at PREFIX/v1/campaigns/NAME. */
 const PLACE = /^(.*)\/survey\/([^/]+)\/?$/;
+const WORDS = { en: () => import("./words/en.js"), de: () => import("./words/de.js") };
 
 async function begin() {
-  part("loading").textContent = "Asking the server about this survey …";
-  const missing = missingParts();
-  if (missing.length > 0) return new ProblemView().missing(missing);
+  const invitation = takeInvitation();
+  await speak(language.preferred(navigator.languages, language.rememberedLanguage()));
+  part("languages").replaceChildren(language.languageSwitch(choose));
+  language.onLanguage(() => language.translate(document));
+  language.translate(document);
+  part("loading").textContent = word("page.loading");
+  const missing = missingNames();
   const place = PLACE.exec(location.pathname);
-  if (place === null) return new ProblemView().sentences(["There is no survey at this address."]);
+  const problems = new ProblemView();
+  if (missing.length > 0) {
+    const sentences = () => [...missing.map((name) => word(`missing.${name}`)), word("problem.until")];
+    return problems.show(() => ({ title: word("problem.needed"), sentences: sentences() }));
+  }
+  if (place === null) {
+    return problems.show(() => ({ title: word("problem.title"), sentences: [word("problem.noSurvey")] }));
+  }
   // Only now: a browser that lacks a part might not even read the rest.
   const { Survey } = await import("./flow.js");
-  await new Survey(`${location.origin}${place[1]}/v1/campaigns/${place[2]}`, takeInvitation()).begin();
+  return new Survey(`${location.origin}${place[1]}/v1/campaigns/${place[2]}`, invitation, problems).begin();
+}
+
+/** @param {ReturnType<typeof language.preferred>} chosen */
+async function speak(chosen) {
+  language.speak(chosen, (await WORDS[chosen.language]()).default);
+}
+
+/** @param {language.Language} name */
+async function choose(name) {
+  try {
+    await speak(language.preferred(navigator.languages, name));
+    language.rememberLanguage(name);
+  } catch {
+    // Its words cannot be had without a network: the page goes on as it was.
+  }
 }
 
 /** An invitation comes behind the # of a link, which browsers do not send. It leaves the address bar, too. */
@@ -29,4 +59,7 @@ function takeInvitation() {
   return match[1];
 }
 
-begin().catch(() => new ProblemView().sentences(["This page could not be loaded completely. Nothing was sent."], true));
+begin().catch(() => {
+  part("loading").hidden = true;
+  part("broken").hidden = false;
+});

@@ -4,9 +4,11 @@
  */
 
 import { h } from "../kit/dom.js";
+import { onLanguage } from "../kit/language.js";
 import { partOf } from "../kit/page.js";
 
-const VIEWS = ["problem", "cleared", "limit", "question", "status"];
+const VIEWS = ["problem", "cleared", "invitation", "limit", "question", "status"];
+const STEPS = ["limit", "question", "status"];
 
 /**
  * Return a part of the page by its name.
@@ -43,6 +45,30 @@ export function onSubmit(id, work) {
 }
 
 /**
+ * A place below a form's fields where it is said what has to be changed, until something is changed.
+ *
+ * @param {string} form
+ * @param {string} place
+ * @returns {(sentence: (() => string) | null, field?: HTMLElement | null) => void} says it, and takes the reader to the field
+ */
+export function complaint(form, place) {
+  /** @type {(() => string) | null} */
+  let current = null;
+  const tell = (/** @type {(() => string) | null} */ sentence, /** @type {HTMLElement | null} */ field = null) => {
+    current = sentence;
+    say(part(place), sentence?.() ?? null);
+    for (const each of part(form).querySelectorAll("input, select")) each.removeAttribute("aria-invalid");
+    if (sentence === null || field === null) return;
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", place);
+    field.focus();
+  };
+  part(form).addEventListener("input", () => tell(null));
+  onLanguage(() => say(part(place), current?.() ?? null));
+  return tell;
+}
+
+/**
  * Show one of the views, and no other; the reader is taken there.
  *
  * @param {string} name
@@ -53,8 +79,11 @@ export function show(name) {
   if (!part(name).hidden) return false;
   const first = VIEWS.every((view) => part(view).hidden);
   for (const view of VIEWS) part(view).hidden = view !== name;
+  // Whoever has decided to take part has read who asks, and can open it again.
+  part("intro-more").toggleAttribute("open", name !== "question" && name !== "status");
+  part("intro-stays").hidden = name === "question" || name === "status";
   const steps = part("steps");
-  steps.hidden = name === "problem" || name === "cleared";
+  steps.hidden = !STEPS.includes(name);
   for (const step of steps.children) {
     if (step.getAttribute("data-step") === name) step.setAttribute("aria-current", "step");
     else step.removeAttribute("aria-current");
@@ -75,25 +104,27 @@ export function say(element, text) {
   element.hidden = text === null;
 }
 
+/** @typedef {{ title: string, sentences: string[], perhapsLater?: boolean }} Said */
+
 /** The view that says what is wrong. */
 export class ProblemView {
-  /**
-   * What this browser or this connection lacks.
-   *
-   * @param {string[]} missing
-   */
-  missing(missing) {
-    this.sentences([...missing, "Until then nothing is asked, and nothing is sent."]);
-    say(part("problem-title"), "Something is needed first");
+  /** @type {(() => Said) | null} */
+  #compose = null;
+
+  constructor() {
+    onLanguage(() => this.#say());
   }
 
-  /**
-   * @param {string[]} sentences
-   * @param {boolean} [perhapsLater] whether it is worth trying again
-   * @param {string} [title]
-   */
-  sentences(sentences, perhapsLater = false, title = "This does not work yet") {
+  /** @param {() => Said} compose says it in the language of the moment */
+  show(compose) {
+    this.#compose = compose;
     show("problem");
+    this.#say();
+  }
+
+  #say() {
+    if (this.#compose === null) return;
+    const { title, sentences, perhapsLater = false } = this.#compose();
     say(part("problem-title"), title);
     part("problem-text").replaceChildren(...sentences.map((sentence) => h("p", { class: "notice" }, sentence)));
     part("problem-again").hidden = !perhapsLater;

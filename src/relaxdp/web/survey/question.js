@@ -1,33 +1,46 @@
-/** The second view: the question, and how it is answered. Nothing that is typed here leaves the page by itself. */
+/** The question, and how it is answered. Nothing that is typed here leaves the page by itself. */
 
 import { Ranged } from "../device/encodings/range.js";
 import { h } from "../kit/dom.js";
 import { UNREMEMBERED } from "../kit/form.js";
+import { onLanguage, plainNumber, readNumber } from "../kit/language.js";
 import { partOf } from "../kit/page.js";
-import { answersOf, count, guessAt, times, valueText } from "../kit/reports.js";
-import { onSubmit, part, say, show } from "./page.js";
-import { problemWords, seriesSentence } from "./words.js";
+import { answersOf, guessAt, often, valueText } from "../kit/reports.js";
+import { complaint, onSubmit, part, say, show } from "./page.js";
+import { problemWords, seriesSentence, word } from "./words.js";
 
 /** @typedef {import("../device/offer.js").Offer} Offer */
+/** @typedef {import("../device/participation.js").DateCost} DateCost */
 
 const MOST_BUTTONS = 20;
 const MOST_LETTERS = 1000;
 const questionForm = () => partOf("question-form", HTMLFormElement);
+const first = () => /** @type {HTMLElement | null} */ (questionForm().querySelector("input, select"));
 
 /** Radio buttons for a few values, a list for many, a field for numbers and for words. */
 export class QuestionView {
-  /** @type {() => unknown} */
+  /** @type {() => unknown} what is answered; undefined where that is nothing */
   #answer = () => undefined;
+  /** @type {(answer: unknown) => string | null} why it cannot be taken */
+  #check = () => null;
+  /** @type {{ offer: Offer, consent: string, dates: DateCost[] } | null} */
+  #shown = null;
+  /** @type {(() => void)[]} */
+  #labels = [];
 
   /** @param {(value: unknown) => Promise<void>} keep */
   constructor(keep) {
+    const complain = complaint("question-form", "question-problem");
+    onLanguage(() => this.#say());
     onSubmit("question-form", async () => {
-      say(part("question-problem"), null);
+      const answer = this.#answer();
+      if (this.#check(answer) !== null) return complain(() => this.#check(answer) ?? "", first());
+      complain(null);
       try {
-        await keep(this.#answer());
+        await keep(answer);
         questionForm().reset();
       } catch (problem) {
-        say(part("question-problem"), problemWords(problem));
+        complain(() => problemWords(problem), first());
       }
     });
   }
@@ -35,21 +48,42 @@ export class QuestionView {
   /**
    * @param {Offer} offer
    * @param {string} consent
-   * @param {import("../device/participation.js").DateCost[]} dates of its series that this browser joined
+   * @param {DateCost[]} dates of its series that this browser joined
    */
   show(offer, consent, dates) {
-    if (!show("question")) return;
-    say(part("question-text"), offer.question);
+    const shown = show("question");
+    const before = this.#shown?.offer.state;
+    this.#shown = { offer, consent, dates };
+    if (shown) {
+      this.#labels = [];
+      say(part("question-text"), offer.question);
+      part("question-input").replaceChildren(...this.#inputs(offer.encoding));
+    }
+    if (shown || before !== offer.state) this.#say();
+  }
+
+  #say() {
+    if (this.#shown === null) return;
+    const { offer, consent, dates } = this.#shown;
+    for (const label of this.#labels) label();
     const { bound, scale } = guessAt(answersOf(offer.encoding), consent);
-    say(
-      part("question-limit"),
-      `Your limit was set before you saw the question and stays as it is: a guess is right at most ` +
-        `${times(bound)} in ${count(scale)} (epsilon ${consent}).` +
-        (offer.state === "paused" ? " The survey pauses now: your report is sent when it goes on." : ""),
-    );
+    const limit = word("question.limit", { often: often(bound, scale), epsilon: consent });
+    say(part("question-limit"), offer.state === "paused" ? `${limit} ${word("question.paused")}` : limit);
     const costs = dates.map(({ date, most }) => ({ date, cost: most }));
-    say(part("question-series"), seriesSentence(offer.encoding, offer.series?.date, costs, "may send"));
-    part("question-input").replaceChildren(...this.#inputs(offer.encoding));
+    say(part("question-series"), seriesSentence(offer.encoding, offer.series?.date, costs, "maySend"));
+  }
+
+  /**
+   * Say something that is said again when the language changes.
+   *
+   * @param {HTMLElement} element
+   * @param {() => string} text
+   */
+  #labelled(element, text) {
+    const tell = () => say(element, text());
+    this.#labels.push(tell);
+    tell();
+    return element;
   }
 
   /**
@@ -57,70 +91,75 @@ export class QuestionView {
    * @returns {HTMLElement[]}
    */
   #inputs(encoding) {
-    if (encoding.values !== null) return this.#choices(encoding.values, encoding.values.map(valueText));
+    this.#check = (answer) => (answer === undefined || answer === "" ? word("question.missing") : null);
+    if (encoding.values !== null) return this.#choices(encoding.values, encoding.values.map(valueText).map(always));
     if (encoding instanceof Ranged) return this.#number(encoding);
-    if (encoding.isBoolean) return this.#choices(["true", "false"], ["Yes", "No"]);
+    if (encoding.isBoolean) {
+      return this.#choices(["true", "false"], [() => word("question.yes"), () => word("question.no")]);
+    }
     return this.#text();
   }
 
   /**
    * @param {unknown[]} values
-   * @param {string[]} labels
+   * @param {(() => string)[]} labels
    */
   #choices(values, labels) {
     if (values.length > MOST_BUTTONS) return this.#list(values, labels);
-    this.#answer = () => values[Number(new FormData(questionForm()).get("choice"))];
+    this.#answer = () => {
+      const choice = new FormData(questionForm()).get("choice");
+      return choice === null ? undefined : values[Number(choice)];
+    };
     return labels.map((label, i) =>
       h(
         "label",
         { class: "choice" },
-        h("input", { type: "radio", name: "choice", value: String(i), required: true, autocomplete: "off" }),
-        h("span", { dir: "auto" }, label),
+        h("input", { type: "radio", name: "choice", value: String(i), autocomplete: "off" }),
+        this.#labelled(h("span", { dir: "auto" }), label),
       ),
     );
   }
 
   /**
    * @param {unknown[]} values
-   * @param {string[]} labels
+   * @param {(() => string)[]} labels
    */
   #list(values, labels) {
-    const list = h(
-      "select",
-      { id: "answer", required: true, autocomplete: "off" },
-      h("option", { value: "" }, "Choose …"),
-    );
-    list.append(...labels.map((label, i) => h("option", { value: String(i) }, label)));
-    this.#answer = () => values[Number(list.value)];
-    return [h("label", { for: "answer" }, "My answer"), list];
+    const nothing = this.#labelled(h("option", { value: "" }), () => word("question.choose"));
+    const list = h("select", { id: "answer", autocomplete: "off" }, nothing);
+    list.append(...labels.map((label, i) => h("option", { value: String(i) }, label())));
+    this.#answer = () => (list.value === "" ? undefined : values[Number(list.value)]);
+    return [this.#labelled(h("label", { for: "answer" }), () => word("question.answer")), list];
   }
 
   /** @param {Ranged} encoding */
   #number({ low, high }) {
-    const field = h("input", {
-      type: "number",
-      id: "answer",
-      required: true,
-      step: "any",
-      inputmode: "decimal",
-      min: low,
-      max: high,
-      ...UNREMEMBERED,
-    });
-    this.#answer = () => field.valueAsNumber;
-    return [h("label", { for: "answer" }, `A number from ${low} to ${high}`), field];
+    const ends = () => ({ low: plainNumber(low), high: plainNumber(high) });
+    const field = h("input", { type: "text", id: "answer", inputmode: "decimal", ...UNREMEMBERED });
+    const read = h("span", { class: "hint", "aria-live": "polite" });
+    // A thousands separator here is a decimal mark there: what it was read as is said where there is one.
+    const tell = () => {
+      const number = readNumber(field.value);
+      const marked = /\d[.,'’\s]\d/.test(field.value) && !Number.isNaN(number);
+      say(read, marked ? word("question.read", { number: plainNumber(number) }) : null);
+    };
+    field.addEventListener("input", tell);
+    this.#labels.push(tell);
+    this.#answer = () => (field.value.trim() === "" ? undefined : readNumber(field.value));
+    this.#check = (answer) => {
+      if (answer === undefined) return word("question.missing");
+      if (Number.isNaN(answer)) return word("question.notNumber");
+      return Number(answer) < low || Number(answer) > high ? word("question.outside", ends()) : null;
+    };
+    return [this.#labelled(h("label", { for: "answer" }), () => word("question.number", ends())), field, read];
   }
 
   #text() {
-    const field = h("input", {
-      type: "text",
-      id: "answer",
-      required: true,
-      maxlength: MOST_LETTERS,
-      dir: "auto",
-      ...UNREMEMBERED,
-    });
+    const field = h("input", { type: "text", id: "answer", maxlength: MOST_LETTERS, dir: "auto", ...UNREMEMBERED });
     this.#answer = () => field.value.trim();
-    return [h("label", { for: "answer" }, "My answer, in a word"), field];
+    return [this.#labelled(h("label", { for: "answer" }), () => word("question.word")), field];
   }
 }
+
+/** @param {string} text */
+const always = (text) => () => text;

@@ -1,27 +1,36 @@
-/** The third view: exactly what was sent, what is waiting, and how to leave. */
+/** The last view: the person's answer, what was sent of it, what is waiting, and how to leave. */
 
+import { Bloom } from "../device/encodings/bloom.js";
+import { Numeric } from "../device/encodings/numeric.js";
+import { Ranged } from "../device/encodings/range.js";
 import { h } from "../kit/dom.js";
+import { moment, onLanguage, plainNumber } from "../kit/language.js";
 import { partOf } from "../kit/page.js";
-import { reportWords, spentSentence } from "../kit/reports.js";
+import { reportWords, spentSentence, valueText } from "../kit/reports.js";
 import { scalePicture } from "../kit/scale.js";
-import { input, onSubmit, part, say, show } from "./page.js";
+import { complaint, input, onSubmit, part, say, show } from "./page.js";
 import * as words from "./words.js";
 
 /** @typedef {import("../device/errors.js").RelaxdpError} RelaxdpError */
 /** @typedef {import("../device/offer.js").Offer} Offer */
 /** @typedef {import("../device/participation.js").Details} Details */
 /** @typedef {import("../device/state.js").Sent} Sent */
+/**
+ * @typedef {object} Shown
+ * @property {Details} details
+ * @property {unknown} own what the person answered; undefined where it was erased
+ * @property {Offer | null} offer null where the server has not been reached yet
+ * @property {RelaxdpError | null} problem what kept the last turn from its end
+ * @property {import("../device/participation.js").DateCost[]} dates of its series that this browser joined
+ */
 
-const STATUSES = {
-  written: "waiting to be sent",
-  sent: "received",
-  refused: "refused by the server",
-  gone: "received, then deleted",
-};
+const { word } = words;
 
-/** Shows what the device keeps of this campaign, apart from its secrets. */
+/** Shows what the device keeps of this campaign, apart from its key. */
 export class StatusView {
-  #shown = "";
+  #listed = "";
+  /** @type {Shown | null} */
+  #shown = null;
 
   /**
    * @param {{ check: () => Promise<void>, stop: () => Promise<void>, leave: () => Promise<void>,
@@ -36,27 +45,48 @@ export class StatusView {
     });
     confirmFirst("stop", stop);
     confirmFirst("leave", leave);
-    onSubmit("status-invited", () => invite(input("status-invitation").value.trim()));
+    const complain = complaint("status-invited", "status-invitation-wrong");
+    onSubmit("status-invited", async () => {
+      const field = input("status-invitation");
+      const invitation = field.value.trim();
+      if (invitation === "") return complain(() => word("invitation.missing"), field);
+      await invite(invitation);
+    });
+    onLanguage(() => {
+      this.#listed = "";
+      this.#say();
+    });
   }
 
-  /**
-   * @param {Details} details
-   * @param {Offer | null} offer null where the server has not been reached yet
-   * @param {RelaxdpError | null} problem what kept the last turn from its end
-   * @param {import("../device/participation.js").DateCost[]} dates of its series that this browser joined
-   */
-  show(details, offer, problem, dates) {
+  /** Show the answer itself: it was given here a moment ago. Whoever opens the page later has to ask for it. */
+  reveal() {
+    partOf("status-own", HTMLDetailsElement).open = true;
+  }
+
+  /** @param {Shown} shown */
+  show(shown) {
     show("status");
+    this.#shown = shown;
+    this.#say();
+  }
+
+  #say() {
+    if (this.#shown === null) return;
+    const { details, own, offer, problem, dates } = this.#shown;
     const { sent, ended, question } = details;
     say(part("status-question"), question);
     say(part("status-now"), nowSentence(details, offer, problem));
     const away = problem?.code === "unreachable_error";
     part("status-now").classList.toggle("warn", away);
     part("status-now").classList.toggle("bad", problem !== null && !away);
+    this.#own(own, offer);
     this.#reports(details, offer);
-    part("status-nothing").hidden = sent.length > 0;
-    part("status-about").hidden = sent.length === 0 || offer === null;
-    if (offer !== null && sent.length > 0) {
+    const anything = sent.length > 0;
+    part("status-nothing").hidden = anything;
+    part("status-lead").hidden = !anything;
+    part("status-counts").hidden = !anything || offer === null;
+    part("status-about").hidden = !anything;
+    if (offer !== null && anything) {
       say(part("status-spent"), spentSentence(offer.encoding, details.spent));
       const costs = dates.map(({ date, spent }) => ({ date, cost: spent }));
       say(part("status-series"), words.seriesSentence(offer.encoding, details.series?.date, costs, "sent"));
@@ -65,8 +95,21 @@ export class StatusView {
     part("status-invited").hidden = problem?.fields.error !== "invitation_refused" || ended !== null;
     part("status-check").hidden = ended !== null && ended !== "withdrawing";
     part("status-stop").hidden = ended !== null;
-    part("status-leave").hidden =
-      ended === "withdrawn" || ended === "withdrawing" || (ended !== null && sent.length === 0);
+    part("status-leave").hidden = ended === "withdrawn" || ended === "withdrawing" || (ended !== null && !anything);
+  }
+
+  /**
+   * @param {unknown} own
+   * @param {Offer | null} offer
+   */
+  #own(own, offer) {
+    const erased = own === undefined;
+    part("status-own").hidden = erased;
+    part("status-erased").hidden = !erased;
+    const text = erased ? "" : answerText(own, offer);
+    say(part("status-answer"), text);
+    const picture = erased || offer === null ? null : ownPicture(offer, own);
+    part("status-answer-scale").replaceChildren(...(picture === null ? [] : [picture]));
   }
 
   /**
@@ -75,13 +118,35 @@ export class StatusView {
    */
   #reports({ sent, ended }, offer) {
     const content = JSON.stringify([sent, ended, offer === null]);
-    if (content === this.#shown) return;
-    this.#shown = content;
+    if (content === this.#listed) return;
+    this.#listed = content;
     const items = sent.map((each) =>
       reportItem(each, offer, ended === "withdrawn" && each.status === "sent" ? "gone" : each.status),
     );
     part("status-reports").replaceChildren(...items);
   }
+}
+
+/**
+ * @param {unknown} own
+ * @param {Offer | null} offer
+ */
+function answerText(own, offer) {
+  const boolean = offer !== null && offer.encoding instanceof Bloom && offer.encoding.isBoolean;
+  if (boolean) return word(own === "true" ? "question.yes" : "question.no");
+  return typeof own === "number" ? plainNumber(own) : valueText(own);
+}
+
+/**
+ * The person's own number on the same scale as its reports, where it has a place there.
+ *
+ * @param {Offer} offer
+ * @param {unknown} own
+ */
+function ownPicture({ encoding }, own) {
+  if (!(encoding instanceof Ranged) || typeof own !== "number") return null;
+  if (encoding instanceof Numeric) return null;
+  return scalePicture(encoding, encoding.first + (own - encoding.low) / encoding.step);
 }
 
 /**
@@ -101,33 +166,44 @@ function confirmFirst(name, deed) {
   });
 }
 
+const STATUSES = /** @type {const} */ ({
+  written: "status.written",
+  sent: "status.received",
+  refused: "status.refused",
+  gone: "status.gone",
+});
+
 /**
  * @param {Sent} sent
  * @param {Offer | null} offer
  * @param {keyof typeof STATUSES} status
  */
 function reportItem(sent, offer, status) {
-  const unread = { text: String(sent.report), bytes: false, beside: null };
-  const { text, bytes, beside } = offer === null ? unread : reportWords(offer.encoding, sent);
-  const time = h("time", { datetime: sent.time }, words.moment(sent.time));
-  const report = h(bytes ? "code" : "strong", { dir: "auto" }, text);
+  const unread = { text: String(sent.report), beside: null, raw: null };
+  const { text, beside, raw } = offer === null ? unread : reportWords(offer.encoding, sent);
+  const several = offer !== null && raw !== null && offer.encoding.values !== null;
+  const time = h("time", { datetime: sent.time }, moment(sent.time));
+  const said = several ? word("status.stands", { answers: text }) : text;
   return h(
     "li",
     {},
-    h("div", { class: "report" }, "reported: ", report, beside === null ? "" : ` (${beside})`),
+    h("div", { class: "report", dir: "auto" }, said, beside === null ? "" : ` (${beside})`),
     offer === null ? null : scalePicture(offer.encoding, sent.report),
-    h("div", { class: "small" }, `${stepOf(sent, offer)}epsilon ${sent.epsilon}, `, time),
-    h("span", { class: `badge ${status}` }, STATUSES[status]),
+    h("div", { class: "small" }, ...stepOf(sent, offer, time)),
+    raw === null ? null : h("div", { class: "small" }, ...words.pieces("status.raw", { raw: h("code", {}, raw) })),
+    h("span", { class: `badge ${status}` }, word(STATUSES[status])),
   );
 }
 
 /**
  * @param {Sent} sent
  * @param {Offer | null} offer
+ * @param {HTMLElement} time
  */
-function stepOf({ epsilon }, offer) {
+function stepOf({ epsilon }, offer, time) {
   const place = offer?.levels.findIndex((level) => String(level.epsilon) === epsilon) ?? -1;
-  return place < 0 ? "" : `step ${place + 1} of ${offer?.levels.length}, `;
+  if (offer === null || place < 0) return words.pieces("status.stepless", { epsilon, time });
+  return words.pieces("status.step", { step: place + 1, all: offer.levels.length, epsilon, time });
 }
 
 /**
@@ -145,23 +221,15 @@ export function nowSentence(details, offer, problem) {
     return problem === null || ended === "withdrawing" ? ending : `${words.problemWords(problem)} ${ending}`;
   }
   if (problem?.code === "unreachable_error") {
-    const what = waiting
-      ? "Your answer is kept here, and its report is waiting to be sent."
-      : "Everything that was to be sent has been received.";
-    return `${words.problemWords(problem)} ${what} This page tries again by itself.`;
-  }
-  if (problem?.code === "consent_error" || problem?.code === "budget_exceeded_error") {
-    return "The survey asks for more than your limit allows, so nothing is sent. Your limit stays as it is.";
+    return `${words.problemWords(problem)} ${word(waiting ? "now.kept" : "now.allSent")} ${word("now.again")}`;
   }
   if (problem !== null) return words.problemWords(problem);
-  if (offer === null) return "Asking the server …";
+  if (offer === null) return word("now.asking");
   if (offer.state !== "open") {
-    const what = waiting
-      ? "Your answer is kept here; its report is sent when the survey goes on."
-      : "Nothing is waiting to be sent.";
-    return `The survey ${offer.state === "waiting" ? "has not begun" : "pauses"}. ${what}`;
+    const begun = word(offer.state === "waiting" ? "now.waiting" : "now.paused");
+    return `${begun} ${word(waiting ? "now.onward" : "now.quiet")}`;
   }
-  if (waiting) return "Sending the report …";
+  if (waiting) return word("now.sending");
   return openSentence(details, offer);
 }
 
@@ -173,13 +241,7 @@ function openSentence({ spent, consent }, { levels, open }) {
   const epsilonOf = (/** @type {Offer["levels"][number]} */ level) => String(level.epsilon);
   const here = levels.findIndex((level) => epsilonOf(level) === spent) + 1;
   const most = levels.filter((level) => Number(epsilonOf(level)) <= Number(consent)).length;
-  if (here === levels.length) return "Thank you. Your report was received, and it is the last step of this survey.";
-  if (here >= most) {
-    const gone = open.length > here ? ` The survey has gone on to step ${open.length} without you.` : "";
-    return `Thank you. Your report was received. Your limit ends at this step, so nothing clearer will be sent.${gone}`;
-  }
-  return (
-    `Thank you. Your report was received. When the survey opens its next step, this page sends a clearer report by ` +
-    `itself, now if it stays open or when you come back, up to step ${most} as your limit says.`
-  );
+  if (here === levels.length) return word("now.last");
+  if (here < most) return word("now.next", { step: most });
+  return open.length > here ? `${word("now.ends")} ${word("now.without", { step: open.length })}` : word("now.ends");
 }

@@ -1,70 +1,77 @@
-/** What the survey page says: plain sentences for limits, reports, states and refusals. Nothing touches the page. */
+/** What the survey page says: which of its sentences, and with what in them. Nothing touches the page. */
 
 import { Amount, ZERO } from "../device/decimal.js";
+import { Bloom } from "../device/encodings/bloom.js";
 import { Numeric } from "../device/encodings/numeric.js";
 import { Ranged } from "../device/encodings/range.js";
 import { RelaxdpError } from "../device/errors.js";
 import { ONE } from "../device/threshold.js";
-import { answersOf, count, guessAt, shortNumber, times, WORDS_SUSPECTED } from "../kit/reports.js";
+import { count, listed, moment, word as spoken, pieces as spokenPieces } from "../kit/language.js";
+import { answersOf, guessAt, often, shortNumber, WORDS_SUSPECTED } from "../kit/reports.js";
 
 /** @typedef {import("../device/encodings/registry.js").Encoding} Encoding */
 /** @typedef {import("../device/state.js").Sent} Sent */
 /** @typedef {import("../kit/reports.js").Guess} Guess */
+/** @typedef {keyof typeof import("./words/en.js").default} Name of a sentence */
 
-/**
- * What a blind guess is, in words.
+export const word = /** @type {(name: Name, fields?: import("../kit/language.js").Fields) => string} */ (spoken);
+export const pieces = /** @type {(name: Name, fields?: import("../kit/language.js").Fields) => (string | Node)[]} */ (
+  spokenPieces
+);
+
+/** How often a blind guess is right, as a sentence, by what there is to guess.
  *
  * @param {Encoding} encoding
  * @param {Guess} guess
  */
 export function blindSentence(encoding, { blind, scale }) {
-  const often = `${times(blind)} in ${count(scale)}`;
-  if (encoding instanceof Ranged) {
-    return `Somebody who guesses in which half of the range my number lies is right ${often} by luck alone.`;
-  }
+  const right = often(blind, scale);
+  if (encoding instanceof Ranged) return word("limit.blind.number", { often: right });
   if (encoding.values === null && answersOf(encoding) === WORDS_SUSPECTED) {
-    return `Somebody suspects one particular answer of mine, and such a guess is right ${often}.`;
+    return word("limit.blind.word", { often: right });
   }
-  const { length } = encoding.values ?? [false, true];
-  return `There are ${count(length)} possible answers, so somebody who just guesses mine is right ${often}.`;
-}
-
-/** @param {Guess} guess */
-export function boundSentence({ bound, scale }) {
-  return [
-    "If they saw everything that this page ever sends for this survey, they would be right ",
-    `at most ${times(bound)}`,
-    ` in ${count(scale)}.`,
-  ];
+  return word("limit.blind", { answers: (encoding.values ?? [false, true]).length, often: right });
 }
 
 /**
- * @param {number} steps how many of all the campaign's levels the limit allows
- * @param {number} all
- */
-export function stepsSentence(steps, all) {
-  if (all === 1) return "This survey has one step, and it is this one.";
-  if (steps === all) return `This allows all ${count(all)} steps of the survey.`;
-  const some = steps === 1 ? "the first" : count(steps);
-  return `This allows ${some} of the ${count(all)} steps that the survey may take.`;
-}
-
-/** What is said before the question is seen: which one it is, and whether it was answered before, would tell it. */
-export const SERIES_AHEAD =
-  "The question of this survey is asked for several dates. Each has a limit of its own, and what they cost adds up.";
-
-/**
- * What is said before somebody takes part of what others will see; null where nothing is published.
+ * What a limit is called, by how far it lets the survey go.
  *
- * @param {number | null} least
+ * @param {number} place among the choices
+ * @param {number} levels how many of them are steps of the survey
  */
-export function publishedSentence(least) {
-  if (least === null) return null;
-  const many = least.toLocaleString("en");
-  return (
-    `When it has ended, this survey is to be published once: counts of reports of at least ${many} people together, ` +
-    "without anything that stands for a person. Who withdraws later stays counted there."
-  );
+export function limitName(place, levels) {
+  if (place >= levels) return word("limit.beyond");
+  if (levels === 1) return word("limit.only");
+  if (place === 0) return word("limit.first");
+  return place + 1 === levels
+    ? word("limit.all", { all: levels })
+    : word("limit.some", { step: place + 1, all: levels });
+}
+
+/**
+ * What the survey can learn from people who choose a limit.
+ *
+ * @param {Encoding} encoding
+ * @param {number} width how near the answer is to be known
+ * @param {number | null} people null where no number of them suffices
+ */
+export function learnsSentence(encoding, width, people) {
+  if (people === null) return word("limit.needs.never");
+  const number = shortCount(people);
+  if (encoding instanceof Ranged) {
+    return word("limit.needs.number", { number, width: count(width, { maximumSignificantDigits: 2 }) });
+  }
+  return word("limit.needs.share", { number, width: count(100 * width, { maximumSignificantDigits: 2 }) });
+}
+
+/**
+ * A number with two digits that count, rounded up: nobody needs more to choose.
+ *
+ * @param {number} number
+ */
+export function shortCount(number) {
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(number)) - 1);
+  return unit * Math.ceil(number / unit);
 }
 
 /**
@@ -73,127 +80,107 @@ export function publishedSentence(least) {
  * @param {Encoding} encoding
  * @param {string | undefined} date of this survey
  * @param {{ date: string, cost: string }[]} dates what each costs, this survey among them
- * @param {"may send" | "sent"} what
+ * @param {"maySend" | "sent"} what
  */
 export function seriesSentence(encoding, date, dates, what) {
   if (date === undefined) return null;
   const paid = dates.filter(({ cost }) => cost !== "0");
-  const [last, ...before] = paid.map((each) => each.date).reverse();
-  if (before.length === 0) {
-    return `This question is asked for several dates, and this is ${date}. Each costs its own, and what they cost adds up.`;
-  }
+  if (paid.length < 2) return word("series.one", { date });
   const total = paid.reduce((sum, { cost }) => sum.plus(Amount.parse(cost)), ZERO);
   const { bound, scale } = guessAt(answersOf(encoding), String(total));
-  return (
-    `This question is asked for several dates: in this browser you take part in ${before.reverse().join(", ")} and ` +
-    `${last}. Where your answer is the same, whoever saw everything that this page ${what} for all of them guesses it ` +
-    `right at most ${times(bound)} in ${count(scale)}: together that is epsilon ${total}.`
-  );
+  const fields = { dates: listed(paid.map((each) => each.date)), often: often(bound, scale), total: String(total) };
+  return word(what === "sent" ? "series.sent" : "series.maySend", fields);
 }
 
 /**
  * What a report means, and how often it is the truth.
  *
  * @param {Encoding} encoding
- * @param {Sent} last
+ * @param {Pick<Sent, "threshold">} last
  */
 export function meaningOf(encoding, { threshold }) {
   const retention = Number(BigInt(threshold)) / Number(ONE);
   if (encoding.name === "categorical") {
-    const right = Math.round(100 * (retention + (1 - retention) / answersOf(encoding)));
-    return (
-      `Each report is one of the possible answers. Chance decides whether it is the true one: of a hundred people at ` +
-      `your last step about ${right} report their own answer, and nobody can tell which. Reports of many people ` +
-      `together still show how common each answer is.`
-    );
+    return word("meaning.one", { right: Math.round(100 * (retention + (1 - retention) / answersOf(encoding))) });
   }
-  if (encoding instanceof Numeric) {
-    return (
-      "Each report is one end of the range, never the number itself. Large numbers report the upper end a little " +
-      "more often, and chance does the rest. Only the average over many people can be worked out."
-    );
-  }
+  if (encoding instanceof Numeric) return word("meaning.ends");
   if (encoding instanceof Ranged) {
     const { alphabet, window, step } = encoding;
     const near = Math.round(100 * (retention + ((1 - retention) * window) / alphabet));
-    return (
-      `Each report is a place on the scale, never the number itself. Chance decides how far away it is: of a hundred ` +
-      `people at your last step about ${near} report a place within ${shortNumber(encoding, (step * (window + 1)) / 2)} ` +
-      `of their number, the others any place, and nobody can tell which. Reports of many people together show the ` +
-      `average, and how the numbers are spread.`
-    );
+    return word("meaning.place", { near, distance: shortNumber(encoding, (step * (window + 1)) / 2) });
   }
-  return (
-    "Each report is a row of bits, written here as letters. Chance has turned over many of them: they fit answers " +
-    "that are not yours, and may not fit yours. Added up over many people, the bits show how common each answer is."
-  );
+  return word(encoding instanceof Bloom ? "meaning.marks" : "meaning.several");
 }
 
 /**
  * What a campaign is doing, for somebody who has not answered; null while it takes answers.
  *
  * @param {string} state
- * @param {{ opens: string | null }} times
+ * @param {string | null} opens
+ * @returns {{ title: string, sentence: string } | null}
  */
-export function closedSentence(state, { opens }) {
-  if (state === "finished") return "This survey has finished and takes no more answers. Thank you for coming by.";
-  if (state === "waiting") {
-    const when = opens === null ? "later" : `on ${moment(opens)}`;
-    return `This survey has not begun: it opens ${when}. Nothing was asked, and nothing was sent.`;
-  }
-  return null;
+export function closedWords(state, opens) {
+  if (state === "finished") return { title: word("closed.finished.title"), sentence: word("closed.finished") };
+  if (state !== "waiting") return null;
+  const sentence = opens === null ? word("closed.later") : word("closed.waiting", { when: moment(opens) });
+  return { title: word("closed.waiting.title"), sentence };
 }
-
-const ENDINGS = {
-  finished: "The survey has finished. Your answer and its key were erased in this browser; nothing more will be sent.",
-  forgotten: "You stopped here. Your answer and its key were erased in this browser; nothing more will be sent.",
-  withdrawn: "You have withdrawn. Your answer and its key were erased in this browser.",
-  withdrawing:
-    "You have withdrawn, and your answer and its key were erased in this browser. The server does not know yet: this " +
-    "page tells it as soon as that is possible. Please leave the page open, or come back.",
-};
 
 /**
  * @param {NonNullable<import("../device/state.js").Ending>} ended
  * @param {boolean} anythingSent
  */
 export function endedSentence(ended, anythingSent) {
-  if (ended !== "withdrawn") return ENDINGS[ended];
-  const gone = anythingSent
-    ? "The server deleted your reports. The privacy that they cost does not come back: what was seen cannot be unseen."
-    : "Nothing had been sent.";
-  return `${ENDINGS.withdrawn} ${gone}`;
+  if (ended !== "withdrawn") return word(`ended.${ended}`);
+  return `${word("ended.withdrawn")} ${word(anythingSent ? "ended.deleted" : "ended.none")}`;
 }
 
+/** What the device refuses, by its code. What stands nowhere here is a description that cannot be followed.
+ *
+ * @type {Partial<Record<string, Name>>}
+ */
+const REFUSALS = {
+  unreachable_error: "problem.unreachable",
+  undeclared_value_error: "problem.answer",
+  value_invalid: "problem.answer",
+  text_invalid: "problem.answer",
+  path_changed_error: "problem.changed",
+  values_changed_error: "problem.changed",
+  level_error: "problem.changed",
+  server_answer_error: "problem.server",
+  device_file_error: "problem.kept",
+  budget_error: "problem.kept",
+  consent_error: "now.limit",
+  budget_exceeded_error: "now.limit",
+  participation_error: "problem.unknown",
+  address_error: "problem.noSurvey",
+};
+
+/** What a server refuses, by its own code.
+ *
+ * @type {Partial<Record<string, Name>>}
+ */
+const SERVER_REFUSALS = {
+  unknown_campaign: "problem.noSurvey",
+  invitation_refused: "problem.invitation",
+  device_withdrawn: "problem.withdrawn",
+};
+
 /**
- * A refusal for people. What the module says is precise and stays; a few of its words are not everybody's.
+ * A refusal for people.
  *
  * @param {unknown} problem
  * @returns {string}
  */
 export function problemWords(problem) {
-  if (!(problem instanceof RelaxdpError)) return "Something went wrong that this page does not know. Nothing was sent.";
+  if (!(problem instanceof RelaxdpError)) return word("problem.unknown");
   const { code, fields, message } = problem;
   if (code === "refused_by_server_error") {
-    if (fields.error === "unknown_campaign" || fields.status === 404) {
-      return "There is no survey at this address. Perhaps a letter of it is missing.";
-    }
-    if (fields.error === "invitation_refused") {
-      return "The server does not know this invitation, or it was used already. Nothing was counted.";
-    }
-    if (fields.error === "device_withdrawn")
-      return "The server says that this browser has withdrawn. Nothing was counted.";
+    const known = SERVER_REFUSALS[String(fields.error)];
+    if (known !== undefined) return word(known);
+    return fields.status === 404 ? word("problem.noSurvey") : word("problem.refused", { message });
   }
-  if (code === "unreachable_error") return "The server cannot be reached at the moment.";
-  if (code === "undeclared_value_error") return "This is not one of the possible answers. Nothing was kept or sent.";
-  return message.slice(0, 1).toUpperCase() + message.slice(1);
-}
-
-/** @param {string} time */
-export function moment(time) {
-  const date = new Date(time);
-  if (Number.isNaN(date.getTime())) return time;
-  return date.toLocaleString("en-GB", { dateStyle: "long", timeStyle: "short" });
+  return word(REFUSALS[code] ?? "problem.offer");
 }
 
 /**
@@ -203,7 +190,7 @@ export function moment(time) {
  */
 export function oddsAt(epsilon) {
   const factor = Math.exp(Number(epsilon));
-  if (factor >= 1e6) return "more than a million";
+  if (factor >= 1e6) return word("limit.million");
   const digits = factor < 10 ? 100 : factor < 100 ? 10 : 1;
   return count(Math.ceil(factor * digits - 1e-9) / digits);
 }

@@ -1,6 +1,6 @@
 /** Local hashing (OLH): a value becomes one of g buckets, by a hash whose seed is public and the object's own. */
 
-import { concat, lengthPrefixed, toBase64, u64 } from "../bytes.js";
+import { concat, fromBase64, lengthPrefixed, toBase64, u64 } from "../bytes.js";
 import { RelaxdpError } from "../errors.js";
 import { Path, Words } from "../path.js";
 import { releaseThreshold } from "../threshold.js";
@@ -75,6 +75,18 @@ export class LocalHash extends Declared {
       threshold: (epsilon) => this.threshold(epsilon),
       report: ([bucket]) => concat(u64(seed), u64(BigInt(bucket)).subarray(0, alphabet > 256 ? 2 : 1)),
     });
+  }
+
+  /**
+   * Return the places of the values that fall into the bucket of a report as it travels: those that it stands for.
+   *
+   * @param {string} report
+   */
+  named(report) {
+    const bytes = fromBase64(report);
+    const seed = new DataView(bytes.buffer).getBigUint64(0, true);
+    const bucket = bytes[8] + 256 * (bytes[9] ?? 0);
+    return Array.from({ length: this.size }, (_, i) => i).filter((i) => bucketOf(seed, i, this.#buckets) === bucket);
   }
 
   /**

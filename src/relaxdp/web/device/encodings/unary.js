@@ -1,6 +1,6 @@
 /** Unary: one bit for each declared value. Symmetric (SUE, basic RAPPOR) and optimised (OUE). */
 
-import { toBase64 } from "../bytes.js";
+import { fromBase64, toBase64 } from "../bytes.js";
 import { Path, Words } from "../path.js";
 import { releaseThreshold } from "../threshold.js";
 import { readValue } from "../typed.js";
@@ -62,6 +62,16 @@ export class Unary extends Declared {
     const truths = new Uint8Array(this.size);
     truths[truth] = this.#optimised ? await coin(where, what, truth) : 1;
     return new Path({ words, alphabet: 2, truths, threshold: (epsilon) => this.threshold(epsilon), report: packBits });
+  }
+
+  /**
+   * Return the places of the values whose bits are set in a report as it travels: those that it stands for.
+   *
+   * @param {string} report
+   */
+  named(report) {
+    const bytes = fromBase64(report);
+    return Array.from({ length: this.size }, (_, i) => i).filter((i) => (bytes[i >> 3] >> (i & 7)) & 1);
   }
 
   /**
