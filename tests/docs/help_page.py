@@ -26,7 +26,7 @@ IN_COMMON = """What every command has in common:
 - **Variables**: `RELAXDP_KEY` names the key *file* and `RELAXDP_LEDGER` the ledger (a file or URL) for all commands
   that take `--key` and `--ledger`, which win over them. A key itself in the variable is refused and not shown.
   `RELAXDP_SERVER` and `RELAXDP_TOKEN` are for campaigns and markets, `RELAXDP_DB` for the service,
-  `RELAXDP_KERNEL=off` leaves the compiled path alone.
+  `RELAXDP_KERNEL=off` leaves the compiled path alone, `RELAXDP_BUNDLE=off` the pages' bundles.
 - **Completion** of commands, options, encodings, engines, columns (of Parquet and Arrow files) and file names:
 
   | shell | once |

@@ -12,7 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ ESBUILD = Path("node_modules", ".bin", "esbuild")
 # What browsers of the last four years read; missing.js, which speaks to older ones, uses nothing new as it is.
 _OPTIONS = ("--bundle", "--minify", "--charset=utf8", "--target=es2022", "--log-level=warning")
 _STYLE = re.compile(r'<link rel="stylesheet" href="[./]*static/([^"]+)">')
+PRELOAD = re.compile(r' *<link rel="modulepreload" href="[./]*static/([^"]+)">\n')
+"""How a page says that its script will import another one later in any case."""
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
@@ -61,8 +64,15 @@ def build(esbuild: Path, sources: Path = SOURCES, bundle: Path = BUNDLE) -> None
         pages = {page: _bundled(esbuild, sources, made, page) for page in PAGES}
         index = {"sources": digest_of(read_folder(sources)), "made": digest_of(read_folder(made)), "pages": pages}
         (made / INDEX).write_text(f"{json.dumps(index, indent=2)}\n", "utf-8")
-        shutil.rmtree(bundle, ignore_errors=True)
+        if _whole(bundle) == _whole(made):
+            return  # perhaps of somebody who built at the same time
+        with suppress(FileNotFoundError):
+            bundle.replace(Path(folder, "before"))
         made.replace(bundle)
+
+
+def _whole(folder: Path) -> dict[str, bytes]:
+    return read_folder(folder, (*ENDINGS, INDEX))
 
 
 def _bundled(esbuild: Path, sources: Path, made: Path, page: str) -> dict[str, Any]:
@@ -71,28 +81,29 @@ def _bundled(esbuild: Path, sources: Path, made: Path, page: str) -> dict[str, A
     # Apart from what is imported later, on purpose: the survey first looks whether a browser can read the rest.
     scripts = ["--format=esm", "--splitting", f"--outdir={made / page}", f"--metafile={described}"]
     _run([str(esbuild.resolve()), f"{page}/main.js", *_OPTIONS, *scripts], sources)
-    styles = _STYLE.findall((sources / page / "page.html").read_text("utf-8"))
-    together = "".join(f'@import "./{name}";\n' for name in styles)
+    text = (sources / page / "page.html").read_text("utf-8")
+    together = "".join(f'@import "./{name}";\n' for name in _STYLE.findall(text))
     style = made / page / "style.css"
     _run([str(esbuild.resolve()), "--loader=css", *_OPTIONS, f"--outfile={style}"], sources, together)
-    outputs = {Path(name).name: each for name, each in json.loads(described.read_text("utf-8"))["outputs"].items()}
+    outputs = json.loads(described.read_text("utf-8"))["outputs"]
     return {
         "script": f"{page}/main.js",
         "style": f"{page}/style.css",
-        "preload": [f"{page}/{name}" for name in _needed(outputs)],
+        "preload": [f"{page}/{name}" for name in _needed(outputs, [f"{page}/main.js", *PRELOAD.findall(text)])],
     }
 
 
-def _needed(outputs: Mapping[str, Any]) -> list[str]:
-    """Return what the page's script imports, and what it imports later itself; not what those import later."""
+def _needed(outputs: Mapping[str, Any], sources: Sequence[str]) -> list[str]:
+    """Return the files that some scripts became, and all that these import at once, without the first one."""
+    became = {each["entryPoint"]: Path(name).name for name, each in outputs.items() if "entryPoint" in each}
     imported = {
-        name: [(Path(to["path"]).name, to["kind"]) for to in each["imports"] if not to.get("external")]
+        Path(name).name: [Path(to["path"]).name for to in each["imports"] if to["kind"] == "import-statement"]
         for name, each in outputs.items()
     }
-    found = [name for name, _ in imported["main.js"]]
+    found = [became[source] for source in sources]
     for name in found:
-        found += [to for to, kind in imported[name] if kind == "import-statement" and to not in found]
-    return sorted({*found} - {"main.js"})
+        found += [to for to in imported[name] if to not in found]
+    return sorted(found[1:])
 
 
 def _run(line: list[str], folder: Path, given: str = "") -> None:

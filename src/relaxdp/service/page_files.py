@@ -11,7 +11,7 @@ import json
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
 from html import escape
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from relaxdp.service.bundle import BUNDLE, ENDINGS, INDEX, SOURCES, digest_of, read_folder
+from relaxdp.service.bundle import BUNDLE, ENDINGS, INDEX, PRELOAD, SOURCES, digest_of, read_folder
 
 KINDS = {
     ".css": "text/css; charset=utf-8",
@@ -34,9 +34,7 @@ _ICON = "kit/icon.svg"
 _LINK = re.compile(r'href="[./]*static/(?P<name>[^"]+)"')
 _STYLES = re.compile(r'( *<link rel="stylesheet" href="[./]*static/[^"]+">\n)+')
 _SCRIPT = re.compile(r' *<script type="module" src="(?P<up>[./]*)static/(?P<name>[^"]+)"></script>\n')
-_STATIC = re.compile(r'^(?:import|export)(?:\s+[\w*${},\s]+?\bfrom)?\s*"(\.[^"]+)"', re.MULTILINE)
-_LATER = re.compile(r'\bimport\("(\.[^"]+)"\)')
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_IMPORT = re.compile(r'^(?:import|export)(?:\s+[\w*${},\s]+?\bfrom)?\s*"(\.[^"]+)"', re.MULTILINE)
 
 
 class PageFile:
@@ -94,22 +92,22 @@ class PageFiles:
             main, needed = f"bundle/{own['script']}", [f"bundle/{each}" for each in own["preload"]]
             text = _STYLES.sub(f'    <link rel="stylesheet" href="{place}bundle/{own["style"]}">\n', text, count=1)
         else:
-            main, needed = script["name"], self._modules(script["name"])
+            main, needed = script["name"], self._modules([script["name"], *PRELOAD.findall(text)])
             text = _LINK.sub(lambda link: f'href="{place}{link["name"]}"', text)
         lines = [f'    <script type="module" src="{place}{main}"></script>\n']
         lines += [f'    <link rel="modulepreload" href="{place}{each}">\n' for each in needed]
-        return _SCRIPT.sub(lambda _: "".join(lines), text)
+        return _SCRIPT.sub(lambda _: "".join(lines), PRELOAD.sub("", text))
 
-    def _modules(self, main: str) -> list[str]:
-        """Return what a script imports, and what it imports later itself; not what those import later."""
-        found = [*self._imports(main, _STATIC), *self._imports(main, _LATER)]
+    def _modules(self, scripts: list[str]) -> list[str]:
+        """Return some scripts and all that they import at once, without the first one."""
+        found = [*scripts]
         for name in found:
-            found += [each for each in self._imports(name, _STATIC) if each not in found]
-        return sorted({*found} - {main})
+            found += [each for each in self._imports(name) if each not in found]
+        return sorted(found[1:])
 
-    def _imports(self, name: str, kind: re.Pattern[str]) -> Iterable[str]:
-        text = _COMMENT.sub("", self._files[name].content.decode())
-        return [posixpath.normpath(posixpath.join(posixpath.dirname(name), each)) for each in kind.findall(text)]
+    def _imports(self, name: str) -> list[str]:
+        found = _IMPORT.findall(self._files[name].content.decode())
+        return [posixpath.normpath(posixpath.join(posixpath.dirname(name), each)) for each in found]
 
 
 def enclosing(page: str, content: bytes, tag: str) -> bytes:

@@ -23,6 +23,8 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors "
 )
+# A file that somebody opens by itself needs nothing; short, since it is said with every one.
+_FILE_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _HTML = KINDS[".html"]
 _LASTING = "public, max-age=31536000, immutable"
 _SITE = re.compile(r"https?://(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]{1,5})?")
@@ -54,7 +56,8 @@ class Pages:
         found, lasting = self._files.find(request.path_params["name"])
         if found is None:
             raise UnknownRouteError("there is nothing at this address.")
-        return _answer(request, found, page_headers() | ({"cache-control": _LASTING} if lasting else {}))
+        headers = page_headers(_FILE_POLICY) | ({"cache-control": _LASTING} if lasting else {})
+        return _answer(request, found, headers)
 
     async def show_survey(self, request: Request) -> Response:
         """Show the survey, with its campaign enclosed where there is one; where there is none, the script finds out."""

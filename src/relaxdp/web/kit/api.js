@@ -3,8 +3,11 @@
 import { plainRequest } from "../device/client.js";
 import { Problem } from "./problem.js";
 
-/** The service that this page came from: it may lie below a path of its site, and there may be others beside it. */
-export const ROOT = new URL("../../", import.meta.url);
+/**
+ * The service that this page came from: it may lie below a path of its site, and there may be others beside it. What is
+ * behind the last "static/" is a matter of how scripts are served.
+ */
+export const ROOT = new URL(import.meta.url.replace(/^(.*\/)static\/.*$/, "$1"));
 const BASE = new URL("v1/", ROOT);
 const AWAY = "The service does not answer. If something was to be changed, look whether it was before you ask again.";
 
