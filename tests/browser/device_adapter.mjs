@@ -27,6 +27,16 @@ const COMMANDS = {
     const { question, consent } = await joined.details();
     return { question, values: await joined.values(), consent };
   },
+  join_survey: async ({ survey, upto, invitation }) => {
+    const { questions, leftOut, limit, cross } = await device.joinSurvey(survey, { upto, invitation });
+    const consents = await Promise.all(questions.map(async (each) => [each.address, (await each.details()).consent]));
+    return { questions: Object.fromEntries(consents), left_out: leftOut, limit, cross };
+  },
+  look: async ({ survey, upto }) => {
+    const { given, leftOut } = await device.look(survey, { upto });
+    const epsilons = [...given].map(([id, epsilon]) => [id, String(epsilon)]);
+    return { given: Object.fromEntries(epsilons), left_out: leftOut.map(({ id }) => id) };
+  },
   answer: async ({ campaign, value }) => (await find(campaign)).answer(value),
   report: async ({ campaign }) => {
     const sent = await (await find(campaign)).report();

@@ -60,6 +60,7 @@ class FakeCollector:
         self.url = ""
         self.requests: list[Request] = []
         self.campaigns: dict[str, dict[str, Any]] = {}
+        self.surveys: dict[str, dict[str, Any]] = {}
         self.stored: dict[tuple[str, str, str], Any] = {}
         """What was reported, by campaign, device and epsilon."""
         self.differing = 0
@@ -93,6 +94,11 @@ class FakeCollector:
         }
         return self.address(name)
 
+    def survey(self, name: str, questions: list[str], *pairs: tuple[str, str]) -> str:
+        """Make a survey of campaigns that are open, and return its address."""
+        self.surveys[name] = {"questions": questions, "cross": [list(pair) for pair in pairs]}
+        return f"{self.url}/v1/surveys/{name}"
+
     def address(self, name: str = "snacks") -> str:
         return f"{self.url}/v1/campaigns/{name}"
 
@@ -109,6 +115,10 @@ class FakeCollector:
 
     def _answer(self, request: Request) -> Reply:
         words = request.path.strip("/").split("/")
+        if request.method == "GET" and words[:2] == ["v1", "surveys"] and len(words) == 3 and words[2] in self.surveys:
+            survey = self.surveys[words[2]]
+            asked = [self.campaigns[each] for each in survey["questions"]]
+            return Reply(200, {"id": words[2], "questions": asked, "cross": survey["cross"]})
         if words[:2] != ["v1", "campaigns"] or len(words) < 3 or words[2] not in self.campaigns:
             return error(404, "unknown_campaign")
         campaign = self.campaigns[words[2]]

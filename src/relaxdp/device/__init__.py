@@ -2,5 +2,6 @@
 
 from relaxdp.device.device import Device
 from relaxdp.device.participation import Participation
+from relaxdp.device.survey import Survey
 
-__all__ = ["Device", "Participation"]
+__all__ = ["Device", "Participation", "Survey"]

@@ -14,6 +14,7 @@ _HOST = re.compile(r"[A-Za-z0-9._:-]{1,253}", re.ASCII)
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*", re.ASCII)
 _PORTS = {"https": 443, "http": 80}
 ROUTE = "/v1/campaigns/"
+SURVEY_ROUTE = "/v1/surveys/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,39 @@ class CampaignAddress:
 
     def __str__(self) -> str:
         return f"{self.server}{ROUTE}{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyAddress:
+    """Where a survey of several questions is.
+
+    >>> SurveyAddress.parse("https://collect.example/v1/surveys/canteen").question("diet").id
+    'diet'
+    """
+
+    server: Server
+    id: str
+
+    @classmethod
+    @refusing("Nothing was sent.")
+    def parse(cls, text: str, *, allow_http: bool = False) -> SurveyAddress:
+        """Read the address of a survey, which ends in /v1/surveys/ and its name."""
+        base, route, name = text.rpartition(SURVEY_ROUTE) if isinstance(text, str) else ("", "", "")
+        if not route or not _ID.fullmatch(name):
+            raise AddressError("the address of a survey looks like https://collect.example/v1/surveys/NAME.")
+        return cls(Server.parse(base, allow_http=allow_http), name)
+
+    @property
+    def path(self) -> str:
+        """The path of the survey on its server."""
+        return f"{SURVEY_ROUTE}{self.id}"
+
+    def question(self, name: str) -> CampaignAddress:
+        """Return where a question of the survey is: a campaign of the same server."""
+        return CampaignAddress(self.server, check_campaign_id(name))
+
+    def __str__(self) -> str:
+        return f"{self.server}{self.path}"
 
 
 @refusing("Nothing was sent.")

@@ -8,12 +8,14 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple, NoReturn
 
-from relaxdp.device.address import CampaignAddress
+from relaxdp.device.address import CampaignAddress, SurveyAddress
 from relaxdp.device.client import Client
+from relaxdp.device.offer import Offer
 from relaxdp.device.participation import Participation, ask_offer, now
 from relaxdp.device.rules import check_same, consent_to
-from relaxdp.device.state import Record, Sent, State
+from relaxdp.device.state import Joined, Record, Sent, State
 from relaxdp.device.store import DeviceFile, DeviceStore
+from relaxdp.device.survey import Division, Survey, ask_survey, check_some, divided
 from relaxdp.errors import BudgetError, ConsentError, ParticipationError, RelaxdpError, refusing
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.ledger.account import as_budget
@@ -106,10 +108,7 @@ class Device:
         Whoever has joined already gets the same pseudonym and key: to join twice is to join once.
         """
         address = CampaignAddress.parse(campaign, allow_http=self._client.allow_http)
-        with refusing("Nothing was sent."):
-            agreed = None if upto is None else as_epsilon(upto)
-            if invitation is not None and not (isinstance(invitation, str) and 0 < len(invitation) <= _INVITATION):
-                raise ParticipationError("an invitation is text of at most {most} letters.", most=_INVITATION)
+        agreed = _checked(upto, invitation)
         offer = ask_offer(self._client, address)
 
         def join(state: State) -> State:
@@ -124,24 +123,50 @@ class Device:
                 if invitation is None or record.invitation == invitation or record.ended is not None:
                     return state
                 return state.with_record(replace(record, invitation=invitation))
-            return state.with_record(
-                Record(
-                    str(address),
-                    offer.question,
-                    offer.encoding.name,
-                    offer.encoding.params.hex(),
-                    secrets.token_hex(16),
-                    secrets.token_hex(32),
-                    epsilon_text(consent_to(offer, agreed)),
-                    now(),
-                    invitation=invitation,
-                    series=offer.series,
-                )
-            )
+            return state.with_record(_record(offer, new_pseudonym(), consent_to(offer, agreed), invitation))
 
         with _unless_changed:
             self._file.change(join)
         return Participation(self._file, self._client, address, offer)
+
+    def look(self, survey: str, *, upto: Epsilon | None = None) -> Division:
+        """Ask what a survey's questions are, and say how the limit would be divided among them. Nothing is kept."""
+        agreed = _checked(upto, None)
+        offer = ask_survey(self._client, SurveyAddress.parse(survey, allow_http=self._client.allow_http))
+        return divided(self._file.state(), offer, agreed)
+
+    def join_survey(self, survey: str, *, upto: Epsilon | None = None, invitation: str | None = None) -> Survey:
+        """Join the questions of a survey that fit into the limit, agreeing to `upto` for all of them together.
+
+        The limit is divided now, before any answer, and in one step: whatever happens later, the questions together
+        cost no more. What did not fit is in `left_out` and stays there. Nothing is sent yet. To join twice is to join
+        once.
+        """
+        agreed = _checked(upto, invitation)
+        offer = ask_survey(self._client, SurveyAddress.parse(survey, allow_http=self._client.allow_http))
+
+        def join(state: State) -> State:
+            division = divided(state, offer, agreed)
+            if not division.is_new:
+                records = [state.records[str(each.address)] for each in division.asked]
+                for record, each in zip(records, division.asked, strict=True):
+                    check_same(record, each)
+                    if invitation not in (None, record.invitation) and record.ended is None:
+                        state = state.with_record(replace(record, invitation=invitation))
+                return state
+            check_some(state, division)
+            joined = Joined(str(offer.address), epsilon_text(division.limit))
+            pseudonyms = {group: new_pseudonym() for group in offer.groups}
+            for each in division.asked:
+                if str(each.address) not in state.records:
+                    device = next((pseudonyms[group] for group in offer.groups if each.address.id in group), None)
+                    most = division.most[each.address.id]
+                    record = _record(each, device or new_pseudonym(), most, invitation)
+                    state = state.with_record(replace(record, survey=joined))
+            return state
+
+        with _unless_changed:
+            return Survey(self._file, self._client, divided(self._file.change(join), offer, agreed))
 
     @property
     def campaigns(self) -> list[Participation]:
@@ -175,3 +200,32 @@ class Device:
 
     def __repr__(self) -> str:
         return f"<relaxdp.device.Device {str(self._file.path)!r}>"
+
+
+def _checked(upto: Epsilon | None, invitation: str | None) -> Decimal | None:
+    """Return what is agreed to, or refuse what is no epsilon or no invitation."""
+    with refusing("Nothing was sent."):
+        if invitation is not None and not (isinstance(invitation, str) and 0 < len(invitation) <= _INVITATION):
+            raise ParticipationError("an invitation is text of at most {most} letters.", most=_INVITATION)
+        return None if upto is None else as_epsilon(upto)
+
+
+def new_pseudonym() -> str:
+    """Return a pseudonym that nobody can guess, derived from nothing."""
+    return secrets.token_hex(16)
+
+
+def _record(offer: Offer, device: str, consent: Decimal, invitation: str | None) -> Record:
+    """Return the record of a campaign that is joined now, with a key of its own."""
+    return Record(
+        str(offer.address),
+        offer.question,
+        offer.encoding.name,
+        offer.encoding.params.hex(),
+        device,
+        secrets.token_hex(32),
+        epsilon_text(consent),
+        now(),
+        invitation=invitation,
+        series=offer.series,
+    )

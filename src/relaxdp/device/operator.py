@@ -17,7 +17,7 @@ from relaxdp.errors import ServerAnswerError, TableFileError, TokenError, refusi
 from relaxdp.publication.staging import aside, put_in_place
 
 VARIABLE = "RELAXDP_TOKEN"
-_CAMPAIGNS, _SERIES = "/v1/campaigns", "/v1/series"
+_CAMPAIGNS, _SERIES, _SURVEYS = "/v1/campaigns", "/v1/series", "/v1/surveys"
 _LONGEST_EXPORT = 3600.0
 _LONGEST_TOKEN = 500
 _PARQUET_ENDS = b"PAR1"
@@ -58,9 +58,35 @@ class Operator:
         """Return the estimates of each date of a series, and the changes between them."""
         return self._ask("GET", _asking(f"{_SERIES}/{check_campaign_id(name)}/estimate", options))
 
+    def create_survey(self, survey: Mapping[str, Any]) -> dict[str, Any]:
+        """Create a survey with all its questions."""
+        return self._ask("POST", _SURVEYS, dict(survey))
+
+    def surveys(self) -> list[dict[str, Any]]:
+        """Return all surveys, with their questions as the operator sees them."""
+        found = self._ask("GET", _SURVEYS).get("surveys")
+        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+            _unexpected()
+        return found
+
+    def survey(self, name: str, **options: Any) -> dict[str, Any]:
+        """Return the estimates of each question of a survey, and the tables of those that are counted together."""
+        return self._ask("GET", _asking(f"{_SURVEYS}/{check_campaign_id(name)}/estimate", options))
+
+    def act_survey(self, name: str, verb: str) -> dict[str, Any]:
+        """Relax, pause, resume, finish or reduce all questions of a survey."""
+        return self._ask("POST", f"{_SURVEYS}/{check_campaign_id(name)}/{verb}")
+
+    def invite_to_survey(self, name: str, count: int) -> list[str]:
+        """Return new invitations, each of which serves once in every question."""
+        return self._invited(f"{_SURVEYS}/{check_campaign_id(name)}/invitations", count)
+
     def invite(self, campaign: str, count: int) -> list[str]:
         """Return new invitations, which the server shows this once."""
-        found = self._ask("POST", self._path(campaign, "invitations"), {"count": count}).get("invitations")
+        return self._invited(self._path(campaign, "invitations"), count)
+
+    def _invited(self, path: str, count: int) -> list[str]:
+        found = self._ask("POST", path, {"count": count}).get("invitations")
         if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
             _unexpected()
         return found

@@ -35,6 +35,17 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """The survey with which a campaign was joined, and the limit that was set for all of its questions together."""
+
+    address: str
+    limit: str
+
+    def __post_init__(self) -> None:
+        from_text(self.limit)
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """One report, as it left the device or was about to: there is nothing else that the server learned."""
 
@@ -63,7 +74,8 @@ class Record:
     encoding: str
     params: str
     device: str
-    """The random pseudonym that the device has in this campaign, and in no other."""
+    """The random pseudonym that the device has in this campaign, in questions of its survey that are counted together
+    with it, and in no other."""
     key: str | None
     """The secret of this campaign's path; None when the campaign is over for this device."""
     consent: str
@@ -76,6 +88,8 @@ class Record:
     ended: str | None = None
     series: Series | None = None
     """As it was when the campaign was joined."""
+    survey: Joined | None = None
+    """None where the campaign was joined by itself."""
 
     @property
     def server(self) -> str:
@@ -86,6 +100,11 @@ class Record:
     def spent(self) -> Decimal:
         """What this campaign has cost: its largest level, from the moment when a report was written down."""
         return max((from_text(sent.epsilon) for sent in self.sent), default=ZERO)
+
+    @property
+    def most(self) -> Decimal:
+        """What this campaign can still come to cost: what was agreed to, or what it has cost if it is over."""
+        return from_text(self.consent) if self.ended is None else self.spent
 
     @property
     def acknowledged(self) -> bool:
@@ -161,12 +180,13 @@ class State:
 
 
 def _record(entry: dict[str, Any]) -> Record:
-    series = entry.get("series")
+    series, survey = entry.get("series"), entry.get("survey")
     record = Record(
         **{
             **entry,
             "sent": tuple(Sent(**sent) for sent in entry["sent"]),
             "series": None if series is None else Series(**series),
+            "survey": None if survey is None else Joined(**survey),
         }
     )
     from_text(record.consent)

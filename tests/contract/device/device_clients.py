@@ -6,6 +6,9 @@ command per line and writes one answer per line. Commands (all amounts are text,
     {"do": "open", "file": PATH, "limit": "2" | null}
     {"do": "join", "campaign": ADDRESS, "upto": "1" | null, "invitation": TEXT | null}
                                                   -> {"question", "values", "consent"}
+    {"do": "join_survey", "survey": ADDRESS, "upto": "1" | null, "invitation": TEXT | null}
+                                                  -> {"questions": {ADDRESS: CONSENT}, "left_out", "limit", "cross"}
+    {"do": "look", "survey": ADDRESS, "upto": "1" | null}    -> {"given": {ID: EPSILON}, "left_out": [ID, ...]}
     {"do": "answer", "campaign": ADDRESS, "value": VALUE}
     {"do": "report", "campaign": ADDRESS}         -> {"sent": SENT | null}
     {"do": "sent", "campaign": ADDRESS}           -> {"sent": [SENT, ...]}
@@ -69,6 +72,20 @@ class PythonClient:
         joined = self.device.join(campaign, upto=upto, invitation=invitation)
         values = None if joined.values is None else list(joined.values)
         return {"question": joined.question, "values": values, "consent": epsilon_text(joined.consent)}
+
+    def _join_survey(self, survey: str, upto: str | None = None, invitation: str | None = None) -> dict[str, Any]:
+        joined = self.device.join_survey(survey, upto=upto, invitation=invitation)
+        return {
+            "questions": {str(each.address): epsilon_text(each.consent) for each in joined.questions},
+            "left_out": joined.left_out,
+            "limit": epsilon_text(joined.limit),
+            "cross": [list(pair) for pair in joined.counted_together],
+        }
+
+    def _look(self, survey: str, upto: str | None = None) -> dict[str, Any]:
+        found = self.device.look(survey, upto=upto)
+        given = {name: epsilon_text(most) for name, most in found.most.items()}
+        return {"given": given, "left_out": [each.address.id for each in found.left_out]}
 
     def _answer(self, campaign: str, value: Any) -> dict[str, Any]:
         self.participation(campaign).answer(value)

@@ -1,4 +1,4 @@
-/** Addresses of campaigns: one spelling each, and nothing that could be read on the way. */
+/** Addresses of campaigns and surveys: one spelling each, and nothing that could be read on the way. */
 
 import { RelaxdpError } from "./errors.js";
 
@@ -55,6 +55,51 @@ export class CampaignAddress {
   /** @param {...string} words below the campaign */
   url(...words) {
     return [`${this.server}/v1/campaigns/${this.id}`, ...words].join("/");
+  }
+
+  toString() {
+    return this.url();
+  }
+}
+
+const SURVEY = /^(.*)\/v1\/surveys\/([A-Za-z0-9_-]{1,64})$/;
+
+/** Where a survey of several questions is. */
+export class SurveyAddress {
+  /** @param {CampaignAddress} place of a campaign of the same name, which has the same server */
+  constructor({ server, host, id }) {
+    this.server = server;
+    this.host = host;
+    this.id = id;
+    Object.freeze(this);
+  }
+
+  /**
+   * @param {unknown} text such as https://collect.example/v1/surveys/canteen
+   * @param {{ allowHttp?: boolean }} [options]
+   */
+  static parse(text, options) {
+    const match = typeof text === "string" ? SURVEY.exec(text) : null;
+    if (match === null) {
+      throw new RelaxdpError(
+        "address_error",
+        "the address of a survey looks like https://collect.example/v1/surveys/NAME. Nothing was sent.",
+      );
+    }
+    return new SurveyAddress(CampaignAddress.parse(`${match[1]}/v1/campaigns/${match[2]}`, options));
+  }
+
+  url() {
+    return `${this.server}/v1/surveys/${this.id}`;
+  }
+
+  /**
+   * Where a question of the survey is: a campaign of the same server.
+   *
+   * @param {string} name
+   */
+  question(name) {
+    return CampaignAddress.parse(`${this.server}/v1/campaigns/${name}`, { allowHttp: true });
   }
 
   toString() {

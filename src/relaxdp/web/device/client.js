@@ -43,8 +43,8 @@ export class Client {
   /**
    * Return the JSON of an answer that is a success, or throw what the server says. What is asked may be asked twice.
    *
-   * @param {import("./address.js").CampaignAddress} address
-   * @param {string[]} words below the campaign
+   * @param {Pick<import("./address.js").CampaignAddress, "host" | "url">} address of a campaign, or of a survey
+   * @param {string[]} words below it
    * @param {unknown} [body] what is posted; nothing is fetched without it
    * @returns {Promise<unknown>}
    */

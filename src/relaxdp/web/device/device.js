@@ -1,6 +1,6 @@
 /** A device: it holds a person's answers and keys, and sends reports up to the person's own limit and no further. */
 
-import { CampaignAddress } from "./address.js";
+import { CampaignAddress, SurveyAddress } from "./address.js";
 import { Book } from "./book.js";
 import { toHex } from "./bytes.js";
 import { Client } from "./client.js";
@@ -10,6 +10,7 @@ import { askOffer, now, Participation } from "./participation.js";
 import { checkSame, consentTo } from "./rules.js";
 import { amount, leftIn, recordOf, spentIn, withRecord } from "./state.js";
 import { BrowserStorage } from "./storage.js";
+import { askSurvey, checkSome, divided, groupsOf } from "./survey.js";
 
 const MOST_INVITATION = 200;
 
@@ -20,6 +21,16 @@ const MOST_INVITATION = 200;
  * @property {Participation} participation
  * @property {import("./state.js").Sent | null} sent the report that the server has now
  * @property {RelaxdpError | null} problem
+ */
+
+/**
+ * The questions of a survey that a device joined.
+ *
+ * @typedef {object} Survey
+ * @property {Participation[]} questions to be answered and reported one by one, in any order
+ * @property {string[]} leftOut the questions that did not fit into the limit; they are not asked
+ * @property {string} limit the most that all questions together may cost
+ * @property {[string, string][]} cross which questions are counted together, by their ids
  */
 
 /**
@@ -109,34 +120,13 @@ export class Device {
   async join(campaign, { upto = null, invitation = null } = {}) {
     const address = this.#address(campaign);
     const agreed = upto === null ? null : Amount.parse(upto);
-    const invited = typeof invitation === "string" && invitation !== "" && invitation.length <= MOST_INVITATION;
-    if (invitation !== null && !invited) {
-      throw new RelaxdpError(
-        "participation_error",
-        `an invitation is text of at most ${MOST_INVITATION} letters. Nothing was sent.`,
-      );
-    }
+    checkInvitation(invitation);
     const offer = await askOffer(this.#client, address);
     await this.#book.change((state) => {
       const record = recordOf(state, String(address));
       const consent = String(consentTo(offer, agreed));
       if (record === undefined) {
-        return withRecord(state, {
-          address: String(address),
-          question: offer.question,
-          encoding: offer.encoding.name,
-          params: offer.params,
-          device: random(16),
-          key: random(32),
-          consent,
-          joined: now(),
-          answer: null,
-          answered: null,
-          invitation,
-          sent: [],
-          ended: null,
-          series: offer.series,
-        });
+        return withRecord(state, newRecord(address, offer, { device: random(16), consent, invitation }));
       }
       checkSame(record, offer);
       if (agreed !== null && consent !== record.consent) {
@@ -150,6 +140,60 @@ export class Device {
       return withRecord(state, { ...record, invitation });
     });
     return new Participation(this.#book, this.#client, address, offer);
+  }
+
+  /**
+   * Ask what a survey's questions are, and say how the limit would be divided among them. Nothing is kept.
+   *
+   * @param {string} survey
+   * @param {{ upto?: string | null }} [options]
+   */
+  async look(survey, { upto = null } = {}) {
+    const offer = await askSurvey(this.#client, this.#survey(survey));
+    return divided(await this.#book.state(), offer, upto === null ? null : Amount.parse(upto));
+  }
+
+  /**
+   * Join the questions of a survey that fit into the limit, agreeing to `upto` for all of them together.
+   *
+   * The limit is divided now, before any answer, and in one step: whatever happens later, the questions together cost no
+   * more. What did not fit is in `leftOut` and stays there. Nothing is sent yet. To join twice is to join once.
+   *
+   * @param {string} survey
+   * @param {{ upto?: string | null, invitation?: string | null }} [options]
+   * @returns {Promise<Survey>}
+   */
+  async joinSurvey(survey, { upto = null, invitation = null } = {}) {
+    const address = this.#survey(survey);
+    const agreed = upto === null ? null : Amount.parse(upto);
+    checkInvitation(invitation);
+    const offer = await askSurvey(this.#client, address);
+    const groups = groupsOf(offer.cross).map((group) => ({ group, device: random(16) }));
+    const joined = await this.#book.change((state) => {
+      const division = divided(state, offer, agreed);
+      const { asked, given, limit, isNew } = division;
+      if (isNew) checkSome(state, division);
+      let changed = state;
+      for (const { id, address: where, offer: each } of asked) {
+        const record = recordOf(state, String(where));
+        if (record !== undefined) {
+          checkSame(record, each);
+          const invited = invitation !== null && record.invitation !== invitation && record.ended === null;
+          if (invited && !isNew) changed = withRecord(changed, { ...record, invitation });
+          continue;
+        }
+        const device = groups.find(({ group }) => group.has(id))?.device ?? random(16);
+        const consent = String(given.get(id));
+        const survey = { address: String(address), limit: String(limit) };
+        changed = withRecord(changed, { ...newRecord(where, each, { device, consent, invitation }), survey });
+      }
+      return changed;
+    });
+    const { asked, leftOut, limit } = divided(joined, offer, agreed);
+    const questions = asked.map(
+      ({ address: where, offer: each }) => new Participation(this.#book, this.#client, where, each),
+    );
+    return { questions, leftOut: leftOut.map((each) => each.offer.question), limit: String(limit), cross: offer.cross };
   }
 
   /**
@@ -188,9 +232,52 @@ export class Device {
   }
 
   /** @param {string} text */
+  #survey(text) {
+    return SurveyAddress.parse(text, { allowHttp: this.#client.allowHttp });
+  }
+
+  /** @param {string} text */
   #address(text) {
     return CampaignAddress.parse(text, { allowHttp: this.#client.allowHttp });
   }
+}
+
+/** @param {unknown} invitation */
+function checkInvitation(invitation) {
+  const invited = typeof invitation === "string" && invitation !== "" && invitation.length <= MOST_INVITATION;
+  if (invitation !== null && !invited) {
+    throw new RelaxdpError(
+      "participation_error",
+      `an invitation is text of at most ${MOST_INVITATION} letters. Nothing was sent.`,
+    );
+  }
+}
+
+/**
+ * The record of a campaign that is joined now, with a key of its own.
+ *
+ * @param {CampaignAddress} address
+ * @param {import("./offer.js").Offer} offer
+ * @param {{ device: string, consent: string, invitation: string | null }} own
+ * @returns {import("./state.js").CampaignRecord}
+ */
+function newRecord(address, { question, encoding, params, series }, { device, consent, invitation }) {
+  return {
+    address: String(address),
+    question,
+    encoding: encoding.name,
+    params,
+    device,
+    key: random(32),
+    consent,
+    joined: now(),
+    answer: null,
+    answered: null,
+    invitation,
+    sent: [],
+    ended: null,
+    series,
+  };
 }
 
 /** @param {string} limit */

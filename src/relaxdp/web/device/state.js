@@ -37,7 +37,8 @@ const ENDINGS = [null, "finished", "withdrawing", "withdrawn", "forgotten"];
  * @property {string} question
  * @property {string} encoding
  * @property {string} params
- * @property {string} device the random pseudonym that the device has in this campaign, and in no other
+ * @property {string} device the random pseudonym that the device has in this campaign, in questions of its survey that
+ *   are counted together with it, and in no other
  * @property {string | null} key the secret of this campaign's path; null when it is over for this device
  * @property {string} consent the largest epsilon that the person agreed to when joining
  * @property {string} joined
@@ -47,6 +48,8 @@ const ENDINGS = [null, "finished", "withdrawing", "withdrawn", "forgotten"];
  * @property {Sent[]} sent
  * @property {Ending | null} ended
  * @property {Series | null} [series] as it was when the campaign was joined
+ * @property {{ address: string, limit: string } | null} [survey] the survey with which it was joined, and the limit that
+ *   was set for all of its questions together; none where it was joined by itself
  */
 
 /**
@@ -62,6 +65,15 @@ const ENDINGS = [null, "finished", "withdrawing", "withdrawn", "forgotten"];
  */
 export function spentBy(record) {
   return record.sent.map(({ epsilon }) => amount(epsilon)).reduce(most, ZERO);
+}
+
+/**
+ * What a campaign can still come to cost: what was agreed to, or what it has cost if it is over.
+ *
+ * @param {CampaignRecord} record
+ */
+export function mostBy(record) {
+  return record.ended === null ? amount(record.consent) : spentBy(record);
 }
 
 /**
@@ -95,7 +107,7 @@ export function datesOf({ campaigns }, { series, address }) {
   for (const each of campaigns) {
     if (!series || each.series?.name !== series.name || serverOf(each) !== serverOf({ address })) continue;
     const spent = spentBy(each);
-    const most = each.ended === null ? amount(each.consent) : spent;
+    const most = mostBy(each);
     const { date } = each.series;
     const before = found.get(date) ?? { spent: ZERO, most: ZERO };
     found.set(date, { spent: before.spent.plus(spent), most: before.most.plus(most) });
