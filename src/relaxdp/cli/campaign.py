@@ -43,7 +43,8 @@ TokenFile = Annotated[
 Campaign = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Name of the campaign.")]
 
 
-def _operator(server: str, token_file: Path | None, ca_file: Path | None) -> Operator:
+def operator_of(server: str, token_file: Path | None, ca_file: Path | None) -> Operator:
+    """Return the collector as whoever holds the token sees it."""
     client = Client(attempts=3, ca_file=None if ca_file is None else str(ca_file))
     return Operator(Server.parse(server), operator_token(token_file, os.environ), client)
 
@@ -104,7 +105,7 @@ def create(
         suggested, shows_results,
     )  # fmt: skip
     request = campaign_request(asked, file)
-    made = _operator(server, token_file, ca_file).create(request)
+    made = operator_of(server, token_file, ca_file).create(request)
     if as_json:
         typer.echo(json.dumps(made))
         return
@@ -122,7 +123,7 @@ def list_(
     server: ServerOption, token_file: TokenFile = None, ca_file: CaFile = None, as_json: JsonOption = False
 ) -> None:
     """List all campaigns of a collector."""
-    found = _operator(server, token_file, ca_file).campaigns()
+    found = operator_of(server, token_file, ca_file).campaigns()
     if as_json:
         typer.echo(json.dumps(found))
         return
@@ -150,7 +151,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show where a campaign stands: its levels, and what is estimated from all devices together."""
-    operator = _operator(server, token_file, ca_file)
+    operator = operator_of(server, token_file, ca_file)
     status = operator.status(campaign)
     shown: dict[str, Any] = {} if as_json else {"largest": MOST_ROWS}
     with expected():
@@ -187,7 +188,7 @@ def check(
     whoever always sends what is wanted breaks it. Ask as often as you like.
     """
     shown = {} if as_json else {"largest": MOST_ROWS}
-    answer = _operator(server, token_file, ca_file).estimate(campaign, confidence_level=confidence, **shown)
+    answer = operator_of(server, token_file, ca_file).estimate(campaign, confidence_level=confidence, **shown)
     with expected():
         found = answer["integrity"]
         parts = [verdict(found), pushed_table(found), shares_table(found, confidence), limits(found)]
@@ -224,7 +225,7 @@ def series(
     """
     shown = {} if as_json or value is not None else {"largest": MOST_ROWS}
     options = {"method": method, "confidence_level": confidence, "about": about, **shown}
-    found = _operator(server, token_file, ca_file).series(name, **options)
+    found = operator_of(server, token_file, ca_file).series(name, **options)
     with expected():
         values = {str(row["value"]) for each in found["dates"] for row in each["rows"] or []}
     if value is not None and values and value not in values:
@@ -250,7 +251,7 @@ def _steering(verb: str, sentence: str) -> None:
         ca_file: CaFile = None,
         as_json: JsonOption = False,
     ) -> None:
-        status = _operator(server, token_file, ca_file).act(campaign, verb)
+        status = operator_of(server, token_file, ca_file).act(campaign, verb)
         if as_json:
             typer.echo(json.dumps(status))
             return
@@ -278,7 +279,7 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write all reports to Parquet files, one for each level, which `relaxdp estimate` reads together."""
-    operator = _operator(server, token_file, ca_file)
+    operator = operator_of(server, token_file, ca_file)
     status = operator.status(campaign)
     with expected():
         opened = [] if status["open_level"] is None else status["levels"][: status["open_level"] + 1]
@@ -314,5 +315,5 @@ def invite(
     as_json: JsonOption = False,
 ) -> None:
     """Make one-time invitations. They are shown this once, one a line."""
-    made = _operator(server, token_file, ca_file).invite(campaign, count)
+    made = operator_of(server, token_file, ca_file).invite(campaign, count)
     typer.echo(json.dumps({"invitations": made}) if as_json else "\n".join(map(tidy, made)))

@@ -155,6 +155,42 @@ def series_table(found: dict[str, Any], value: str | None) -> Table | None:
     return table
 
 
+def questions_table(found: dict[str, Any]) -> Table:
+    """Return what is said to each question of a survey, one below the other."""
+    about = "these devices" if found["about"] == "objects" else "those that they are a sample of"
+    table = Table(title=f"survey {text(found['survey'])}", caption=f"intervals of each value, about {about}")
+    for heading in ("question", "value"):
+        table.add_column(heading)
+    for heading in ("devices", "estimate", f"{100 * float(found['confidence_level']):g} % interval"):
+        table.add_column(heading, justify="right")
+    for each in found["questions"]:
+        name, devices = text(each["question"]), f"{int(each['devices']):,}"
+        lines = [(text(row["value"]), *numbers(row)) for row in each["rows"] or []] or [("no reports yet", "", "")]
+        for place, (value, estimate, interval) in enumerate(lines):
+            first = (name, value, devices) if place == 0 else ("", value, "")
+            table.add_row(*first, estimate, interval, end_section=place == len(lines) - 1)
+    return table
+
+
+def two_way_table(found: dict[str, Any], table: dict[str, Any]) -> Table:
+    """Return how two questions that are counted together go together: shares of all devices that answered both."""
+    named = {each["campaign"]: text(each["question"]) for each in found["questions"]}
+    shown = Table(
+        title=f"{named[table['rows']]}  by  {named[table['columns']]}",
+        caption=f"shares of the {int(table['devices']):,} devices that answered both, "
+        f"with {100 * float(found['confidence_level']):g} % intervals of each cell",
+    )
+    cells = table["cells"] or []
+    shown.add_column("")
+    columns = list(dict.fromkeys(cell["column"] for cell in cells))
+    for column in columns:
+        shown.add_column(text(column), justify="right")
+    for start in range(0, len(cells), max(1, len(columns))):
+        row = cells[start : start + len(columns)]
+        shown.add_row(text(row[0]["row"]), *("\n".join(numbers(cell)) for cell in row))
+    return shown
+
+
 def numbers(row: dict[str, Any], sign: str = "") -> tuple[str, str]:
     """Return an estimate and its interval."""
     low, high = float(row["low"]), float(row["high"])

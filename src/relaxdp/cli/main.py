@@ -74,6 +74,10 @@ COMMANDS = {
         "relaxdp.cli.campaign:app",
         "Ask many devices a question: create and steer campaigns of a collector.",
     ),
+    "survey": (
+        "relaxdp.cli.survey:app",
+        "Ask many devices several questions: create and steer surveys of a collector.",
+    ),
     "simulate": (
         "relaxdp.cli.simulate:simulate",
         "Run a campaign with simulated devices: level by level, until the answer is precise enough.",

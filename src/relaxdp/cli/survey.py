@@ -1,0 +1,136 @@
+"""`relaxdp survey ...`: several questions to many devices under one limit, from a JSON file, asked of a collector."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from relaxdp.cli.campaign import ServerOption, TokenFile, operator_of
+from relaxdp.cli.campaign_request import campaign_from_file
+from relaxdp.cli.campaign_tables import expected, overview, questions_table, text, two_way_table
+from relaxdp.cli.commands import Commands
+from relaxdp.cli.options import MOST_ROWS, CaFile, JsonOption
+from relaxdp.device.address import Server
+from relaxdp.device.client import tidy
+
+app = Commands(help="Ask many devices several questions: create and steer surveys of a collector.")
+
+Survey = Annotated[str, typer.Argument(metavar="SURVEY", help="Name of the survey.")]
+
+
+@app.command("create")
+def create(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The whole survey as JSON.")],
+    server: ServerOption,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create a survey with all its questions. Which of them are counted together is said now, or never."""
+    made = operator_of(server, token_file, ca_file).create_survey(campaign_from_file(file))
+    if as_json:
+        typer.echo(json.dumps(made))
+        return
+    where = Server.parse(server)
+    with expected():
+        name, questions, cross = text(made["id"]), len(made["questions"]), made["cross"]
+        pairs = [f"{text(rows)} and {text(columns)}" for rows, columns in cross]
+    typer.echo(f"created {name} with {questions} questions")
+    typer.echo(f"people answer at {where}/surveys/{name}; apps use {where}/v1/surveys/{name}")
+    if pairs:
+        typer.echo(f"counted together: {', '.join(pairs)}")
+
+
+@app.command("list")
+def list_(
+    server: ServerOption, token_file: TokenFile = None, ca_file: CaFile = None, as_json: JsonOption = False
+) -> None:
+    """List all surveys of a collector, with their questions."""
+    found = operator_of(server, token_file, ca_file).surveys()
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    table = Table()
+    for name in ("survey", "campaign", "question", "state"):
+        table.add_column(name)
+    for name in ("epsilon", "devices", "half-width"):
+        table.add_column(name, justify="right")
+    with expected():
+        for each in found:
+            for place, question in enumerate(each["questions"]):
+                table.add_row(text(each["id"]) if place == 0 else "", *overview(question))
+    Console().print(table)
+
+
+@app.command("show")
+def show(
+    survey: Survey,
+    server: ServerOption,
+    method: Annotated[
+        str, typer.Option(help="average, or precision where levels do not depend on answers.")
+    ] = "average",
+    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
+    about: Annotated[
+        str, typer.Option(help="objects: these devices. population: those that they are a sample of.")
+    ] = "objects",
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what all devices say to each question, and the two-way tables of those that are counted together."""
+    shown = {} if as_json else {"largest": MOST_ROWS}
+    options = {"method": method, "confidence_level": confidence, "about": about, **shown}
+    found = operator_of(server, token_file, ca_file).survey(survey, **options)
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    with expected():
+        tables = [questions_table(found), *(two_way_table(found, each) for each in found["tables"])]
+    for table in tables:
+        Console().print(table)
+
+
+def _steering(verb: str, sentence: str) -> None:
+    """Make the command for one step in the life of a survey."""
+
+    @app.command(verb, help=sentence)
+    def steer(
+        survey: Survey,
+        server: ServerOption,
+        token_file: TokenFile = None,
+        ca_file: CaFile = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        found = operator_of(server, token_file, ca_file).act_survey(survey, verb)
+        if as_json:
+            typer.echo(json.dumps(found))
+            return
+        with expected():
+            lines = [f"{text(each['id'])}: {text(each['state'])}" for each in found["questions"]]
+        typer.echo("\n".join(lines))
+
+
+_steering("relax", "Open the next level of all questions that have one. It cannot be closed again.")
+_steering("pause", "Take no reports to any question for a while.")
+_steering("resume", "Go on after a pause.")
+_steering("finish", "End all questions for good. Devices erase their answers and keys when they hear of it.")
+_steering("reduce", "Delete the reports of a survey whose questions are all finished, and keep their counts.")
+
+
+@app.command("invite")
+def invite(
+    survey: Survey,
+    server: ServerOption,
+    count: Annotated[int, typer.Option(help="How many invitations.")] = 1,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make invitations, each of which serves once in every question. They are shown this once, one a line."""
+    made = operator_of(server, token_file, ca_file).invite_to_survey(survey, count)
+    typer.echo(json.dumps({"invitations": made}) if as_json else "\n".join(map(tidy, made)))
