@@ -11,7 +11,8 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Tests start hundreds of processes: without compiled modules each of them would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo bundle wheel tour test test-numpy test-long check format bench bench-table bench-collector bench-market bench-pages scale coverage consistent numbers audit faults fuzz kernel-check mutants house vectors reproduce reproduce-seeds lock dist clean
+# Every target with a description is a command, and none is a file.
+.PHONY: $(shell awk -F: '/^[a-z-]+:.*## /{print $$1}' $(MAKEFILE_LIST))
 help: ## show these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -120,11 +121,23 @@ faults: $(VENV)/dev.stamp ## kill and race releases, ledger, collector and marke
 fuzz: $(VENV)/dev.stamp ## ask the collector 10,000 questions that its description allows or forbids (3 minutes)
 	$(BIN)/python -m tests.contract.collector.collector_fuzz
 
+WINE ?= wine64
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 kernel-check: ## run the compiled path under the sanitizers, with every set of instructions (needs a C compiler)
 	@mkdir -p build
 	$(CC) -std=c11 -O1 -g -Wall -Wextra -Werror $(SANITIZERS) -I $(KERNEL) -o build/kernel-check tests/kernel/check.c $(KERNEL)/*.c
 	build/kernel-check
+
+# The same for processors and systems that are not this one: compiled by the cross compiler, run by whatever can run them.
+kernel-check-arm: $(VENV)-dist/stamp ## run the compiled path of 64-bit Arm in an emulator (needs qemu-user-static, 1 minute)
+	@mkdir -p build
+	ZIG_GLOBAL_CACHE_DIR=$(CURDIR)/build/zig $(VENV)-dist/bin/python -m ziglang cc -target aarch64-linux-musl -static -std=c11 -O2 -Wall -Wextra -Werror -I $(KERNEL) -o build/kernel-check-arm tests/kernel/check.c $(KERNEL)/*.c
+	qemu-aarch64-static build/kernel-check-arm 300
+
+kernel-check-windows: $(VENV)-dist/stamp ## run the compiled path of Windows in Wine (needs wine64)
+	@mkdir -p build
+	ZIG_GLOBAL_CACHE_DIR=$(CURDIR)/build/zig $(VENV)-dist/bin/python -m ziglang cc -target x86_64-windows-gnu -std=c11 -O2 -Wall -Wextra -Werror -I $(KERNEL) -o build/kernel-check.exe tests/kernel/check.c $(KERNEL)/*.c
+	WINEPREFIX=$(CURDIR)/build/wine WINEDEBUG=-all $(WINE) build/kernel-check.exe
 
 mutants: $(VENV)/dev.stamp ## plant a mistake into every rule, one at a time: a test must notice; writes docs/mutants.md (15 minutes)
 	$(BIN)/python -m tests.mutation.run

@@ -23,7 +23,9 @@ PURE = "any"
 # What pip calls a platform, and what the compiler calls it: the oldest system for which the wheel is meant.
 PLATFORMS = {
     "manylinux_2_17_x86_64.manylinux2014_x86_64": "x86_64-linux-gnu.2.17",
+    "manylinux_2_17_aarch64.manylinux2014_aarch64": "aarch64-linux-gnu.2.17",
     "macosx_11_0_x86_64": "x86_64-macos.11.0",
+    "macosx_11_0_arm64": "aarch64-macos.11.0",
     "win_amd64": "x86_64-windows-gnu",
 }
 

@@ -36,7 +36,9 @@ def test_every_command_has_help() -> None:
 
 
 def test_version() -> None:
-    assert re.fullmatch(r"relaxdp \d\S* \(drawn by (numpy|aesni|vaes)\)\n", RUNNER.invoke(app, ["--version"]).output)
+    assert re.fullmatch(
+        r"relaxdp \d\S* \(drawn by (numpy|aesni|vaes|neon)\)\n", RUNNER.invoke(app, ["--version"]).output
+    )
 
 
 def test_demo(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def tracked(*folders: str) -> set[str]:
 def made(folder: Path) -> list[Path]:
     """Make everything; nothing of the user's settings may matter."""
     zig = {"ZIG_GLOBAL_CACHE_DIR": str(ROOT / "build" / "zig")}
-    line = [MAKER, "-m", "packages.wheels", "--target", folder]
+    line = [str(MAKER), "-m", "packages.wheels", "--target", str(folder)]
     subprocess.run(line, cwd=ROOT, env={**os.environ, **zig}, capture_output=True, timeout=PATIENCE * 10, check=True)
     return sorted(folder.iterdir())
 
@@ -143,9 +143,9 @@ def test_pip_installs_it_and_it_runs(dist: list[Path], compiled: bool, tmp_path:
         pytest.skip("no wheel is made for this platform")
     venv.create(tmp_path / "bare", with_pip=True)
     (site,) = (tmp_path / "bare" / "lib").glob("python*/site-packages")
-    pip = [tmp_path / "bare" / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
+    pip = [str(tmp_path / "bare" / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
     wheel = wheels(dist)[fits if compiled else "any"]
-    subprocess.run([*pip, wheel], check=True, capture_output=True, timeout=PATIENCE)
+    subprocess.run([*pip, str(wheel)], check=True, capture_output=True, timeout=PATIENCE)
     # Dependencies are lent by the tests' environment; a path line does not bring its editable relaxdp along.
     (site / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
     command, clean = tmp_path / "bare" / "bin" / "relaxdp", {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}

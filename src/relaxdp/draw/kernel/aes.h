@@ -3,9 +3,7 @@
    There is no AES in portable C here: its tables would be read at places that depend on the key, and the cache shows
    places. Without these instructions the package uses the `cryptography` library instead.
 
-   Included by aesni.c and vaes.c, each of which says first what TARGET is: the instructions that a function may use. */
-#include <wmmintrin.h>
-
+   Included by narrow.h and vaes.c, each of which knows what TARGET is: the instructions that a function may use. */
 #include "blocks.h"
 
 enum { ROUNDS = 14 };

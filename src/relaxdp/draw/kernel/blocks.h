@@ -1,8 +1,8 @@
 /* What is done with blocks and bytes whatever encrypts them. TARGET is said by whoever includes this. */
-#include <emmintrin.h>
 #include <string.h>
 
 #include "kernel.h"
+#include "vectors.h"
 
 /* A plain memset of what is not read again is left out by compilers; this they must keep. */
 static void wipe(void *secret, size_t size) {

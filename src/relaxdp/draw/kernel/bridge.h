@@ -1,6 +1,6 @@
 /* Keyed bridges: a report between two others, from one position and one value word of each symbol.
 
-   Included by aesni.c and vaes.c, after path.h. */
+   Included by narrow.h and vaes.c, after path.h. */
 
 struct bridging {
     struct walk walk; /* its rows, room and reports: nobody walks here */

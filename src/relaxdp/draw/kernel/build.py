@@ -23,7 +23,7 @@ FLAGS = ("-std=c11", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", 
 
 def compiler() -> list[str] | None:
     """Return the command of a C compiler that can build the library; None where there is none."""
-    is_known = platform.machine().lower() in ("x86_64", "amd64") and os.name == "posix"
+    is_known = platform.machine().lower() in ("x86_64", "amd64", "aarch64", "arm64") and os.name == "posix"
     if not is_known and PLATFORM not in os.environ:
         return None
     command = shlex.split(os.environ.get("CC", "cc"))

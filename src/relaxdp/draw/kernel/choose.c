@@ -1,9 +1,29 @@
 /* Which instructions this processor has, and the doors through which Python comes in. */
-#include <cpuid.h>
-
 #include "kernel.h"
 
 DOOR int relaxdp_version(void) { return KERNEL_VERSION; }
+
+#if defined(__aarch64__)
+#if defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+DOOR int relaxdp_best(void) {
+#if defined(__linux__)
+    return getauxval(AT_HWCAP) & HWCAP_AES ? NEON : NONE;
+#elif defined(__APPLE__)
+    return NEON; /* all of them have it */
+#else
+    return NONE;
+#endif
+}
+
+static const struct instructions *instructions_of(int set) {
+    (void)set;
+    return &neon_instructions;
+}
+#else
+#include <cpuid.h>
 
 static uint64_t saved_registers(void) { /* those that the operating system keeps for each process */
     uint32_t low, high;
@@ -11,7 +31,7 @@ static uint64_t saved_registers(void) { /* those that the operating system keeps
     return (uint64_t)high << 32 | low;
 }
 
-/* The best set that this processor has. Each set has all that the ones before it have. */
+/* The best set that this processor has. VAES has all that AESNI has. */
 DOOR int relaxdp_best(void) {
     uint32_t a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_AES) || !(c & bit_POPCNT)) return NONE;
@@ -23,6 +43,7 @@ DOOR int relaxdp_best(void) {
 static const struct instructions *instructions_of(int set) {
     return set == VAES ? &vaes_instructions : &aesni_instructions;
 }
+#endif
 
 DOOR uint64_t relaxdp_draw(int set, const uint8_t *key, const struct level *level, const struct messages *messages,
                            const uint64_t *index, uint64_t symbols, void *target, uint64_t width) {

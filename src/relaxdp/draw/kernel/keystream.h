@@ -1,6 +1,6 @@
 /* AES-256 in counter mode: the bytes of a keystream, as `Keystream` in entropy.py has them.
 
-   Included by aesni.c and vaes.c, after messages.h and after each has said how it encrypts numbers in ascending order
+   Included by narrow.h and vaes.c, after messages.h and after each has said how it encrypts numbers in ascending order
    (`encrypt_counters`). */
 
 struct stream {

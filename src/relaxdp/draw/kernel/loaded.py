@@ -1,6 +1,6 @@
 """Load the compiled path, if it was built and this processor has what it needs; otherwise NumPy draws.
 
-`RELAXDP_KERNEL=off` leaves it alone, `aesni` and `vaes` ask for one set of instructions.
+`RELAXDP_KERNEL=off` leaves it alone; `aesni`, `vaes` and `neon` ask for one set of instructions.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from relaxdp.errors import KernelError, ObjectIdError
 
 SETTING = "RELAXDP_KERNEL"
 LIBRARY = Path(__file__).with_name("relaxdp_kernel.so")  # where build.py puts it
-_VERSION = 5  # KERNEL_VERSION in kernel.h
-_SETS = {"aesni": 1, "vaes": 2}
+_VERSION = 6  # KERNEL_VERSION in kernel.h
+_SETS = {"aesni": 1, "vaes": 2, "neon": 3}
 _UNSETTLED = 2**64 - 1  # in kernel.h, too
 
 _Int, _Word, _Pointer = ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p
@@ -256,14 +256,14 @@ def in_use() -> str:
 @cache
 def _load(asked: str) -> Kernel | None:
     if asked not in ("", "off", *_SETS):
-        raise KernelError("{setting} must be off, aesni or vaes.", setting=SETTING)
+        raise KernelError("{setting} must be off, aesni, vaes or neon.", setting=SETTING)
     library = None if asked == "off" else _library()
-    best = 0 if library is None else library.relaxdp_best()
-    if asked in _SETS and best < _SETS[asked]:
+    sets = [] if library is None else _sets(library)
+    if asked in _SETS and asked not in sets:
         raise KernelError("{setting} asks for {asked}, which is not to be had here.", setting=SETTING, asked=asked)
-    if library is None or not best:
+    if library is None or not sets:
         return None
-    found = Kernel(library, asked or {number: name for name, number in _SETS.items()}[best])
+    found = Kernel(library, asked or sets[-1])
     if not _answers_right(found):
         raise KernelError(
             "the compiled path does not draw what it should on this machine: {setting}=off leaves it alone.",
@@ -279,6 +279,11 @@ def _library() -> ctypes.CDLL | None:
         return None
     # One that was built from other sources, in a tree that has changed since, is as good as none.
     return library if library.relaxdp_version() == _VERSION else None
+
+
+def _sets(library: ctypes.CDLL) -> list[str]:
+    """Return the sets of instructions that this processor has, the best one last."""
+    return {0: [], 1: ["aesni"], 2: ["aesni", "vaes"], 3: ["neon"]}[library.relaxdp_best()]
 
 
 # NIST SP 800-38B, appendix D.3 (AES-256), the message of four blocks; and the second vector of docs/stream.md.

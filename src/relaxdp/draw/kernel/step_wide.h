@@ -1,7 +1,7 @@
 /* Steps of codes of 2, 4 or 8 bytes. Their flags are drawn as those of bytes are, whose lower code is 0 and whose upper
    one tells whether the ends differ. A value is a word of the keystream, and only who redraws takes one.
 
-   Included by aesni.c and vaes.c, after step.h and path.h. */
+   Included by narrow.h and vaes.c, after step.h and path.h. */
 
 /* Note which ends differ; returns the largest code. `width` is a constant where this is called, here and below. */
 __attribute__((always_inline)) TARGET static inline uint64_t compare_ends(const struct columns *of, uint8_t *differ,

@@ -1,9 +1,9 @@
 /* NumPy's text: `width` code points for each row, with NULs behind the last letter. It needs no AES, and no more than
-   what every x86-64 processor has. */
-#include <emmintrin.h>
+   what every processor of 64 bits has. */
 #include <string.h>
 
 #include "kernel.h"
+#include "vectors.h"
 
 enum { TOGETHER = 16 }; /* letters */
 

@@ -1,4 +1,5 @@
 /* The path with VAES and AVX2: two blocks in a register, sixteen at a time, and walks four words at a time. */
+#if defined(__x86_64__) || defined(_M_X64)
 #define TARGET __attribute__((target("aes,vaes,avx2,popcnt")))
 enum { WIDTH = 32, FEW = 48 };
 #include "aes.h"
@@ -98,3 +99,4 @@ TARGET static inline void raise_to(lanes *largest, const lanes *bytes) {
 #include "histogram.h"
 
 const struct instructions vaes_instructions = {draw, tags, step, bridge, histogram};
+#endif

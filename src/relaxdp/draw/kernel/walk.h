@@ -1,6 +1,6 @@
 /* The walks of objects whose first position is at or above the threshold: try after try, until a position is below it.
 
-   Included by aesni.c and vaes.c, after messages.h. */
+   Included by narrow.h and vaes.c, after messages.h. */
 
 struct walk {
     struct level level;
