@@ -171,5 +171,8 @@ $(VENV)-dist/stamp: requirements/dist.txt
 dist: $(VENV)-dist/stamp ## make the packages for an index in dist: sources, and wheels for all platforms (5 minutes, then 20 s)
 	@ZIG_GLOBAL_CACHE_DIR=$(CURDIR)/build/zig $(VENV)-dist/bin/python -m packages.wheels
 
+npm: $(BIN)/python node_modules/.stamp ## make the package of the browser's device for npm in dist
+	@$(BIN)/python -m packages.npm
+
 clean: ## remove what was built here
 	rm -rf $(VENV) $(VENV)-bench $(VENV)-dist node_modules $(KERNEL)/*.so build dist .pytest_cache .mypy_cache .ruff_cache

@@ -10,7 +10,6 @@ import argparse
 import hashlib
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -74,8 +73,6 @@ def main() -> None:
         "--platform", action="append", choices=[PURE, *PLATFORMS], help="only this one; may be repeated"
     )
     asked = parser.parse_args()
-    if not asked.platform:
-        shutil.rmtree(asked.target, ignore_errors=True)
     for made in packages(asked.target, asked.platform or [PURE, *PLATFORMS]):
         digest = hashlib.sha256(made.read_bytes()).hexdigest()
         print(f"{made.stat().st_size:>9,} bytes  {digest[:16]}  {made.name}", flush=True)
