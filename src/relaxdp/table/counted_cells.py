@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from relaxdp.draw.canonical import kind_of
 from relaxdp.errors import CountsError, DescriptionError, TableDamagedError, TableFileError
 from relaxdp.publication.staging import temporary_folder
-from relaxdp.table.interrupts import interruptible
+from relaxdp.table.interrupts import interruptible, without_bar
 from relaxdp.table.kinds import Format
 from relaxdp.table.released_files import Axis, ReleasedFile, comparable_type
 
@@ -327,7 +327,7 @@ def database(paths: Sequence[Path], memory_limit: str) -> Iterator[Any]:
         }
         with duckdb.connect(":memory:", config=settings) as connection, interruptible(connection):
             try:
-                connection.execute("SET enable_progress_bar = false")  # it would draw into what a program reads
+                without_bar(connection)
                 yield connection
             except duckdb.InterruptException:
                 raise

@@ -38,7 +38,7 @@ from relaxdp.publication.request import Planned, ReleaseRequest
 from relaxdp.publication.staging import temporary_folder
 from relaxdp.publication.transaction import Seen
 from relaxdp.table.formats import BATCH_ROWS
-from relaxdp.table.interrupts import interruptible
+from relaxdp.table.interrupts import interruptible, without_bar
 from relaxdp.table.order import repeated_id
 
 _SCHEMA = pa.schema([("id_tag", pa.uint64()), ("row_tag", pa.uint64())])
@@ -139,7 +139,7 @@ def _together(old: Path | None, fresh: Path, threads: int) -> Generator[list[Any
         interruptible(database),
     ):
         try:
-            database.execute("SET enable_progress_bar = false")
+            without_bar(database)
             database.execute("SET memory_limit = ?", [_MEMORY])
             database.execute("SET temp_directory = ?", [str(spill)])
             database.execute("SET threads = ?", [threads])

@@ -18,7 +18,7 @@ from relaxdp.errors import ObjectIdError, RelaxdpError, TableFileError
 from relaxdp.publication.plain import plain, plain_type
 from relaxdp.publication.staging import temporary_folder
 from relaxdp.table.formats import BATCH_ROWS, Input
-from relaxdp.table.interrupts import interruptible
+from relaxdp.table.interrupts import interruptible, without_bar
 from relaxdp.table.kinds import Format, files_of
 
 _MEMORY = "600MB"
@@ -81,7 +81,7 @@ def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads
     wanted, failed = list(dict.fromkeys(columns)), False
     with temporary_folder() as spill, duckdb.connect() as connection, interruptible(connection):
         try:
-            connection.execute("SET enable_progress_bar = false")  # it would draw into what a program reads
+            without_bar(connection)
             connection.execute("SET memory_limit = ?", [_MEMORY])
             connection.execute("SET temp_directory = ?", [str(spill)])
             connection.execute("SET threads = ?", [threads])

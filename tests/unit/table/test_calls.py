@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
+from tests.patience import PATIENCE
 from tests.refusals import refused
 from typer.testing import CliRunner
 
@@ -196,3 +199,23 @@ def test_public_values_that_changed_with_the_table() -> None:
     with refused(ValuesChangedError, column="answer", remedy="old_values force_changed"):
         rx.release("in.parquet", said, to="two.parquet", **WHERE)
     assert rx.release("in.parquet", said, to="two.parquet", force=True, **WHERE).charges[0].path.epoch == 2
+
+
+IN_A_NOTEBOOK = """
+import sys, types
+sys.modules["IPython"] = types.ModuleType("IPython")
+sys.modules["IPython"].get_ipython = lambda: types.SimpleNamespace(config={"IPKernelApp": {}})
+sys.modules["ipywidgets"] = None
+import relaxdp as rx
+rx.release("mixed.parquet", {"answer": ["a", "b", "c"]}, to="out.parquet", id="id", epsilon=1, key="key", budget=9)
+print(rx.estimate("out.parquet").labels)
+"""
+
+
+def test_a_notebook_needs_no_widgets() -> None:
+    """DuckDB refuses to be told that it draws no bar where it could not draw one: sorting and counting go on."""
+    write(range(ROWS, 0, -1), "mixed.parquet")
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_NOTEBOOK], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.stdout == "('a', 'b', 'c')\n", done.stderr
