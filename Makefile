@@ -154,6 +154,15 @@ reproduce: $(VENV)/kernel.stamp ## run the paper's tables, figures and experimen
 reproduce-seeds: $(VENV)/dev.stamp ## the same at ten different seeds (4 minutes)
 	$(BIN)/python -m tests.statistical.paper.reproduce_seeds
 
+$(VENV)-docs/stamp: requirements/docs.txt pyproject.toml $(wildcard $(KERNEL)/*.[ch])
+	@test -x $(VENV)-docs/bin/python || $(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/pip install --quiet --require-hashes -r requirements/docs.txt
+	$(VENV)-docs/bin/pip install --quiet --no-deps -e .
+	@touch $@
+
+docs: $(VENV)-docs/stamp ## build the documentation site into build/docs, run its tutorials, check its links (2 minutes)
+	$(VENV)-docs/bin/python -m docs.site
+
 UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11
 lock: $(VENV)/dev.stamp ## renew the lock files (npm names no registry in its own, so that everybody's is asked)
 	npm install --silent --no-fund --no-audit --omit-lockfile-registry-resolved
@@ -161,6 +170,7 @@ lock: $(VENV)/dev.stamp ## renew the lock files (npm names no registry in its ow
 	$(UV_COMPILE) pyproject.toml --extra demo --group dev -c requirements/demo.txt -o requirements/dev.txt
 	$(UV_COMPILE) pyproject.toml --extra demo requirements/bench.in -o requirements/bench.txt
 	$(UV_COMPILE) requirements/dist.in -c requirements/dev.txt -o requirements/dist.txt
+	$(UV_COMPILE) pyproject.toml --extra demo --group docs -c requirements/demo.txt -o requirements/docs.txt
 
 $(VENV)-dist/stamp: requirements/dist.txt
 	@test -x $(VENV)-dist/bin/python || $(PYTHON) -m venv $(VENV)-dist
@@ -175,4 +185,4 @@ npm: $(BIN)/python node_modules/.stamp ## make the package of the browser's devi
 	@$(BIN)/python -m packages.npm
 
 clean: ## remove what was built here
-	rm -rf $(VENV) $(VENV)-bench $(VENV)-dist node_modules $(KERNEL)/*.so build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-bench $(VENV)-dist $(VENV)-docs node_modules $(KERNEL)/*.so build dist .pytest_cache .mypy_cache .ruff_cache

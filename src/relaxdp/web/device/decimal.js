@@ -81,13 +81,21 @@ export class Amount {
     return String(amount) === text ? amount : null;
   }
 
-  /** @param {Amount} other */
+  /**
+   * Return the sum.
+   *
+   * @param {Amount} other
+   */
   plus(other) {
     const places = Math.max(this.#places, other.#places);
     return new Amount(this.#at(places) + other.#at(places), places);
   }
 
-  /** @param {Amount} smaller */
+  /**
+   * Return the difference, or refuse one below 0.
+   *
+   * @param {Amount} smaller
+   */
   minus(smaller) {
     const places = Math.max(this.#places, smaller.#places);
     const units = this.#at(places) - smaller.#at(places);
@@ -113,6 +121,7 @@ export class Amount {
     return `${digits.slice(0, -this.#places)}.${digits.slice(-this.#places)}`;
   }
 
+  /** The same text in JSON: a number there would be rounded. */
   toJSON() {
     return this.toString();
   }

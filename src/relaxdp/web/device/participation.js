@@ -56,6 +56,7 @@ export class Participation {
     this.#offer = offer;
   }
 
+  /** Where the campaign is. */
   get address() {
     return String(this.#address);
   }
@@ -70,7 +71,11 @@ export class Participation {
     return (await this.offer()).encoding.values;
   }
 
-  /** @returns {Promise<Details>} */
+  /**
+   * What a person may see of this campaign.
+   *
+   * @returns {Promise<Details>}
+   */
   async details() {
     const record = this.#of(await this.#book.state());
     const { question, consent, joined, ended, sent, series = null } = record;
@@ -109,7 +114,11 @@ export class Participation {
     return answered === null || answer === null ? undefined : readValue(answer).value;
   }
 
-  /** @returns {Promise<Sent[]>} */
+  /**
+   * Exactly what the server was sent, oldest first.
+   *
+   * @returns {Promise<Sent[]>}
+   */
   async sent() {
     return (await this.details()).sent;
   }

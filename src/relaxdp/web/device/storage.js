@@ -30,11 +30,14 @@ export class MemoryStorage {
   #text = null;
   #revision = 0;
 
+  /** The text, or null where there is none. */
   async read() {
     return this.#text;
   }
 
   /**
+   * True when `after` is durable; false, and nothing done, where the text is not `before`.
+   *
    * @param {string | null} before
    * @param {string} after
    */
@@ -44,11 +47,16 @@ export class MemoryStorage {
     return true;
   }
 
+  /** The highest revision that a second, independent place knows of; 0 where it knows none. */
   remembered() {
     return this.#revision;
   }
 
-  /** @param {number} revision */
+  /**
+   * Tell that place how far the state has come.
+   *
+   * @param {number} revision
+   */
   remember(revision) {
     this.#revision = revision;
   }
@@ -78,6 +86,7 @@ export class BrowserStorage {
     this.#scope = scope;
   }
 
+  /** The text, or null where there is none. */
   async read() {
     return this.#transact("readonly", (table, done) => {
       const request = table.get(PLACE);
@@ -86,6 +95,8 @@ export class BrowserStorage {
   }
 
   /**
+   * True when `after` is durable; false, and nothing done, where the text is not `before`.
+   *
    * @param {string | null} before
    * @param {string} after
    */
@@ -100,12 +111,17 @@ export class BrowserStorage {
     });
   }
 
+  /** The highest revision that a second, independent place knows of; 0 where it knows none. */
   remembered() {
     const text = this.#marker()?.getItem(this.#name) ?? "";
     return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : 0;
   }
 
-  /** @param {number} revision */
+  /**
+   * Tell that place how far the state has come.
+   *
+   * @param {number} revision
+   */
   remember(revision) {
     try {
       this.#marker()?.setItem(this.#name, String(revision));

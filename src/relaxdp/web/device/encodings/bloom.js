@@ -39,6 +39,7 @@ export class Bloom {
     this.cohorts = cohorts;
   }
 
+  /** Whether it is a single bit, whose answer is true or false. */
   get isBoolean() {
     return this.bits === 1;
   }

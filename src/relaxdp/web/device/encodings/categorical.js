@@ -17,7 +17,11 @@ export class Categorical extends Declared {
     return this.digest();
   }
 
-  /** @param {string} epsilon */
+  /**
+   * The threshold of an epsilon, rounded to the private side.
+   *
+   * @param {string} epsilon
+   */
   threshold(epsilon) {
     return releaseThreshold(epsilon, this.size);
   }

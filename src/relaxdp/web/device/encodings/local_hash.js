@@ -52,7 +52,11 @@ export class LocalHash extends Declared {
     return concat(u64(BigInt(this.#buckets)), lengthPrefixed(HASH), await this.digest());
   }
 
-  /** @param {string} epsilon */
+  /**
+   * The threshold of an epsilon, rounded to the private side.
+   *
+   * @param {string} epsilon
+   */
   threshold(epsilon) {
     return releaseThreshold(epsilon, this.#buckets);
   }

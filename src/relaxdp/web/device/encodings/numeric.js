@@ -16,6 +16,8 @@ export class Numeric extends Ranged {
   }
 
   /**
+   * The end of the range that a place stands for.
+   *
    * @override
    * @param {number} place
    */
@@ -24,6 +26,8 @@ export class Numeric extends Ranged {
   }
 
   /**
+   * The place of a report, which is an end of the range.
+   *
    * @override
    * @param {number} report
    */

@@ -1,0 +1,68 @@
+"""What Sphinx is told. The sources are those that staging.py gathers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # for docs.site
+os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
+
+from relaxdp import __version__  # noqa: E402
+
+project = "relaxdp"
+author = "the authors of relaxdp"
+project_copyright = "the authors of relaxdp, Apache-2.0"
+version = release = __version__
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_design", "sphinx_copybutton", "docs.site.mathml"]
+exclude_patterns = ["figures/*.md"]
+
+myst_enable_extensions = ["colon_fence", "dollarmath", "deflist", "attrs_inline"]
+myst_heading_anchors = 4
+myst_dmath_double_inline = True
+myst_dmath_allow_space = False
+myst_dmath_allow_digits = False
+
+nb_execution_mode = "force"  # a cache would not notice that the package has changed
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+nb_execution_show_tb = True
+nb_execution_in_temp = True
+nb_number_source_lines = False
+
+default_role = "code"
+add_module_names = False
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_class_signature = "separated"
+autodoc_default_options = {"exclude-members": "__init__, __new__"}
+maximum_signature_line_length = 100
+python_use_unqualified_type_names = True
+toc_object_entries_show_parents = "hide"
+
+html_theme = "pydata_sphinx_theme"
+html_title = "relaxdp"
+html_static_path = [str(Path(__file__).parent / "static")]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_favicon = str(Path(__file__).parent / "static" / "icon.svg")
+html_sidebars: dict[str, list[str]] = {"index": [], "ways": []}
+html_context = {"default_mode": "auto"}
+html_theme_options = {
+    "logo": {"text": "relaxdp", "image_light": "_static/icon.svg", "image_dark": "_static/icon.svg"},
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "show_nav_level": 1,
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}

@@ -1,0 +1,166 @@
+"""The documentation site: what can be said of it without Sphinx, and, among the long tests, that it is built."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docs.site.checks import problems
+from docs.site.http_pages import http_pages
+from docs.site.javascript_pages import exported, javascript_pages, undocumented
+from docs.site.pictures import PICTURES
+from docs.site.python_pages import BEYOND, kinds_of_errors, python_pages
+from docs.site.staging import DOCS, ROOT, for_site, stage
+from tests.patience import PATIENCE
+
+import relaxdp as rx
+from relaxdp import errors
+
+TUTORIALS = sorted(DOCS.glob("tutorials/[!i]*.md"))
+ROUTE = {
+    "summary": "Do it.",
+    "operationId": "do_it",
+    "security": [{"operator": []}],
+    "parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "string", "maxLength": 9}}],
+    "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Order"}}}},
+    "responses": {"200": {"description": "done"}, "404": {"description": "unknown_route, unknown_campaign"}},
+}
+ORDER = {
+    "description": "What is wanted.",
+    "properties": {"most": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}], "default": None}},
+    "required": [],
+}
+DESCRIPTION: dict[str, Any] = {"paths": {"/v1/do/{id}": {"post": ROUTE}}, "components": {"schemas": {"Order": ORDER}}}
+
+
+def public_members(kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield what a person can call or read of a class, where this package wrote it; fields have types and no words."""
+    for name in dir(kind):
+        own = any(name in vars(each) and each.__module__.startswith("relaxdp") for each in kind.__mro__)
+        found = inspect.getattr_static(kind, name)
+        spoken = isinstance(found, property | staticmethod | classmethod) or inspect.isfunction(found)
+        if own and spoken and not name.startswith("_"):
+            yield name, found
+
+
+def test_every_public_python_name_is_on_a_page() -> None:
+    text = "".join(python_pages().values())
+    shown = set(re.findall(r"^\.\. auto\w+:: (\S+)$", text, flags=re.MULTILINE))
+    assert {f"relaxdp.{name}" for name in rx.__all__ if name != "errors"} <= shown
+    assert {f"relaxdp.errors.{name}" for name in kinds_of_errors()} <= shown
+    assert {f"{module}.{name}" for module, names in BEYOND.items() for name in names} <= shown
+
+
+def test_no_public_python_name_is_undocumented() -> None:
+    named = {f"rx.{name}": getattr(rx, name) for name in rx.__all__}
+    named |= {name: getattr(errors, name) for name in kinds_of_errors()}
+    silent = [name for name, each in named.items() if not inspect.getdoc(each)]
+    for name, each in named.items():
+        if isinstance(each, type):
+            silent += [f"{name}.{member}" for member, found in public_members(each) if not inspect.getdoc(found)]
+    assert silent == []
+
+
+def test_no_public_javascript_name_is_undocumented() -> None:
+    page = javascript_pages()["reference/javascript.md"]
+    assert all(f"\n## {name}\n" in page for name, _ in exported())
+    assert len(exported()) > 15
+    assert "### Device.open" in page
+    assert undocumented() == []
+
+
+def test_every_route_and_message_is_on_a_page() -> None:
+    """From a description as the service gives it; the long test below asks a real service."""
+    pages = http_pages(DESCRIPTION)
+    assert "| [`POST /v1/do/{id}`](campaigns.md#do-it) | Do it. | the operator |" in pages["reference/http/index.md"]
+    route = pages["reference/http/campaigns.md"]
+    assert "| `id` | path | string. (at most 9 characters) |" in route
+    assert "Takes [Order](messages.md#order) (`application/json`)." in route
+    assert "| 404 | `unknown_route`, `unknown_campaign` |" in route
+    assert "| `most` (optional) | integer or null | (at least 1) |" in pages["reference/http/messages.md"]
+
+
+def test_pages_are_gathered(tmp_path: Path) -> None:
+    stage(tmp_path / "sources", {"reference/made.md": "# Made\n"})
+    found = {str(page.relative_to(tmp_path / "sources")) for page in (tmp_path / "sources").rglob("*.md")}
+    kept = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    assert kept | {"reference/made.md", "project/changelog.md", "source/examples-market.py.md"} <= found
+    assert not list((tmp_path / "sources").rglob("*.pyc"))
+    market = (tmp_path / "sources" / "market.md").read_text("utf-8")
+    assert "(source/examples-market.py.md)" in market
+    contributing = (tmp_path / "sources" / "project" / "contributing.md").read_text("utf-8")
+    assert "(../glossary.md)" in contributing
+
+
+def test_links_in_code_and_parts_that_are_absent(tmp_path: Path) -> None:
+    page = DOCS / "no-such-page.md"
+    page_text = "```text\n[no link](../README.md)\n```\n[home](../README.md) and [a folder](decisions)\n"
+    page_text += "```{toctree}\n:glob:\n\nno-such-folder/*\n```\n"
+    copy = tmp_path / page.name
+    copy.write_text(page_text.replace("../README.md", str(ROOT / "README.md")), "utf-8")
+    made = for_site(copy, page.name, {})
+    assert f"[no link]({ROOT / 'README.md'})" in made
+    assert "[home](index.md)" in made
+    assert "toctree" not in made
+
+
+def test_pictures_are_fresh() -> None:
+    for name, draw in PICTURES.items():
+        drawn = (DOCS / "figures" / name).read_text("utf-8")
+        assert drawn == draw(), "run: python -m docs.site.pictures"
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_cells_are_python(page: Path) -> None:
+    """They run when the site is built; here it is seen that they could, and that nothing of them is hidden magic."""
+    text = page.read_text("utf-8")
+    cells = re.findall(r"^```\{code-cell\} python\n(?::tags:[^\n]*\n)?(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    assert len(cells) >= 5
+    assert len(cells) == text.count("{code-cell}")
+    for cell in cells:
+        ast.parse(cell)
+
+
+def test_what_a_built_site_is_checked_for(tmp_path: Path) -> None:
+    pages = {
+        "index.html": '<a href="other.html#here">x</a><a href="other.html#gone">y</a><a href="none.html">z</a>'
+        '<a href="https://example.org/">a link may lead out</a><script src="https://example.org/x.js"></script>',
+        "other.html": '<p id="here"></p><img src="../elsewhere.png"><link rel="stylesheet" href="style.css">',
+        "style.css": "@font-face { src: url(https://example.org/font.woff2) }",
+    }
+    for name, text in pages.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    assert sorted(problems(tmp_path)) == [
+        "index.html fetches https://example.org/x.js from elsewhere",
+        "index.html leads to none.html, which is not there",
+        "index.html leads to other.html#gone, and that page has no such place",
+        "other.html leads to ../elsewhere.png, which is not there",
+        "style.css fetches something from elsewhere",
+    ]
+
+
+@pytest.mark.long
+def test_the_site_is_built() -> None:
+    """Every tutorial runs, every warning is an error, every link inside leads somewhere, nothing is asked of others."""
+    if shutil.which("make") is None:
+        pytest.skip("there is no make")
+    environment = {**os.environ, "MAKEFLAGS": ""}
+    done = subprocess.run(
+        ["make", "docs"], cwd=ROOT, capture_output=True, text=True, timeout=10 * PATIENCE, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    site = ROOT / "build" / "docs"
+    assert list(problems(site)) == []
+    api = (site / "api.html").read_text("utf-8")
+    for name in rx.__all__:
+        assert name == "errors" or f'#relaxdp.{name}"' in api, name
+    assert (site / "searchindex.js").stat().st_size > 100_000
+    assert "cell_output" in (site / "tutorials" / "first-steps.html").read_text("utf-8")
