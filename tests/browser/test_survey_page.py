@@ -105,7 +105,7 @@ def test_a_keyboard_is_enough(person: MakePerson) -> None:
     expect(first).to_be_focused()
     keys.press("ArrowDown")
     expect(someone.page.locator("#limit-wrong")).to_be_hidden()
-    expect(someone.page.get_by_role("radio", name="would guess right at most 58 times in 100")).to_be_checked()
+    expect(someone.page.get_by_role("radio", name="a guess is right at most 58 times in 100")).to_be_checked()
     keys.press("Tab")
     keys.press("Enter")
     someone.view("question")

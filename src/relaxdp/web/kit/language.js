@@ -2,7 +2,8 @@
  * Words in the reader's own language. Every language is one file of sentences by name, with places in braces; a page
  * says which files it has, the browser which one is wanted, and the reader may choose another.
  *
- * Where nothing was chosen, English speaks: what the kit says by itself is there without anything being loaded.
+ * Where nothing was chosen, English speaks: what the kit says by itself is there without anything being loaded. An old
+ * browser can read this file: it is what tells a person that theirs is too old.
  */
 
 import { h } from "./dom.js";
@@ -35,7 +36,7 @@ const listeners = new Set();
  * @returns {{ language: Language, locale: string }}
  */
 export function preferred(wanted, chosen = null) {
-  const known = (/** @type {string} */ name) => Object.hasOwn(LANGUAGES, name.toLowerCase().split("-")[0]);
+  const known = (/** @type {string} */ name) => Object.keys(LANGUAGES).includes(name.toLowerCase().split("-")[0]);
   const first = [...(chosen === null ? [] : [chosen]), ...wanted, "en"].find(known) ?? "en";
   const language = /** @type {Language} */ (first.toLowerCase().split("-")[0]);
   const local = wanted.find((name) => name.toLowerCase().startsWith(`${language}-`));
@@ -107,9 +108,16 @@ export function plainNumber(number) {
   const size = Math.abs(number);
   if (!Number.isFinite(size) || size >= 1e21 || (size !== 0 && size < 1e-6)) return String(number);
   const [whole, part] = String(size).split(".");
-  const digits = count(BigInt(whole), { useGrouping: size >= 10_000 }); // a year has four digits
+  const digits = count(BigInt(whole), { useGrouping: size >= 10000 }); // a year has four digits
   return `${number < 0 ? "-" : ""}${digits}${part === undefined ? "" : decimalMark() + part}`;
 }
+
+/**
+ * Return an exact decimal number, like an epsilon, with the language's mark.
+ *
+ * @param {string} text
+ */
+export const decimal = (text) => text.replace(".", decimalMark());
 
 /** @param {string[]} items */
 export const listed = (items) => new Intl.ListFormat(current.locale, { type: "conjunction" }).format(items);

@@ -7,7 +7,7 @@ import { Numeric } from "../device/encodings/numeric.js";
 import { Ranged } from "../device/encodings/range.js";
 import { Unary } from "../device/encodings/unary.js";
 import { readValue } from "../device/typed.js";
-import { count, plainNumber, word } from "./language.js";
+import { count, decimal, plainNumber, word } from "./language.js";
 
 /** @typedef {import("../device/encodings/registry.js").Encoding} Encoding */
 /** @typedef {import("../device/state.js").Sent} Sent */
@@ -65,7 +65,7 @@ export function cautionSentence({ share }) {
  */
 export function spentSentence(encoding, spent) {
   const { bound, blind, scale } = guessAt(answersOf(encoding), spent);
-  return word("report.spent", { bound: often(bound, scale), blind, epsilon: spent });
+  return word("report.spent", { bound: often(bound, scale), blind, epsilon: decimal(spent) });
 }
 
 /**

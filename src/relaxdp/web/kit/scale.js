@@ -16,7 +16,26 @@ const LABELS = 30;
  * @param {unknown} report
  */
 export function scalePicture(encoding, report) {
-  if (!(encoding instanceof Ranged)) return null;
+  return encoding instanceof Ranged ? scaleAt(encoding, encoding.placeOf(Number(report))) : null;
+}
+
+/**
+ * The same with a mark at a number itself, which may lie between two places.
+ *
+ * @param {import("../device/encodings/registry.js").Encoding} encoding
+ * @param {number} number
+ */
+export function numberPicture(encoding, number) {
+  return encoding instanceof Ranged
+    ? scaleAt(encoding, encoding.first + (number - encoding.low) / encoding.step)
+    : null;
+}
+
+/**
+ * @param {Ranged} encoding
+ * @param {number} place
+ */
+function scaleAt(encoding, place) {
   const { low, high, first, bins, alphabet } = encoding;
   const at = (/** @type {number} */ place) => EDGE + ((100 - 2 * EDGE) * place) / (alphabet - 1);
   const [start, end] = [at(first), at(first + bins - 1)];
@@ -27,7 +46,7 @@ export function scalePicture(encoding, report) {
     s("line", { class: "ground", x1: `${start}%`, x2: `${end}%`, y1: 12, y2: 12 }),
     ...endOf(low, start, end - start < LABELS ? "end" : "middle"),
     ...endOf(high, end, end - start < LABELS ? "start" : "middle"),
-    s("circle", { class: "dot", cx: `${at(encoding.placeOf(Number(report)))}%`, cy: 12, r: 7 }),
+    s("circle", { class: "dot", cx: `${at(place)}%`, cy: 12, r: 7 }),
   );
 }
 

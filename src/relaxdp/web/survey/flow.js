@@ -4,7 +4,6 @@ import { CampaignAddress } from "../device/address.js";
 import { Client } from "../device/client.js";
 import { Amount, most, ZERO } from "../device/decimal.js";
 import { Device } from "../device/device.js";
-import { RelaxdpError } from "../device/errors.js";
 import { readOffer } from "../device/offer.js";
 import { BrowserStorage } from "../device/storage.js";
 import { onLanguage } from "../kit/language.js";
@@ -12,20 +11,20 @@ import { takeEnclosed } from "./enclosed.js";
 import { IntroductionView, readIntroduction } from "./introduced.js";
 import { InvitationView } from "./invited.js";
 import { LimitView } from "./limit.js";
-import { complaint, input, onSubmit, part, say, show } from "./page.js";
+import { complaint, input, onSubmit, part, say, show, showProblem } from "./page.js";
 import { QuestionView } from "./question.js";
+import { isRefusal, lossOf, refusalOf } from "./refusals.js";
 import { ResultsView } from "./results.js";
 import { StatusView } from "./status.js";
 import { Watch } from "./watch.js";
 import { closedWords, problemWords, word } from "./words.js";
 
+/** @typedef {import("../device/errors.js").RelaxdpError} RelaxdpError */
 /** @typedef {import("../device/offer.js").Offer} Offer */
 /** @typedef {import("../device/participation.js").Participation} Participation */
 /** @typedef {import("../device/participation.js").Details} Details */
 
 const CHANNEL = "relaxdp survey";
-/** @type {Partial<Record<string, import("./words.js").Name>>} */
-const LOST = { cleared: "cleared.gone", damaged: "cleared.damaged", "went back": "cleared.old" };
 
 /** One campaign in one tab. Other tabs show the same: they tell each other, and one of them sends. */
 export class Survey {
@@ -49,7 +48,6 @@ export class Survey {
   #startOver = false;
   /** @type {import("./words.js").Name} */
   #loss = "cleared.gone";
-  #problems;
   #intro = new IntroductionView();
   #invitations = new InvitationView((invitation) => this.#useInvitation(invitation));
   /** @type {string | null} an invitation of which the server said that it would be taken */
@@ -68,12 +66,10 @@ export class Survey {
   /**
    * @param {string} address
    * @param {string | null} invitation
-   * @param {import("./page.js").ProblemView} problems
    */
-  constructor(address, invitation, problems) {
+  constructor(address, invitation) {
     this.#address = address;
     this.#invitation = invitation;
-    this.#problems = problems;
     this.#results = new ResultsView(address.replace(/\/v1\/campaigns\/([^/]+)$/, "/published/$1"));
     this.#watch = new Watch(() => this.#turn());
   }
@@ -225,7 +221,7 @@ export class Survey {
   async #closed({ state }, said) {
     const waits = state !== "finished";
     if (closedWords(state, said.opens) === null) return null;
-    this.#problems.show(() => {
+    showProblem(() => {
       const { title, sentence } = /** @type {{ title: string, sentence: string }} */ (closedWords(state, said.opens));
       return { title, sentences: [sentence], perhapsLater: waits };
     });
@@ -270,7 +266,7 @@ export class Survey {
   /** @param {RelaxdpError | null} problem */
   #failed(problem) {
     const final = problem?.code === "refused_by_server_error" || problem?.code === "address_error";
-    this.#problems.show(() => ({
+    showProblem(() => ({
       title: word("problem.title"),
       sentences: [problemWords(problem), ...(final ? [] : [word("problem.later")])],
       perhapsLater: true,
@@ -286,7 +282,7 @@ export class Survey {
   #lost(problem) {
     const title = lossOf(problem);
     if (title === undefined) {
-      this.#problems.show(() => ({
+      showProblem(() => ({
         title: word("problem.title"),
         sentences: [problemWords(problem)],
         perhapsLater: true,
@@ -400,28 +396,4 @@ export class Survey {
 async function inOneTab(name, deed) {
   // Without locks two tabs may both send the same report, which the server then has once.
   return navigator.locks ? navigator.locks.request(`${CHANNEL} ${name}`, deed) : deed();
-}
-
-/**
- * @param {unknown} problem
- * @param {string} code
- */
-const isRefusal = (problem, code) => problem instanceof RelaxdpError && problem.code === code;
-
-/**
- * Return what is said where that what this browser kept cannot be used; undefined where it is something else.
- *
- * @param {unknown} problem
- */
-const lossOf = (problem) => (problem instanceof RelaxdpError ? LOST[String(problem.fields.reason)] : undefined);
-
-/**
- * What the device refused. Anything else is a mistake in this page, and is for its developers to see.
- *
- * @param {unknown} problem
- * @returns {RelaxdpError}
- */
-function refusalOf(problem) {
-  if (problem instanceof RelaxdpError) return problem;
-  throw problem;
 }

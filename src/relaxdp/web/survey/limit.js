@@ -1,7 +1,7 @@
 /** The person's own limit, before the question is seen. Nothing is chosen for them. */
 
 import { h, s } from "../kit/dom.js";
-import { onLanguage } from "../kit/language.js";
+import { decimal, onLanguage } from "../kit/language.js";
 import { partOf } from "../kit/page.js";
 import { answersOf, cautionSentence, guessAt, often } from "../kit/reports.js";
 import { complaint, onSubmit, part, say, show } from "./page.js";
@@ -189,10 +189,10 @@ export class LimitView {
       return;
     }
     const own = String(chosen);
-    say(part("limit-odds"), word("limit.odds", { odds: words.oddsAt(own), epsilon: own }));
+    say(part("limit-odds"), word("limit.odds", { odds: words.oddsAt(own), epsilon: decimal(own) }));
     say(part("limit-caution"), cautionSentence(this.#guess(place)));
-    const total = String(amount.plus(chosen));
-    say(part("limit-others"), number === 0 ? null : word("limit.others", { number, total, own }));
+    const total = decimal(String(amount.plus(chosen)));
+    say(part("limit-others"), number === 0 ? null : word("limit.others", { number, total, own: decimal(own) }));
     const detail = part("limit-detail");
     const many = form().querySelector("select") !== null;
     detail.replaceChildren(...(many ? [this.#option(place, this.#marks(place))] : []));

@@ -7,11 +7,12 @@
 
 import { missingNames } from "../device/missing.js";
 import * as language from "../kit/language.js";
-import { ProblemView, part } from "./page.js";
-import { word } from "./words.js";
+import { part, showProblem } from "./page.js";
 
 /** Where the campaign lies: the page is at PREFIX/survey/NAME, the campaign at PREFIX/v1/campaigns/NAME. */
 const PLACE = /^(.*)\/survey\/([^/]+)\/?$/;
+/** The words of this page by themselves: what puts them together needs more than an old browser has. */
+const word = /** @type {(name: import("./words.js").Name) => string} */ (language.word);
 const WORDS = { en: () => import("./words/en.js"), de: () => import("./words/de.js") };
 
 async function begin() {
@@ -23,17 +24,16 @@ async function begin() {
   part("loading").textContent = word("page.loading");
   const missing = missingNames();
   const place = PLACE.exec(location.pathname);
-  const problems = new ProblemView();
   if (missing.length > 0) {
     const sentences = () => [...missing.map((name) => word(`missing.${name}`)), word("problem.until")];
-    return problems.show(() => ({ title: word("problem.needed"), sentences: sentences() }));
+    return showProblem(() => ({ title: word("problem.needed"), sentences: sentences() }));
   }
   if (place === null) {
-    return problems.show(() => ({ title: word("problem.title"), sentences: [word("problem.noSurvey")] }));
+    return showProblem(() => ({ title: word("problem.title"), sentences: [word("problem.noSurvey")] }));
   }
   // Only now: a browser that lacks a part might not even read the rest.
   const { Survey } = await import("./flow.js");
-  return new Survey(`${location.origin}${place[1]}/v1/campaigns/${place[2]}`, invitation, problems).begin();
+  return new Survey(`${location.origin}${place[1]}/v1/campaigns/${place[2]}`, invitation).begin();
 }
 
 /** @param {ReturnType<typeof language.preferred>} chosen */

@@ -81,7 +81,7 @@ export function show(name) {
   for (const view of VIEWS) part(view).hidden = view !== name;
   // Whoever has decided to take part has read who asks, and can open it again.
   part("intro-more").toggleAttribute("open", name !== "question" && name !== "status");
-  part("intro-stays").hidden = name === "question" || name === "status";
+  part("intro-stays").hidden = name !== "limit" && name !== "invitation";
   const steps = part("steps");
   steps.hidden = !STEPS.includes(name);
   for (const step of steps.children) {
@@ -106,29 +106,28 @@ export function say(element, text) {
 
 /** @typedef {{ title: string, sentences: string[], perhapsLater?: boolean }} Said */
 
-/** The view that says what is wrong. */
-export class ProblemView {
-  /** @type {(() => Said) | null} */
-  #compose = null;
+/** @type {(() => Said) | null} */
+let composed = null;
 
-  constructor() {
-    onLanguage(() => this.#say());
-  }
-
-  /** @param {() => Said} compose says it in the language of the moment */
-  show(compose) {
-    this.#compose = compose;
-    show("problem");
-    this.#say();
-  }
-
-  #say() {
-    if (this.#compose === null) return;
-    const { title, sentences, perhapsLater = false } = this.#compose();
-    say(part("problem-title"), title);
-    part("problem-text").replaceChildren(...sentences.map((sentence) => h("p", { class: "notice" }, sentence)));
-    part("problem-again").hidden = !perhapsLater;
-    part("problem-new-tab").hidden = window.top === window;
-    partOf("problem-link", HTMLAnchorElement).href = location.href;
-  }
+/**
+ * Show the view that says what is wrong.
+ *
+ * @param {() => Said} compose says it in the language of the moment
+ */
+export function showProblem(compose) {
+  composed = compose;
+  show("problem");
+  sayProblem();
 }
+
+function sayProblem() {
+  if (composed === null) return;
+  const { title, sentences, perhapsLater = false } = composed();
+  say(part("problem-title"), title);
+  part("problem-text").replaceChildren(...sentences.map((sentence) => h("p", { class: "notice" }, sentence)));
+  part("problem-again").hidden = !perhapsLater;
+  part("problem-new-tab").hidden = window.top === window;
+  partOf("problem-link", HTMLAnchorElement).href = location.href;
+}
+
+onLanguage(sayProblem);

@@ -3,7 +3,7 @@
 import { Ranged } from "../device/encodings/range.js";
 import { h } from "../kit/dom.js";
 import { UNREMEMBERED } from "../kit/form.js";
-import { onLanguage, plainNumber, readNumber } from "../kit/language.js";
+import { decimal, onLanguage, plainNumber, readNumber } from "../kit/language.js";
 import { partOf } from "../kit/page.js";
 import { answersOf, guessAt, often, valueText } from "../kit/reports.js";
 import { complaint, onSubmit, part, say, show } from "./page.js";
@@ -67,7 +67,7 @@ export class QuestionView {
     const { offer, consent, dates } = this.#shown;
     for (const label of this.#labels) label();
     const { bound, scale } = guessAt(answersOf(offer.encoding), consent);
-    const limit = word("question.limit", { often: often(bound, scale), epsilon: consent });
+    const limit = word("question.limit", { often: often(bound, scale), epsilon: decimal(consent) });
     say(part("question-limit"), offer.state === "paused" ? `${limit} ${word("question.paused")}` : limit);
     const costs = dates.map(({ date, most }) => ({ date, cost: most }));
     say(part("question-series"), seriesSentence(offer.encoding, offer.series?.date, costs, "maySend"));
@@ -137,11 +137,11 @@ export class QuestionView {
     const ends = () => ({ low: plainNumber(low), high: plainNumber(high) });
     const field = h("input", { type: "text", id: "answer", inputmode: "decimal", ...UNREMEMBERED });
     const read = h("span", { class: "hint", "aria-live": "polite" });
-    // A thousands separator here is a decimal mark there: what it was read as is said where there is one.
+    // A thousands separator here is a decimal mark there: what it was read as is said where it is written otherwise.
     const tell = () => {
       const number = readNumber(field.value);
-      const marked = /\d[.,'’\s]\d/.test(field.value) && !Number.isNaN(number);
-      say(read, marked ? word("question.read", { number: plainNumber(number) }) : null);
+      const text = plainNumber(number);
+      say(read, Number.isNaN(number) || text === field.value.trim() ? null : word("question.read", { number: text }));
     };
     field.addEventListener("input", tell);
     this.#labels.push(tell);

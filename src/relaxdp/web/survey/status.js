@@ -1,13 +1,11 @@
 /** The last view: the person's answer, what was sent of it, what is waiting, and how to leave. */
 
 import { Bloom } from "../device/encodings/bloom.js";
-import { Numeric } from "../device/encodings/numeric.js";
-import { Ranged } from "../device/encodings/range.js";
 import { h } from "../kit/dom.js";
-import { moment, onLanguage, plainNumber } from "../kit/language.js";
+import { decimal, moment, onLanguage, plainNumber } from "../kit/language.js";
 import { partOf } from "../kit/page.js";
 import { reportWords, spentSentence, valueText } from "../kit/reports.js";
-import { scalePicture } from "../kit/scale.js";
+import { numberPicture, scalePicture } from "../kit/scale.js";
 import { complaint, input, onSubmit, part, say, show } from "./page.js";
 import * as words from "./words.js";
 
@@ -108,7 +106,7 @@ export class StatusView {
     part("status-erased").hidden = !erased;
     const text = erased ? "" : answerText(own, offer);
     say(part("status-answer"), text);
-    const picture = erased || offer === null ? null : ownPicture(offer, own);
+    const picture = erased || offer === null ? null : numberPicture(offer.encoding, Number(own));
     part("status-answer-scale").replaceChildren(...(picture === null ? [] : [picture]));
   }
 
@@ -135,18 +133,6 @@ function answerText(own, offer) {
   const boolean = offer !== null && offer.encoding instanceof Bloom && offer.encoding.isBoolean;
   if (boolean) return word(own === "true" ? "question.yes" : "question.no");
   return typeof own === "number" ? plainNumber(own) : valueText(own);
-}
-
-/**
- * The person's own number on the same scale as its reports, where it has a place there.
- *
- * @param {Offer} offer
- * @param {unknown} own
- */
-function ownPicture({ encoding }, own) {
-  if (!(encoding instanceof Ranged) || typeof own !== "number") return null;
-  if (encoding instanceof Numeric) return null;
-  return scalePicture(encoding, encoding.first + (own - encoding.low) / encoding.step);
 }
 
 /**
@@ -202,8 +188,8 @@ function reportItem(sent, offer, status) {
  */
 function stepOf({ epsilon }, offer, time) {
   const place = offer?.levels.findIndex((level) => String(level.epsilon) === epsilon) ?? -1;
-  if (offer === null || place < 0) return words.pieces("status.stepless", { epsilon, time });
-  return words.pieces("status.step", { step: place + 1, all: offer.levels.length, epsilon, time });
+  if (offer === null || place < 0) return words.pieces("status.stepless", { epsilon: decimal(epsilon), time });
+  return words.pieces("status.step", { step: place + 1, all: offer.levels.length, epsilon: decimal(epsilon), time });
 }
 
 /**

@@ -6,7 +6,7 @@ import { Numeric } from "../device/encodings/numeric.js";
 import { Ranged } from "../device/encodings/range.js";
 import { RelaxdpError } from "../device/errors.js";
 import { ONE } from "../device/threshold.js";
-import { count, listed, moment, word as spoken, pieces as spokenPieces } from "../kit/language.js";
+import { count, decimal, listed, moment, word as spoken, pieces as spokenPieces } from "../kit/language.js";
 import { answersOf, guessAt, often, shortNumber, WORDS_SUSPECTED } from "../kit/reports.js";
 
 /** @typedef {import("../device/encodings/registry.js").Encoding} Encoding */
@@ -88,7 +88,11 @@ export function seriesSentence(encoding, date, dates, what) {
   if (paid.length < 2) return word("series.one", { date });
   const total = paid.reduce((sum, { cost }) => sum.plus(Amount.parse(cost)), ZERO);
   const { bound, scale } = guessAt(answersOf(encoding), String(total));
-  const fields = { dates: listed(paid.map((each) => each.date)), often: often(bound, scale), total: String(total) };
+  const fields = {
+    dates: listed(paid.map((each) => each.date)),
+    often: often(bound, scale),
+    total: decimal(String(total)),
+  };
   return word(what === "sent" ? "series.sent" : "series.maySend", fields);
 }
 

@@ -112,7 +112,7 @@ export default {
   "limit.suggested": "Vorschlag: {asker}",
   "limit.suggestedPlain": "Vorschlag der Umfrage",
   "limit.you": "Für Sie:",
-  "limit.bound": "Wer alles sähe, was diese Seite je sendet, würde {bound} richtig raten, statt {blind}.",
+  "limit.bound": "Wer rät, hat {bound} recht, statt {blind}.",
   "limit.most": "höchstens {often}",
   "limit.survey": "Für die Umfrage:",
   "limit.needs.share": {
@@ -130,7 +130,7 @@ export default {
     "Wer rät, in welcher Hälfte des Bereichs meine Zahl liegt, hat {often} recht, allein durch Glück.",
   "limit.blind.word": "Jemand vermutet eine bestimmte Antwort von mir und hat mit so einer Vermutung {often} recht.",
   "limit.key.blind": "richtig durch Glück",
-  "limit.key.bound": "höchstens richtig, mit allen Meldungen",
+  "limit.key.bound": "richtig höchstens, wenn jemand alles sähe, was diese Seite je sendet",
   "limit.missing": "Bitte wählen Sie zuerst eine Grenze. Es ist keine für Sie vorgewählt.",
   "limit.others": {
     one:
@@ -199,7 +199,7 @@ export default {
   "status.title": "Ihre Antwort, und was gesendet wurde",
   "status.own": "Ihre Antwort",
   "status.ownHere": "nur in diesem Browser behalten, an niemanden gesendet",
-  "status.show": "Meine Antwort zeigen",
+  "status.show": "Zeigen oder verbergen",
   "status.erased": "Sie wurde in diesem Browser gelöscht.",
   "status.sent": "Was gesendet wurde, mit Absicht verwischt",
   "status.sentLead":

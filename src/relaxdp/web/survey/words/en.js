@@ -104,7 +104,7 @@ export default {
   "limit.suggested": "suggested by {asker}",
   "limit.suggestedPlain": "suggested by the survey",
   "limit.you": "For you:",
-  "limit.bound": "whoever saw everything that this page ever sends would guess right {bound}, instead of {blind}.",
+  "limit.bound": "a guess is right {bound}, instead of {blind}.",
   "limit.most": "at most {often}",
   "limit.survey": "For the survey:",
   "limit.needs.share": {
@@ -121,7 +121,7 @@ export default {
     "Somebody who guesses in which half of the range my number lies is right {often} by luck alone.",
   "limit.blind.word": "Somebody suspects one particular answer of mine, and such a guess is right {often}.",
   "limit.key.blind": "right by luck",
-  "limit.key.bound": "right at most, with all reports",
+  "limit.key.bound": "right at most, for whoever saw everything that this page ever sends",
   "limit.missing": "Please choose a limit first. Nothing is chosen for you.",
   "limit.others": {
     one:
@@ -186,7 +186,7 @@ export default {
   "status.title": "Your answer, and what was sent",
   "status.own": "Your answer",
   "status.ownHere": "kept only in this browser, sent to nobody",
-  "status.show": "Show my answer",
+  "status.show": "Show or hide",
   "status.erased": "It was erased in this browser.",
   "status.sent": "What was sent, blurred on purpose",
   "status.sentLead": "Chance decided this. It may or may not be your answer, and nobody can tell.",
