@@ -9,7 +9,12 @@ import * as language from "../../src/relaxdp/web/kit/language.js";
 
 const WEB = new URL("../../src/relaxdp/web/", import.meta.url);
 const ROOMS = ["kit", "survey"];
-const wordsOf = async (room, name) => (await import(new URL(`${room}/words/${name}.js`, WEB))).default;
+const fileOf = async (room, name) => (await import(new URL(`${room}/words/${name}.js`, WEB))).default;
+/** All that a room says in a language: the kit is there in English in any case. */
+const wordsOf = async (room, name) => ({
+  ...(name === "en" ? await fileOf("kit", "en") : {}),
+  ...(await fileOf(room, name)),
+});
 const placesIn = (text) => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort().join(" ");
 /** Every wording of a sentence has the places of the others, but for a number that may be said in a word. */
 const shape = (wording) =>

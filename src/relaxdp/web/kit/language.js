@@ -50,7 +50,7 @@ export function preferred(wanted, chosen = null) {
  * @param {Words} words
  */
 export function speak({ language, locale }, words) {
-  current = { language, locale, words };
+  current = { language, locale, words: { ...ENGLISH, ...words } };
   for (const listener of listeners) listener();
 }
 

@@ -5,14 +5,13 @@ import { decimal, onLanguage } from "../kit/language.js";
 import { partOf } from "../kit/page.js";
 import { answersOf, cautionSentence, guessAt, often } from "../kit/reports.js";
 import { complaint, onSubmit, part, say, show } from "./page.js";
-import * as words from "./words.js";
+import { blindSentence, learnsSentence, limitName, oddsAt, pieces, word } from "./words.js";
 
 /** @typedef {import("../device/decimal.js").Amount} Amount */
 /** @typedef {import("../device/offer.js").Offer} Offer */
 /** @typedef {import("./introduced.js").Introduction} Introduction */
 /** @typedef {{ offer: Offer, said: Introduction, others: { number: number, amount: Amount } }} Shown */
 
-const { pieces, word } = words;
 const MOST_BUTTONS = 7;
 const form = () => partOf("limit-form", HTMLFormElement);
 
@@ -58,7 +57,7 @@ export class LimitView {
     say(part("limit-series"), offer.series === null ? null : word("limit.series"));
     const least = offer.publishedFrom;
     say(part("limit-published"), least === null ? null : word("limit.published", { least }));
-    say(part("limit-guess"), words.blindSentence(offer.encoding, this.#guess(0)));
+    say(part("limit-guess"), blindSentence(offer.encoding, this.#guess(0)));
     const single = this.#choices.length === 1;
     say(part("limit-legend"), single ? word("limit.single") : word("limit.legend"));
     const many = this.#choices.length > MOST_BUTTONS;
@@ -110,7 +109,7 @@ export class LimitView {
     const options = this.#choices.map((_, place) => {
       const { bound, scale } = this.#guess(place);
       const marks = this.#marks(place).join(", ");
-      const name = `${words.limitName(place, offer.levels.length)}${marks === "" ? "" : ` (${marks})`}`;
+      const name = `${limitName(place, offer.levels.length)}${marks === "" ? "" : ` (${marks})`}`;
       return h("option", { value: place }, `${name}: ${word("limit.most", { often: often(bound, scale) })}`);
     });
     return h(
@@ -157,7 +156,7 @@ export class LimitView {
       h(
         "span",
         { class: "option-name" },
-        words.limitName(place, offer.levels.length),
+        limitName(place, offer.levels.length),
         ...(marks ?? []).map((mark) => h("span", { class: "badge" }, mark)),
       ),
       boundPicture(guess),
@@ -172,7 +171,7 @@ export class LimitView {
         : h(
             "span",
             { class: "side" },
-            `${word("limit.survey")} ${words.learnsSentence(offer.encoding, learns.width, learns.people[level] ?? null)}`,
+            `${word("limit.survey")} ${learnsSentence(offer.encoding, learns.width, learns.people[level] ?? null)}`,
           ),
     );
   }
@@ -189,7 +188,7 @@ export class LimitView {
       return;
     }
     const own = String(chosen);
-    say(part("limit-odds"), word("limit.odds", { odds: words.oddsAt(own), epsilon: decimal(own) }));
+    say(part("limit-odds"), word("limit.odds", { odds: oddsAt(own), epsilon: decimal(own) }));
     say(part("limit-caution"), cautionSentence(this.#guess(place)));
     const total = decimal(String(amount.plus(chosen)));
     say(part("limit-others"), number === 0 ? null : word("limit.others", { number, total, own: decimal(own) }));

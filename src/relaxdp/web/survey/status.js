@@ -7,7 +7,7 @@ import { partOf } from "../kit/page.js";
 import { reportWords, spentSentence, valueText } from "../kit/reports.js";
 import { numberPicture, scalePicture } from "../kit/scale.js";
 import { complaint, input, onSubmit, part, say, show } from "./page.js";
-import * as words from "./words.js";
+import { endedSentence, meaningOf, pieces, problemWords, seriesSentence, word } from "./words.js";
 
 /** @typedef {import("../device/errors.js").RelaxdpError} RelaxdpError */
 /** @typedef {import("../device/offer.js").Offer} Offer */
@@ -21,8 +21,6 @@ import * as words from "./words.js";
  * @property {RelaxdpError | null} problem what kept the last turn from its end
  * @property {import("../device/participation.js").DateCost[]} dates of its series that this browser joined
  */
-
-const { word } = words;
 
 /** Shows what the device keeps of this campaign, apart from its key. */
 export class StatusView {
@@ -87,8 +85,8 @@ export class StatusView {
     if (offer !== null && anything) {
       say(part("status-spent"), spentSentence(offer.encoding, details.spent));
       const costs = dates.map(({ date, spent }) => ({ date, cost: spent }));
-      say(part("status-series"), words.seriesSentence(offer.encoding, details.series?.date, costs, "sent"));
-      say(part("status-meaning"), words.meaningOf(offer.encoding, sent[sent.length - 1]));
+      say(part("status-series"), seriesSentence(offer.encoding, details.series?.date, costs, "sent"));
+      say(part("status-meaning"), meaningOf(offer.encoding, sent[sent.length - 1]));
     }
     part("status-invited").hidden = problem?.fields.error !== "invitation_refused" || ended !== null;
     part("status-check").hidden = ended !== null && ended !== "withdrawing";
@@ -176,7 +174,7 @@ function reportItem(sent, offer, status) {
     h("div", { class: "report", dir: "auto" }, said, beside === null ? "" : ` (${beside})`),
     offer === null ? null : scalePicture(offer.encoding, sent.report),
     h("div", { class: "small" }, ...stepOf(sent, offer, time)),
-    raw === null ? null : h("div", { class: "small" }, ...words.pieces("status.raw", { raw: h("code", {}, raw) })),
+    raw === null ? null : h("div", { class: "small" }, ...pieces("status.raw", { raw: h("code", {}, raw) })),
     h("span", { class: `badge ${status}` }, word(STATUSES[status])),
   );
 }
@@ -188,8 +186,8 @@ function reportItem(sent, offer, status) {
  */
 function stepOf({ epsilon }, offer, time) {
   const place = offer?.levels.findIndex((level) => String(level.epsilon) === epsilon) ?? -1;
-  if (offer === null || place < 0) return words.pieces("status.stepless", { epsilon: decimal(epsilon), time });
-  return words.pieces("status.step", { step: place + 1, all: offer.levels.length, epsilon: decimal(epsilon), time });
+  if (offer === null || place < 0) return pieces("status.stepless", { epsilon: decimal(epsilon), time });
+  return pieces("status.step", { step: place + 1, all: offer.levels.length, epsilon: decimal(epsilon), time });
 }
 
 /**
@@ -203,13 +201,13 @@ export function nowSentence(details, offer, problem) {
   const { ended, sent } = details;
   const waiting = sent.length === 0 || sent.some(({ status }) => status === "written");
   if (ended !== null) {
-    const ending = words.endedSentence(ended, sent.length > 0);
-    return problem === null || ended === "withdrawing" ? ending : `${words.problemWords(problem)} ${ending}`;
+    const ending = endedSentence(ended, sent.length > 0);
+    return problem === null || ended === "withdrawing" ? ending : `${problemWords(problem)} ${ending}`;
   }
   if (problem?.code === "unreachable_error") {
-    return `${words.problemWords(problem)} ${word(waiting ? "now.kept" : "now.allSent")} ${word("now.again")}`;
+    return `${problemWords(problem)} ${word(waiting ? "now.kept" : "now.allSent")} ${word("now.again")}`;
   }
-  if (problem !== null) return words.problemWords(problem);
+  if (problem !== null) return problemWords(problem);
   if (offer === null) return word("now.asking");
   if (offer.state !== "open") {
     const begun = word(offer.state === "waiting" ? "now.waiting" : "now.paused");

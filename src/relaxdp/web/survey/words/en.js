@@ -1,9 +1,9 @@
-/** All words of the survey page, in English. Every other language has the same names and places. */
-
-import KIT from "../../kit/words/en.js";
+/**
+ * All words of the survey page, in English. Every other language has the same names and places. What the kit says in
+ * English is there in any case, so that only other languages bring it along.
+ */
 
 export default {
-  ...KIT,
   "page.title": "A private survey",
   "page.loading": "Asking the server about this survey …",
   "page.stays":
