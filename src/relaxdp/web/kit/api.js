@@ -129,23 +129,30 @@ export async function follow(api, path, { receive, linked, signal }) {
       if (problem instanceof Problem && [400, 401, 404].includes(problem.status)) throw problem;
     }
     linked(false);
-    await pause(wait, signal);
-    wait = Math.min(30, 2 * wait);
+    wait = (await pause(wait, signal)) ? 1 : Math.min(15, 2 * wait);
   }
 }
 
 /**
+ * Wait, or until there is a reason to try at once: the network is back, or somebody looks at the page again.
+ *
  * @param {number} seconds
  * @param {AbortSignal} signal
- * @returns {Promise<void>}
+ * @returns {Promise<boolean>} whether there was such a reason
  */
 function pause(seconds, signal) {
   return new Promise((wake) => {
-    const timer = setTimeout(wake, 1000 * seconds);
-    const stop = () => {
+    const over = new AbortController();
+    const end = (/** @type {boolean} */ early) => {
       clearTimeout(timer);
-      wake();
+      over.abort();
+      wake(early);
     };
-    signal.addEventListener("abort", stop, { once: true });
+    const timer = setTimeout(() => end(false), 1000 * seconds);
+    const looked = () => document.visibilityState === "visible" && end(true);
+    signal.addEventListener("abort", () => end(false), { signal: over.signal });
+    window.addEventListener("online", () => end(true), { signal: over.signal });
+    window.addEventListener("focus", looked, { signal: over.signal });
+    document.addEventListener("visibilitychange", looked, { signal: over.signal });
   });
 }

@@ -5,32 +5,31 @@ import { h, notice } from "./dom.js";
 import { field, formPart, textOf } from "./form.js";
 import { isUnknownToken, Problem } from "./problem.js";
 
-/** The tab forgets the token when it is closed, and no other tab or page sees it. */
+const PLACE = "relaxdp token";
+
+/**
+ * The tab forgets the token when it is closed, and no other tab sees it. The dashboard and the market share it: who goes
+ * from one to the other signs in once, and out of both.
+ */
 export class Session {
   api = new Api(null);
   signedIn = false;
-  #place;
-
-  /** @param {string} place under which the tab keeps the token */
-  constructor(place) {
-    this.#place = place;
-  }
 
   /** The token that this tab has kept, if it has one. */
   get token() {
-    return sessionStorage.getItem(this.#place);
+    return sessionStorage.getItem(PLACE);
   }
 
   /** @param {string} token */
   use(token) {
-    sessionStorage.setItem(this.#place, token);
+    sessionStorage.setItem(PLACE, token);
     this.api = new Api(token);
     this.signedIn = true;
   }
 
   /** Forget the token. */
   leave() {
-    sessionStorage.removeItem(this.#place);
+    sessionStorage.removeItem(PLACE);
     this.api = new Api(null);
     this.signedIn = false;
   }

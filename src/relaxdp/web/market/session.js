@@ -13,7 +13,7 @@ export class MarketSession extends Session {
 
   /** @param {() => void} changed is called whenever the account or its balance may be another one */
   constructor(changed) {
-    super("relaxdp market token");
+    super();
     this.#changed = changed;
   }
 
