@@ -38,7 +38,7 @@ def main() -> None:
             someone.sign_in()
             someone.campaign(WATCHED)
             expect(someone.page.locator(".levels tbody tr").nth(3)).to_contain_text("1,500")
-            expect(someone.page.get_by_role("img")).to_have_count(5)
+            expect(someone.page.locator(".panels").get_by_role("img")).to_have_count(5)
             someone.page.screenshot(path=FIGURE)
             someone.leave()
 

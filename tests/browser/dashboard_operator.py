@@ -81,7 +81,7 @@ class Operator:
         assert not any(self.server.token in url for url in addresses)
 
 
-def report_all(server: Running, campaign: str, *, devices: int = 2000, seed: int = 1) -> None:
+def report_all(server: Running, campaign: str, *, devices: int = 4000, seed: int = 1) -> None:
     """Let simulated devices report at the open level."""
     address = CampaignAddress(Server.parse(server.base), campaign)
     offer = ask_offer(Client(attempts=3), address)

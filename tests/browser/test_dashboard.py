@@ -94,7 +94,7 @@ def test_what_the_form_asks_comes_from_the_encodings(operator: New, server: Runn
     page = someone.page
     page.goto(f"{server.base}/#new")
     page.get_by_text("More", exact=True).click()
-    chosen = page.get_by_label("Encoding").locator("visible=true")
+    chosen = page.get_by_label("How answers are blurred").locator("visible=true")
     expect(chosen.locator("option")).to_have_count(5)
     expect(page.get_by_label("Buckets")).to_be_hidden()
     chosen.select_option("local-hash")
@@ -111,7 +111,7 @@ def test_what_the_form_asks_comes_from_the_encodings(operator: New, server: Runn
     page.goto(f"{server.base}/#new")
     page.get_by_text("A number, of which").click()
     page.get_by_text("More", exact=True).click()
-    expect(page.get_by_label("Encoding").locator("visible=true").locator("option")).to_have_count(3)
+    expect(page.get_by_label("How answers are blurred").locator("visible=true").locator("option")).to_have_count(3)
 
 
 def smoking(server: Running, name: str, dates: dict[str, int], **more: Any) -> list[str]:
@@ -152,7 +152,7 @@ def test_the_dates_of_a_series_stand_side_by_side(operator: New, server: Running
     expect(page).to_have_url(re.compile(f"#campaign/{third}$"))
     expect(panel.locator("tbody").first.locator("tr").last).to_contain_text("2028 (this one)")
     someone.campaign(commute(server))
-    expect(page.get_by_role("heading", name="What is known now")).to_be_visible()
+    expect(page.get_by_role("heading", name="Share the survey")).to_be_visible()
     expect(page.get_by_role("heading", name="Asked again")).to_have_count(0)
     assert first == "travel-2026"
 
@@ -217,7 +217,7 @@ def test_mistakes_are_told(operator: New, server: Running) -> None:
     page.get_by_label("A number").check()
     page.get_by_label("Smallest").fill("-5")
     page.get_by_label("Largest").fill("5")
-    page.get_by_text("More").click()
+    page.get_by_text("More", exact=True).click()
     page.get_by_label("Name in addresses").fill(taken)
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("alert")).to_contain_text("there is a campaign with the id")
@@ -234,7 +234,7 @@ def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Pa
     someone.campaign(name)
     someone.fact("Devices", "0")
     report_all(server, name)
-    someone.fact("Devices", "2,000")  # without a reload: the page listens
+    someone.fact("Devices", "4,000")  # without a reload: the page listens
     first = someone.widths()
     assert len(first) == len(VALUES)
 
@@ -247,8 +247,8 @@ def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Pa
     someone.fact("Open level", "ε 1 (2 of 3)")
     expect(page.get_by_role("status")).to_contain_text("ε 1 (2 of 3)")
     report_all(server, name)
-    expect(page.locator(".levels tbody tr").nth(1)).to_contain_text(re.compile(r"1\s*2,000\s*2,000"))
-    expect(page.locator(".levels tbody tr").nth(0)).to_contain_text(re.compile(r"0\.5\s*0\s*2,000"))
+    expect(page.locator(".levels tbody tr").nth(1)).to_contain_text(re.compile(r"1\s*4,000\s*4,000"))
+    expect(page.locator(".levels tbody tr").nth(0)).to_contain_text(re.compile(r"0\.5\s*0\s*4,000"))
     second = someone.widths()
     assert all(new < 0.7 * old for old, new in zip(first, second, strict=True))
 
@@ -257,27 +257,37 @@ def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Pa
     assert panel.locator("circle").count() == 2
     page.get_by_text("The same as a table").click()
     told = server.ask("GET", f"/v1/campaigns/{name}/history", operator=True).json
-    rows = page.locator("details tbody tr").all_text_contents()
+    rows = page.get_by_role("region", name="Estimates of each level").locator("tbody tr").all_text_contents()
     assert len(rows) == 2 * len(VALUES)
     assert rows[0].startswith(f"0.5by car{100 * told['levels'][0]['rows'][0]['estimate']:.1f} %")
 
     with page.expect_download() as waiting:
-        page.get_by_role("button", name="Download estimates").click()
+        page.get_by_role("button", name="Parquet").click()
     waiting.value.save_as(tmp_path / "estimates.parquet")
     assert pq.read_table(tmp_path / "estimates.parquet").num_rows == 2 * len(VALUES)
-    page.get_by_label("Reports of level").select_option("ε 1")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Table (CSV)").click()
+    waiting.value.save_as(tmp_path / "estimates.csv")
+    assert len((tmp_path / "estimates.csv").read_text("utf-8").splitlines()) == 1 + 2 * len(VALUES)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Picture (PNG)").click()
+    waiting.value.save_as(tmp_path / "estimates.png")
+    assert (tmp_path / "estimates.png").read_bytes().startswith(b"\x89PNG")
+    offered = page.get_by_label("Of level").locator("option")
+    expect(offered).to_have_text(["ε 1 (4,000 reports)", "ε 0.5 (4,000 reports)"])  # the last one first, none unopened
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download reports").click()
     assert waiting.value.suggested_filename == f"{name}-1.parquet"
     waiting.value.save_as(tmp_path / "reports.parquet")
-    assert pq.read_table(tmp_path / "reports.parquet").num_rows == 2000
+    assert pq.read_table(tmp_path / "reports.parquet").num_rows == 4000
 
     someone.step("Pause")
     someone.fact("State", "paused")
     someone.step("Resume")
     someone.fact("State", "open")
     someone.step("Finish …", "Finish")
-    someone.fact("State", "finished")
+    someone.fact("State", "ended")
+    expect(page.get_by_text("The answer is known to")).to_contain_text("from 4,000 devices.")
     someone.step("Delete the reports …", "Delete the reports")
     expect(page.get_by_text("The reports are deleted.")).to_be_visible()
     expect(page.locator(".panels")).to_be_visible()
@@ -285,20 +295,20 @@ def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Pa
 
 def test_the_most_frequent_of_many_have_intervals_that_hold_for_all(operator: New, server: Running) -> None:
     values = [f"answer {number}" for number in range(300)]
-    name = commute(server, encoding={"name": "categorical", "values": values})
+    name = commute(server, encoding={"name": "categorical", "values": values}, levels=[{"epsilon": "4"}])
     report_all(server, name)
     someone = operator()
     someone.campaign(name)
     page = someone.page
     expect(page.locator(".answer caption")).to_contain_text("95 % intervals that hold for all answers at once.")
     expect(page.get_by_text("the 20 most frequent of 300")).to_contain_text("They were chosen by their estimates")
-    expect(page.get_by_role("img")).to_have_count(20)
+    expect(page.locator(".panels").get_by_role("img")).to_have_count(20)
     told = server.ask("GET", f"/v1/campaigns/{name}/estimate?simultaneous=true", operator=True).json["pooled"]
     largest = sorted(told, key=lambda row: -row["estimate"])[:20]
     wanted = [f"{100 * row['low']:.1f} to {100 * row['high']:.1f} %" for row in largest]
     assert page.locator(".answer .hint").all_text_contents() == wanted
-    panel = page.get_by_role("img").first
-    expect(panel).to_have_attribute("aria-label", re.compile(f"at epsilon 0.5 {wanted[0]}.*now {wanted[0]}"))
+    panel = page.locator(".panels").get_by_role("img").first
+    expect(panel).to_have_attribute("aria-label", re.compile(f"at epsilon 4 {wanted[0]}.*now {wanted[0]}"))
     few = commute(server)
     report_all(server, few)
     someone.campaign(few)
@@ -314,13 +324,13 @@ def test_from_question_to_answer(operator: New, server: Running, browser: Browse
     someone.campaign(name)
     person = Person(browser.new_context(), Collector(server.folder, server.base, server.token), name)
     person.answer("on foot")
-    someone.fact("Devices", "2,001")
+    someone.fact("Devices", "4,001")
     first = someone.widths()
     someone.step("Relax to ε 1", "Relax to ε 1")
     person.look()
     person.received(2)
     report_all(server, name)
-    expect(someone.page.locator(".levels tbody tr").nth(1)).to_contain_text(re.compile(r"1\s*2,001\s*2,001"))
+    expect(someone.page.locator(".levels tbody tr").nth(1)).to_contain_text(re.compile(r"1\s*4,001\s*4,001"))
     assert all(new < 0.7 * old for old, new in zip(first, someone.widths(), strict=True))
     person.context.close()
     assert person.problems == []
@@ -400,7 +410,7 @@ def test_readable_by_all(operator: New, server: Running, scheme: str, width: int
     page.keyboard.press("Escape")
     page.goto(f"{server.base}/#new")
     page.get_by_label("Possible answers").fill("a\nb")
-    page.get_by_text("More").click()
+    page.get_by_text("More", exact=True).click()
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("complementary").locator("tbody tr")).to_have_count(4)
     look()
@@ -425,8 +435,8 @@ def test_means_and_invitations(operator: New, server: Running) -> None:
     server.ask("POST", f"/v1/campaigns/{made['id']}/reports/batch", {"reports": reports})
     someone.fact("Devices", "2")
     someone.fact("Invitations", "2 used of 3")
-    expect(someone.page.locator(".answer tbody")).to_contain_text("mean")
-    expect(someone.page.get_by_role("img", name="mean")).to_be_visible()
+    expect(someone.page.get_by_text("Too few reports yet: about")).to_have_count(2)  # two reports tell no mean
+    expect(someone.page.locator(".answer")).to_be_hidden()
 
 
 @pytest.mark.long

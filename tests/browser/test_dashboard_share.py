@@ -53,7 +53,11 @@ def test_a_fresh_campaign_leads_to_sharing(operator: Operator, server: Running, 
     page.get_by_text("Show it inside your own site").click()
     expect(page.locator("pre")).to_contain_text(f'<iframe src="{address}"')
     report_all(server, name, devices=10)
-    operator.page.reload()
+    expect(page.get_by_text("Too few reports yet: about")).to_have_count(2)
+    expect(page.locator(".answer")).to_be_hidden()  # an interval that says nothing is no estimate
+    report_all(server, name, seed=2)
+    expect(page.locator(".answer")).to_be_visible()
+    page.reload()
     expect(page.locator("main section").nth(1).get_by_role("heading")).to_have_text("What is known now")
 
 

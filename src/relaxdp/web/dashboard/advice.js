@@ -2,7 +2,7 @@
 
 import { h, notice, put, tableHead, tableRow } from "../kit/dom.js";
 import { sentenceOf } from "../kit/problem.js";
-import { measureOf, whole } from "../kit/words.js";
+import { measureOf, plural, whole } from "../kit/words.js";
 import { planOf, wrongPlan } from "./definition.js";
 
 /** @typedef {import("../kit/wire.d.ts").Advice} Advice */
@@ -68,20 +68,23 @@ function advicePieces(advice, plan) {
     const odds = `× ${ODDS.format(Math.exp(Number(level.epsilon)))}`;
     return tableRow(level.epsilon, precision, ...(aimed ? [`${needed}${level.met ? " ✓" : ""}`] : []), odds);
   });
-  const all = `If all ${whole(plan.devices)} devices report at a level, whatever they answer.`;
+  const some = plan.stops.map(({ epsilon, share }) => `${whole(100 * share)} % stop at ε ${epsilon}`).join(", ");
+  const who = some === "" ? "all of them report at the level" : `${some}, and all others report at the level`;
+  const all = `With ${plural(plan.devices, "device")}, if ${who}; whatever they answer.`;
   return [
     aimed ? verdict(advice, plan) : null,
     h(
       "table",
       {},
-      h("caption", {}, `${all} Encoding: ${advice.encoding.name}.`),
-      tableHead("ε", "Half-width", ...(aimed ? ["Devices it takes"] : []), "Odds"),
+      h("caption", {}, all),
+      tableHead("ε", "Known to", ...(aimed ? ["Devices it takes"] : []), "Odds"),
       h("tbody", {}, ...rows),
     ),
     h(
       "p",
       { class: "small muted" },
-      "Odds: by what factor a person’s reports up to this level can at most change what somebody believes of them.",
+      "Odds: by what factor a person’s reports up to this level can at most change what somebody believes of them. " +
+        `Answers are blurred by “${advice.encoding.name}”.`,
     ),
   ];
 }
@@ -99,6 +102,6 @@ function verdict({ levels }, plan) {
   const more =
     needed === null
       ? "a wider target or a larger last level"
-      : `${whole(needed)} devices at the last level, a larger last level or a wider target`;
-  return notice(`With ${whole(plan.devices)} devices no level is precise enough. It takes ${more}.`, "warn");
+      : `${plural(needed, "device")} at the last level, a larger last level or a wider target`;
+  return notice(`With ${plural(plan.devices, "device")} no level is precise enough. It takes ${more}.`, "warn");
 }

@@ -5,13 +5,16 @@ import { facts, h } from "../kit/dom.js";
 import { tell } from "../kit/page.js";
 import { isUnknownToken, Problem } from "../kit/problem.js";
 import { measureOf, whole } from "../kit/words.js";
-import { exportPart, invitationsPart, settingsPart, stepsPart } from "./controls.js";
+import { invitationsPart, settingsPart, stepsPart } from "./controls.js";
+import { isFormed } from "./definition.js";
+import { exportPart, publicationPart } from "./export.js";
 import { integrityPart } from "./integrity.js";
-import { progressPart, stateBadge } from "./list.js";
+import { standingPart, stateBadge } from "./list.js";
 import { answerPart, historyPart, levelsPart } from "./results.js";
 import { seriesPart } from "./series.js";
 import { sharePart } from "./share.js";
-import { levelOf } from "./words.js";
+import { timelinePart } from "./timeline.js";
+import { knownTo, levelOf, needsPeople, STATES } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
 /** @typedef {import("../kit/wire.d.ts").Estimate} Estimate */
@@ -31,25 +34,37 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const path = `campaigns/${encodeURIComponent(id)}`;
   /** @type {Campaign} */
   let campaign = await api.ask("GET", `${path}/status`);
+  /** @type {Estimate | null} */
+  let estimate = null;
   const measure = measureOf(campaign.encoding);
   const summary = h("div", {});
   const live = h("span", { class: "live" }, "connecting");
   const answer = answerPart(measure);
   const levels = levelsPart();
   const history = historyPart(measure);
+  const timeline = timelinePart(campaign);
   const integrity = integrityPart(measure);
   const steps = stepsPart(api, path, campaign, (changed) => update(changed));
-  const exports = exportPart(api, path, id);
+  const exports = exportPart(api, path, () => ({ campaign, estimate }));
+  const publication = publicationPart();
   const settings = h("div", {});
   const share = sharePart(api, campaign);
-  const fresh = campaign.devices.total === 0 && campaign.state !== "finished"; // then there is one thing to do
+  const fresh = needsPeople(campaign); // then there is one thing to do
   const invitations = campaign.needs_invitation ? invitationsPart(api, path, id) : null;
   const series = campaign.series === null ? null : seriesPart(measure, campaign, campaign.series);
+  const results = h(
+    "div",
+    { class: "results" },
+    h("div", { class: "columns" }, answer.element, levels.element),
+    history.element,
+    timeline.element,
+    integrity.element,
+  );
 
   /** @param {Campaign} now */
   function update(now) {
     if (campaign.state !== now.state || campaign.open_level !== now.open_level) {
-      tell(`The campaign is ${now.state}. Level: ${levelOf(now)}.`);
+      tell(`The campaign is ${STATES[now.state]}. Level: ${levelOf(now)}.`);
     }
     campaign = now;
     summary.replaceChildren(
@@ -57,12 +72,15 @@ export async function showCampaign(api, main, id, { signal, fail }) {
         ["State", stateBadge(now)],
         ["Open level", levelOf(now)],
         ["Devices", whole(now.devices.total)],
-        ["Half-width at worst", now.half_width === null ? "no reports yet" : measure.width(now.half_width)],
+        ["Known to", knownTo(now)],
       ]),
-      progressPart(now),
+      standingPart(now),
     );
+    results.hidden = now.devices.total === 0; // tables of nothing say nothing
+    levels.update(now);
     steps.update(now);
     exports.update(now);
+    publication.update(now);
     settings.replaceChildren(settingsPart(now));
   }
 
@@ -86,7 +104,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   async function askQuartiles() {
     /** @type {Estimate} */
     const found = await api.ask("GET", `${path}/estimate?${optionsOf(campaign)}&quartiles=true`);
-    if (!signal.aborted) answer.update(found);
+    if (!signal.aborted) answer.update(found, campaign);
   }
 
   /** @param {ReturnType<typeof seriesPart>} part */
@@ -96,13 +114,17 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     if (!signal.aborted) part.update(found);
   }
 
-  /** @type {Estimate | null} */
-  let estimate = null;
+  async function askTimeline() {
+    /** @type {import("../kit/wire.d.ts").Timeline} */
+    const found = await api.ask("GET", `${path}/timeline`);
+    if (!signal.aborted) timeline.update(found, campaign);
+  }
+
   const refresh = throttled(async () => {
     if (signal.aborted || estimate === null) return true;
+    await askTimeline();
     const levelHistory = await askHistory(estimate.simultaneous);
-    if (!signal.aborted) history.update(levelHistory, estimate);
-    if (!signal.aborted && levelHistory !== null) levels.update(campaign, levelHistory);
+    if (!signal.aborted) history.update(levelHistory, estimate, campaign);
     if (measure.numeric) await askQuartiles();
     if (series !== null) await askSeries(series);
     // A busy service shows a history that is a little old, and after the last report no event would ask for a newer one.
@@ -112,11 +134,10 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   /** @param {Estimate} event */
   async function receive(event) {
     estimate = event;
-    answer.update(event);
-    integrity.update(event.integrity);
     try {
       update(await api.ask("GET", `${path}/status`));
-      levels.update(campaign, null);
+      answer.update(event, campaign);
+      integrity.update(event.integrity);
       await refresh();
     } catch (problem) {
       if (isUnknownToken(problem)) fail(problem); // else the next event brings it
@@ -124,23 +145,27 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   }
 
   update(campaign);
-  levels.update(campaign, null);
   main.replaceChildren(
     h("p", { class: "row small" }, h("a", { href: "#" }, "All campaigns"), live),
     h("h1", { tabindex: -1 }, campaign.question),
     h("section", { class: "card", "aria-label": "How it stands" }, summary, steps.element),
     ...(fresh ? [share, invitations ?? ""] : []),
-    h("div", { class: "columns" }, answer.element, levels.element),
-    history.element,
-    integrity.element,
+    results,
     ...(series === null ? [] : [series.element]),
-    ...(fresh ? [] : [share]),
+    ...(fresh || campaign.state === "finished" ? [] : [share]),
     h(
       "div",
       { class: "grid" },
       exports.element,
-      fresh ? null : invitations,
-      h("section", { class: "card" }, h("h2", {}, "Settings"), settings),
+      publication.element,
+      fresh || campaign.state === "finished" ? null : invitations,
+      h(
+        "section",
+        { class: "card" },
+        h("h2", {}, "Settings"),
+        settings,
+        isFormed(campaign) ? h("a", { class: "button", href: `#copy/${id}` }, "Use it for a new campaign …") : null,
+      ),
     ),
   );
   const linked = (/** @type {boolean} */ on) => {

@@ -1,4 +1,4 @@
-/** What an operator can do with a campaign: relax, pause and end it, fetch files, invite. Here stand its settings, too. */
+/** What an operator can do with a campaign: relax, pause and end it, invite. Here stand its settings, too. */
 
 import { copyPart } from "../kit/copy.js";
 import { attempt, confirmed, facts, h, save } from "../kit/dom.js";
@@ -6,6 +6,7 @@ import { field, formPart, textOf } from "../kit/form.js";
 import { Problem } from "../kit/problem.js";
 import { measureOf, moment, plural, whole } from "../kit/words.js";
 import { surveyAddress } from "./share.js";
+import { isReadable, needsPeople } from "./words.js";
 
 /** @typedef {import("../kit/api.js").Api} Api */
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
@@ -13,19 +14,9 @@ import { surveyAddress } from "./share.js";
 const MOST_INVITATIONS = 10_000;
 const FINISH = {
   title: "Finish the campaign?",
-  text: ["It takes no reports any more. A finished campaign cannot be opened again.", "Estimates and exports stay."],
+  text: ["It takes no reports any more, and cannot be opened again.", "Estimates and files stay."],
   yes: "Finish",
 };
-const REDUCE = {
-  title: "Delete the reports?",
-  text: [
-    "All reports are deleted and only counts are kept. The estimate stays.",
-    "This cannot be undone: afterwards nothing can be exported, nobody can withdraw, and what each level told alone " +
-      "is gone.",
-  ],
-  yes: "Delete the reports",
-};
-
 /**
  * Return the buttons; they stay the same elements, so that the keyboard does not lose its place. Whatever cannot be
  * undone is asked about first.
@@ -59,35 +50,46 @@ export function stepsPart(api, path, first, changed) {
 
   /**
    * @param {string} kind
-   * @param {() => Promise<void>} onclick
+   * @param {() => Promise<unknown>} onclick
    */
   const button = (kind, onclick) => h("button", { class: kind || null, type: "button", onclick });
-  const relax = button("primary", () => step("relax", relaxQuestion(campaign)));
+  const relax = button("", () => step("relax", relaxQuestion(campaign)));
   const pause = button("", () => step(campaign.state === "paused" ? "resume" : "pause", null));
-  const finish = button("danger", () => step("finish", FINISH));
-  const reduce = button("danger", () => step("reduce", REDUCE));
-  const element = h("div", {}, h("div", { class: "row" }, relax, pause, finish, reduce), refusal);
+  const finish = button("", () => step("finish", finishQuestion(campaign)));
+  const results = button("primary", () =>
+    attempt(refusal, async () => save(await api.file(`${path}/estimate.csv`), `${campaign.id}-estimate.csv`)),
+  );
+  results.textContent = "Save the results (CSV)";
+  const element = h("div", {}, h("div", { class: "row" }, relax, pause, finish, results), refusal);
 
   /** @param {Campaign} now */
   function update(now) {
     campaign = now;
     const next = nextLevel(now);
     relax.textContent = next === undefined ? "Relax" : `Relax to ε ${next.epsilon} …`;
-    relax.disabled = now.state !== "open" || next === undefined;
+    // Levels of a campaign that is published open by themselves, and the last one has none after it.
+    relax.hidden = now.state === "finished" || next === undefined || now.publish !== null;
+    relax.disabled = now.state !== "open";
+    relax.classList.toggle("primary", !needsPeople(now));
     pause.textContent = now.state === "paused" ? "Resume" : "Pause";
     pause.disabled = now.state !== "open" && now.state !== "paused";
     finish.textContent = "Finish …";
     const over = now.state === "finished";
-    for (const each of [relax, pause, finish]) each.hidden = over;
-    reduce.hidden = !over;
-    reduce.disabled = now.reduced;
-    reduce.textContent = now.reduced ? "The reports are deleted" : "Delete the reports …";
+    for (const each of [pause, finish]) each.hidden = over;
+    results.hidden = !over || !isReadable(now);
   }
   return { element, update };
 }
 
 /** @param {Campaign} campaign */
 const nextLevel = ({ open_level: open, levels }) => (open === null ? undefined : levels[open + 1]);
+
+/** @param {Campaign} campaign */
+function finishQuestion({ publish, devices }) {
+  const unpublished = publish === null ? [] : ["Nothing will be published: only a campaign that ends by itself is."];
+  const few = devices.total === 0 ? ["Nobody has answered yet."] : [];
+  return { ...FINISH, text: [...few, ...FINISH.text, ...unpublished] };
+}
 
 /** @param {Campaign} campaign whose next level there is */
 function relaxQuestion(campaign) {
@@ -96,6 +98,7 @@ function relaxQuestion(campaign) {
   return {
     title: `Relax to ε ${next}?`,
     text: [
+      ...(campaign.devices.total === 0 ? ["Nobody has answered at the present level yet."] : []),
       "Devices whose owners agreed will send a clearer report. What each of them gives away grows from " +
         `ε ${now} to ε ${next}.`,
       "A level that was opened cannot be closed again, and a report cannot be taken back.",
@@ -103,50 +106,6 @@ function relaxQuestion(campaign) {
     yes: `Relax to ε ${next}`,
     danger: false,
   };
-}
-
-/**
- * @param {Api} api
- * @param {string} path
- * @param {string} id
- */
-export function exportPart(api, path, id) {
-  const refusal = h("div", {});
-
-  /**
-   * @param {string} file
-   * @param {string} name
-   */
-  const download = (file, name) => attempt(refusal, async () => save(await api.file(`${path}/${file}`), name));
-  const fetchEstimates = () => download("estimate.parquet", `${id}-estimate.parquet`);
-  const fetchReports = () => download(`export?level=${level.value}`, `${id}-${level.value}.parquet`);
-  const level = h("select", { id: "export-level" });
-  const choice = h(
-    "div",
-    {},
-    h("div", { class: "field" }, h("label", { for: "export-level" }, "Reports of level"), level),
-    h("button", { type: "button", onclick: fetchReports }, "Download reports"),
-  );
-  const deleted = h("p", { class: "muted" }, "The reports are deleted.");
-  const element = h(
-    "section",
-    { class: "card" },
-    h("h2", {}, "Export"),
-    h("p", {}, "Parquet files. Reports are protected already; relaxdp estimate reads them."),
-    h("p", {}, h("button", { type: "button", onclick: fetchEstimates }, "Download estimates")),
-    choice,
-    deleted,
-    refusal,
-  );
-
-  /** @param {Campaign} campaign */
-  function update({ levels, reduced }) {
-    choice.hidden = reduced;
-    deleted.hidden = !reduced;
-    if (level.options.length > 0) return;
-    level.append(...levels.map(({ epsilon }, place) => h("option", { value: place }, `ε ${epsilon}`)));
-  }
-  return { element, update };
 }
 
 /**
@@ -191,18 +150,19 @@ export function settingsPart(campaign) {
   return facts([
     ["Name", campaign.id],
     ["Series", campaign.series === null ? null : `${campaign.series.name}, ${campaign.series.date}`],
-    ["Encoding", encoding.name],
-    ["Values", encoding.values === undefined ? null : whole(encoding.values.length)],
+    ["Answers are blurred by", encoding.name],
+    ["Answers", encoding.values === undefined ? null : whole(encoding.values.length)],
     ["Range", encoding.range === undefined ? null : encoding.range.map(value).join(" to ")],
-    ["Target", target === null ? "none" : `${width(target.half_width)} at ${confidence} %`],
+    ["Wanted", target === null ? "you decide" : `${width(target.half_width)}, ${confidence} % sure`],
     ["Largest ε promised", campaign.largest_epsilon],
-    ["Relaxes", devices === null ? "when you say so" : `by itself at ${whole(devices)} devices`],
+    ["Suggested limit", campaign.suggested ?? null],
+    ["Relaxes", devices === null ? "when you say so" : `by itself at ${plural(devices, "device")}`],
     ["Opens", moment(campaign.opens)],
     ["Closes", moment(campaign.closes)],
     [
       "Invitations",
       campaign.needs_invitation ? `${whole(invitations.used)} used of ${whole(invitations.issued)}` : null,
     ],
-    ["Reports that differed", campaign.refused.differing === 0 ? null : whole(campaign.refused.differing)],
+    ["Refused, being other than before", campaign.refused.differing === 0 ? null : whole(campaign.refused.differing)],
   ]);
 }

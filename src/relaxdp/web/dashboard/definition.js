@@ -1,10 +1,20 @@
 /** From what a person typed to a campaign's definition, with a sentence for whatever cannot be meant. */
 
 import { DECIMAL, NAME, splitLevels, textOf } from "../kit/form.js";
+import { stopField } from "./stops.js";
 
 const DATE = /^[0-9A-Za-z._-]{1,40}$/;
 const NUMBER = /^[-+]?[0-9]+(\.[0-9]+)?$/;
 const MOST_DEVICES = 1e15;
+const INTRODUCTION = /** @type {const} */ ([
+  "asker",
+  "about",
+  "purpose",
+  "contact",
+  "privacy_notice",
+  "logo",
+  "suggested",
+]);
 
 /**
  * Return the answers, one for each line that is not empty.
@@ -22,7 +32,7 @@ const valuesOf = (data) =>
  *
  * @param {FormData} data
  */
-const levelsOf = (data) => splitLevels(textOf(data, "levels"));
+export const levelsOf = (data) => splitLevels(textOf(data, "levels"));
 
 /**
  * Return a sentence for each field that has to be changed. The service checks everything again.
@@ -44,6 +54,26 @@ export function wrongDefinition(data) {
   if (series !== "" && !DATE.test(date)) wrong.date = "Like 2027 or 2027-03: letters, digits, dots and hyphens.";
   const closes = textOf(data, "closes");
   if (closes !== "" && new Date(closes) <= new Date()) wrong.closes = "This has passed already.";
+  const notice = textOf(data, "privacy_notice");
+  if (/^[a-z][a-z0-9+.-]*:\S*$/i.test(notice) && !/^https:\/\/[^/@\s]+/i.test(notice))
+    wrong.privacy_notice = "An address that begins with https://, or the notice itself.";
+  if (data.has("publish")) Object.assign(wrong, wrongPublication(data));
+  return wrong;
+}
+
+/**
+ * @param {FormData} data of a campaign that is to be published
+ * @returns {import("../kit/form.js").Wrong}
+ */
+function wrongPublication(data) {
+  /** @type {import("../kit/form.js").Wrong} */
+  const wrong = {};
+  if (textOf(data, "closes") === "" && textOf(data, "half_width") === "")
+    wrong.closes = "What is published ends by itself: say when it closes, or above how precise is enough.";
+  if (!isCount(textOf(data, "least")) || Number(textOf(data, "least")) < 2) wrong.least = "A whole number, from 2 on.";
+  else if (data.get("advance") !== "devices" && levelsOf(data).length > 1)
+    wrong.least =
+      "Nobody relaxes what is published by hand: choose above that it relaxes by itself, or only one level.";
   return wrong;
 }
 
@@ -81,6 +111,12 @@ export function wrongPlan(data) {
   else if (width !== "" && Number(width) >= most)
     wrong.half_width = `Less than ${most}: that would be knowing nothing.`;
   if (!isCount(textOf(data, "expected"))) wrong.expected = "A whole number, from 1 on.";
+  const stops = levels.slice(0, -1).map((epsilon) => ({ epsilon, written: textOf(data, stopField(epsilon)) }));
+  for (const { epsilon, written } of stops)
+    if (written !== "" && !(DECIMAL.test(written) && Number(written) < 100))
+      wrong[stopField(epsilon)] = "From 0 to 99, or nothing.";
+  const all = stops.reduce((sum, { written }) => sum + Number(written), 0);
+  if (all >= 100) wrong[stopField(levels[0])] ??= "Together fewer than 100, or nobody is left for the last level.";
   return wrong;
 }
 
@@ -95,7 +131,16 @@ export function planOf(data) {
     levels: levelsOf(data).map((epsilon) => ({ epsilon })),
     devices: Number(textOf(data, "expected")),
     ...targetOf(data),
+    stops: stopsOf(data),
   };
+}
+
+/** @param {FormData} data */
+function stopsOf(data) {
+  const found = levelsOf(data)
+    .slice(0, -1)
+    .map((epsilon) => ({ epsilon, share: Number(textOf(data, stopField(epsilon))) / 100 }));
+  return found.filter(({ share }) => share > 0);
 }
 
 /**
@@ -116,6 +161,12 @@ export function definitionOf(data) {
   if (textOf(data, "series") !== "") definition.series = { name: textOf(data, "series"), date: textOf(data, "date") };
   if (data.get("advance") === "devices") definition.devices = Number(textOf(data, "devices"));
   if (textOf(data, "closes") !== "") definition.closes = new Date(textOf(data, "closes")).toISOString();
+  for (const name of INTRODUCTION) if (textOf(data, name) !== "") definition[name] = textOf(data, name);
+  if (data.has("coloured")) definition.colour = textOf(data, "colour");
+  if (data.has("publish")) {
+    definition.publish = { least: Number(textOf(data, "least")) };
+    definition.shows_results = data.has("shows_results");
+  }
   return definition;
 }
 
@@ -189,10 +240,25 @@ export function askedAgain(campaign, last) {
     devices: devices === null ? "" : String(devices),
     [`encoding-${kind}`]: encoding.name,
     ...Object.fromEntries(options),
+    ...Object.fromEntries(INTRODUCTION.map((name) => [name, campaign[name] ?? ""])),
+    coloured: campaign.colour ? "on" : "",
+    ...(campaign.colour ? { colour: campaign.colour } : {}),
+    invitations: campaign.needs_invitation ? "on" : "",
+    publish: campaign.publish === null ? "" : "on",
+    ...(campaign.publish === null ? {} : { least: String(campaign.publish.least) }),
+    shows_results: campaign.shows_results ? "on" : "",
     series: series?.name ?? "",
     date: /^\d{4}$/.test(last) ? String(Number(last) + 1) : "",
   };
 }
+
+/**
+ * Tell whether the form could have made a campaign: it knows answers that are text, and ranges.
+ *
+ * @param {import("../kit/wire.d.ts").OperatorCampaign} campaign
+ */
+export const isFormed = ({ encoding }) =>
+  encoding.range !== undefined || (encoding.values ?? [1]).every((value) => typeof value === "string");
 
 /** @param {string} text */
 const isCount = (text) => /^[0-9]+$/.test(text) && Number(text) >= 1 && Number(text) <= MOST_DEVICES;

@@ -1,7 +1,7 @@
 /** Whether reports were made up: what was found, which answers are pushed, and what such a check cannot see. */
 
 import { h, notice, put, tableHead, tableRow } from "../kit/dom.js";
-import { whole } from "../kit/words.js";
+import { plural, whole } from "../kit/words.js";
 import { nameOf } from "./results.js";
 import { between, inside } from "./words.js";
 
@@ -16,7 +16,7 @@ const MOST_PUSHED = 10;
 /** @param {Measure} measure */
 export function integrityPart(measure) {
   const body = h("div", {}, h("p", { class: "muted" }, "Nobody has two reports to compare yet."));
-  const element = h("section", { class: "card" }, h("h2", {}, "Made-up reports"), body);
+  const element = h("section", { class: "card", hidden: true }, h("h2", {}, "Made-up reports"), body);
 
   /** @param {Integrity | null} found null where the campaign has one level */
   function update(found) {
@@ -24,16 +24,18 @@ export function integrityPart(measure) {
       body.replaceChildren(
         h("p", {}, "The campaign has one level. Nobody has two reports to compare, so made-up ones cannot be noticed."),
       );
+      element.hidden = false;
       return;
     }
     const { tested, untested, limits } = found;
+    element.hidden = tested === 0;
     put(
       body,
       found.tested === 0 ? h("p", { class: "muted" }, "Nobody has two reports to compare yet.") : verdict(found),
       h(
         "p",
         {},
-        `${whole(tested)} of ${whole(tested + untested)} devices have two reports or more and could be tested. ` +
+        `${whole(tested)} of ${plural(tested + untested, "device")} have two reports or more and could be tested. ` +
           `The chance of this with honest devices is at most ${chance(found.p_value_ever)}, however often one looks.`,
       ),
       pushedTable(found),

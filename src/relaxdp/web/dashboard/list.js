@@ -2,7 +2,7 @@
 
 import { facts, h } from "../kit/dom.js";
 import { measureOf, whole } from "../kit/words.js";
-import { levelOf, progressOf, STATES } from "./words.js";
+import { knownTo, levelOf, progressOf, STATES, standing } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
 
@@ -19,7 +19,7 @@ export async function showList(api, main) {
       "div",
       { class: "row apart" },
       h("h1", { tabindex: -1 }, "Campaigns"),
-      h("a", { class: "button primary", href: "#new" }, "New campaign"),
+      cards.length > 0 ? h("a", { class: "button primary", href: "#new" }, "New campaign") : "",
     ),
     cards.length > 0 ? h("div", { class: "grid" }, ...cards) : noCampaign(),
   );
@@ -27,7 +27,6 @@ export async function showList(api, main) {
 
 /** @param {Campaign} campaign */
 function card(campaign) {
-  const { width } = measureOf(campaign.encoding);
   return h(
     "article",
     { class: "card campaign" },
@@ -36,9 +35,9 @@ function card(campaign) {
     facts([
       ["Level", levelOf(campaign)],
       ["Devices", whole(campaign.devices.total)],
-      ["Half-width", campaign.half_width === null ? "no reports yet" : width(campaign.half_width)],
+      ["Known to", knownTo(campaign)],
     ]),
-    progressPart(campaign),
+    standingPart(campaign),
   );
 }
 
@@ -46,24 +45,18 @@ function card(campaign) {
 export const stateBadge = ({ state }) => h("span", { class: `badge ${state}` }, STATES[state]);
 
 /**
- * Return the way to the target, as a bar and in words.
+ * Return how a campaign stands, and where it is on a way, the way as a bar.
  *
  * @param {Campaign} campaign
  */
-export function progressPart(campaign) {
-  const { encoding, target } = campaign;
-  if (target === null) return h("p", { class: "small muted" }, "No target: you decide when it is precise enough.");
-  const done = progressOf(campaign, target);
+export function standingPart(campaign) {
+  const { encoding, target, state, devices } = campaign;
+  const words = h("p", { class: "small" }, standing(campaign));
+  if (target === null || state === "finished" || devices.total === 0) return words;
   const wanted = measureOf(encoding).width(target.half_width);
-  const words = campaign.target_met
-    ? `The target of ${wanted} is reached.`
-    : `${Math.floor(100 * done)} % of the reports that it takes for ${wanted} at these levels.`;
-  return h(
-    "div",
-    {},
-    h("progress", { value: done, max: 1, "aria-label": `Progress to the target of ${wanted}` }),
-    h("p", { class: "small muted" }, words),
-  );
+  const done = progressOf(campaign, target);
+  const bar = h("progress", { value: done, max: 1, "aria-label": `On the way to ${wanted}` });
+  return h("div", {}, bar, words);
 }
 
 function noCampaign() {
@@ -74,8 +67,8 @@ function noCampaign() {
     h(
       "p",
       {},
-      "A campaign asks many devices one question. They answer with reports that protect the answer, very private at " +
-        "first; you relax it level by level until the answer is precise enough.",
+      "A campaign asks many people one question. Their devices answer with reports that protect the answer, very " +
+        "private at first; you relax it level by level until the answer is precise enough.",
     ),
     h("a", { class: "button primary", href: "#new" }, "Create the first one"),
   );

@@ -6,13 +6,14 @@ import { arrived, failure, followAddress, partOf } from "../kit/page.js";
 import { isUnknownToken } from "../kit/problem.js";
 import { Session, showSignIn } from "../kit/session.js";
 import { showCampaign } from "./campaign.js";
+import { dropDraft } from "./drafts.js";
 import { showForm } from "./form.js";
 import { showList } from "./list.js";
 
 const UNKNOWN = "This is not the operator’s token.";
 const main = partOf("main", HTMLElement);
 const menu = partOf("menu", HTMLElement);
-const session = new Session("relaxdp operator token");
+const session = new Session();
 let left = new AbortController();
 
 /** Show the page that the address names. */
@@ -30,7 +31,8 @@ async function show() {
   const [page, id] = location.hash.slice(1).split("/");
   main.replaceChildren(h("p", { class: "muted" }, "One moment …"));
   try {
-    if (page === "new") await showForm(api, main, id);
+    if (page === "new") await showForm(api, main, { again: id });
+    else if (page === "copy" && id) await showForm(api, main, { copy: id });
     else if (page === "campaign" && id) await showCampaign(api, main, id, { signal, fail });
     else await showList(api, main);
   } catch (problem) {
@@ -41,14 +43,28 @@ async function show() {
 }
 
 /** @param {unknown} problem */
-function fail(problem) {
+async function fail(problem) {
   if (isUnknownToken(problem)) {
-    leave();
-    signIn(UNKNOWN);
+    const account = await accountOf(session.token);
+    if (account === null) leave(); // an account of the market stays signed in there
+    menu.hidden = true;
+    signIn(
+      account === null ? UNKNOWN : `You are signed in to the market as ${account.name}. This page is the operator’s.`,
+    );
     return;
   }
   main.replaceChildren(...failure(problem, show));
   arrived(main);
+}
+
+/**
+ * Return whose token of the market it is; null where it is nobody's.
+ *
+ * @param {string | null} token
+ * @returns {Promise<import("../kit/wire.d.ts").Account | null>}
+ */
+async function accountOf(token) {
+  return new Api(token).ask("GET", "market/me").catch(() => null);
 }
 
 /** @param {string} [sentence] why the last token was refused */
@@ -71,6 +87,7 @@ function signIn(sentence) {
 
 function leave() {
   session.leave();
+  dropDraft();
   left.abort();
   menu.hidden = true;
 }

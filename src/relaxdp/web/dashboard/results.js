@@ -1,9 +1,9 @@
 /** The parts of a campaign's page that change with every report. Each is drawn once and then kept current. */
 
 import { h, tableHead, tableRow } from "../kit/dom.js";
-import { whole } from "../kit/words.js";
-import { horizontalBar, horizontalInterval, intervalPanel, pointsText, scaleOf } from "./charts.js";
-import { between, inside } from "./words.js";
+import { plural, whole } from "../kit/words.js";
+import { horizontalAxis, horizontalBar, horizontalInterval, intervalPanel, pointsText, scaleOf } from "./charts.js";
+import { between, inside, isReadable, tooFew } from "./words.js";
 
 /** @typedef {import("../kit/words.js").Measure} Measure */
 /** @typedef {import("../kit/wire.d.ts").Estimate} Estimate */
@@ -19,28 +19,42 @@ const QUARTILES = new Map([
 ]);
 
 /**
- * What is known now: one row for each value, or for the mean and, where they are told, the quartiles.
+ * What is known now: one row for each value, or for the mean and, where they are told, the quartiles. Before an
+ * interval says something there are none: their middles would be chance.
  *
  * @param {Measure} measure
  */
 export function answerPart(measure) {
   const body = h("tbody", {});
-  const caption = h("caption", {}, "Nothing is known before the first report.");
+  const caption = h("caption", {});
   const rest = h("p", { class: "small muted" });
+  const few = h("p", {});
   const head = measure.numeric ? tableHead("Number", "Estimate", "") : tableHead("Answer", "Share", "");
+  const foot = h("td", { class: "picture" });
+  const table = h(
+    "table",
+    { class: "answer", hidden: true },
+    caption,
+    head,
+    body,
+    h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), foot)),
+  );
   /** @type {Quantile[]} */
   let quartiles = [];
-  const element = h(
-    "section",
-    { class: "card" },
-    h("h2", {}, "What is known now"),
-    h("table", { class: "answer" }, caption, head, body),
-    rest,
-  );
+  const element = h("section", { class: "card" }, h("h2", {}, "What is known now"), few, table, rest);
 
-  /** @param {Estimate} estimate */
-  function update(estimate) {
+  /**
+   * @param {Estimate} estimate
+   * @param {Campaign} campaign
+   */
+  function update(estimate, campaign) {
     if (estimate.pooled === null) return;
+    const tells = isReadable({ half_width: estimate.half_width, readable: campaign.readable });
+    few.textContent = tells ? "" : tooFew(campaign);
+    few.hidden = tells;
+    table.hidden = !tells;
+    rest.hidden = !tells;
+    if (!tells) return;
     const rows = estimate.pooled;
     const values = whole(estimate.values);
     if (estimate.quantiles !== null) quartiles = estimate.quantiles;
@@ -53,7 +67,7 @@ export function answerPart(measure) {
     );
     const sure = `${whole(100 * estimate.confidence_level)} %`;
     const weights = estimate.method === "precision" ? "the more precise ones counting more" : "each counting alike";
-    caption.textContent = `Estimates from ${whole(estimate.devices)} devices, ${weights}, with ${sure} intervals${kindOf(estimate, measure)}.`;
+    caption.textContent = `From ${plural(estimate.devices, "device")}, ${weights}, with ${sure} intervals${kindOf(estimate, measure)}.`;
     body.replaceChildren(
       ...shown.map(([name, row]) =>
         h(
@@ -64,12 +78,13 @@ export function answerPart(measure) {
             "td",
             {},
             h("span", { class: "estimate" }, measure.value(inside(row))),
-            h("span", { class: "hint" }, between(row, measure)),
+            h("span", { class: row.beyond === undefined ? "hint whole" : "hint" }, between(row, measure)),
           ),
           h("td", { class: "picture" }, horizontalInterval(row, scale)),
         ),
       ),
     );
+    foot.replaceChildren(horizontalAxis(scale, measure));
     rest.textContent =
       rows.length < estimate.values
         ? `These are the ${rows.length} most frequent of ${values}; the exported estimates have all. They were chosen by ` +
@@ -88,21 +103,15 @@ export function levelsPart() {
   const table = h(
     "table",
     { class: "levels" },
-    h("caption", {}, "A device counts at the highest level that it has reported at."),
+    h("caption", {}, "A device is at the highest level that it has reported at; its earlier reports count as reports."),
     tableHead("ε", "Devices", "Reports", ""),
     body,
   );
   const element = h("section", { class: "card" }, h("h2", {}, "Devices at each level"), table);
-  /** @type {number[]} */
-  let reports = [];
 
-  /**
-   * @param {Campaign} campaign
-   * @param {History | null} history what each level told, where that is known
-   */
-  function update(campaign, history) {
-    if (history !== null) reports = history.levels.map(({ devices }) => devices);
-    const numbers = campaign.devices.per_level;
+  /** @param {Campaign} campaign */
+  function update(campaign) {
+    const { per_level: numbers, reports } = campaign.devices;
     const largest = Math.max(1, ...numbers);
     const rows = campaign.levels.map(({ epsilon }, place) => {
       const open = campaign.open_level !== null && place <= campaign.open_level;
@@ -111,7 +120,7 @@ export function levelsPart() {
         { class: open ? null : "shut" },
         h("th", { scope: "row" }, epsilon),
         h("td", {}, whole(numbers[place])),
-        h("td", {}, reports[place] === undefined ? "–" : whole(reports[place])),
+        h("td", {}, whole(reports[place])),
         h("td", { class: "picture" }, open ? horizontalBar(numbers[place], largest) : "not open"),
       );
     });
@@ -128,43 +137,58 @@ export function levelsPart() {
 export function historyPart(measure) {
   const { value } = measure;
   const panels = h("ul", { class: "panels" });
-  const note = h("p", { class: "small muted" }, "As soon as there are reports, this shows what each level told.");
+  const note = h("p", { class: "small muted" });
   const body = h("tbody", {});
   const head = tableHead("ε", measure.numeric ? "Mean" : "Answer", "Estimate", "Low", "High", "Reports");
   const table = h("table", {}, h("caption", {}, "What each level told, alone."), head, body);
   const details = h(
     "details",
-    {},
+    { hidden: true },
     h("summary", {}, "The same as a table"),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Estimates of each level" }, table),
   );
-  const element = h("section", { class: "card" }, h("h2", {}, "How the answer became sharper"), note, panels, details);
+  const title = h("h2", {}, "How the answer became sharper");
+  const element = h("section", { class: "card", hidden: true }, title, note, panels, details);
 
   /**
    * @param {History | null} history null where the reports are gone
    * @param {Estimate} estimate
+   * @param {Campaign} campaign
    */
-  function update(history, estimate) {
-    const { levels } = history ?? estimate;
+  function update(history, estimate, campaign) {
     const { pooled } = estimate;
+    const levels = (history ?? estimate).levels.map((level) => ({
+      ...level,
+      rows: level.rows.filter((row) => tellsSomething(row, campaign)),
+    }));
     const rows = levels.flatMap((level) => level.rows);
-    if (rows.length === 0 || pooled === null) return;
+    const tells = rows.length > 0 && pooled !== null;
+    element.hidden = !tells;
+    details.hidden = !tells;
+    panels.hidden = !tells;
+    if (!tells) return;
     const shown = new Set(pooled.map((row) => row.value));
-    const scale = scaleOf([...pooled, ...rows.filter((row) => shown.has(row.value))], measure);
+    const scale = scaleOf(
+      [...pooled.filter((row) => tellsSomething(row, campaign)), ...rows.filter((row) => shown.has(row.value))],
+      measure,
+    );
     const pictures = pooled.map((now) => {
       const points = levels.map(({ epsilon, rows }) => ({
         at: epsilon,
         row: rows.find((row) => row.value === now.value),
       }));
       const name = nameOf(now, measure);
-      const text = `${pointsText(name, "at epsilon", points, measure)}, now ${between(now, measure)}`;
-      return h("li", {}, h("h3", {}, name), intervalPanel(text, points, { now, axis: "ε", scale, measure }));
+      const known = tellsSomething(now, campaign) ? now : undefined;
+      const last = known === undefined ? "" : `, now ${between(now, measure)}`;
+      const text = `${pointsText(name, "at epsilon", points, measure)}${last}`;
+      const panel = intervalPanel(text, points, { now: known, axis: "level ε", where: "ε", scale, measure });
+      return h("li", {}, h("h3", {}, name), panel);
     });
     panels.replaceChildren(...pictures);
     const from =
       history === null
         ? "The reports were reduced to counts: only what each device told last is left."
-        : "Intervals from the reports at each ε alone. The band is what is known now, from every device’s last report.";
+        : "Each level alone: what its reports say. The band is what is known now, from every device’s last report. Point at a dot, or use the arrow keys, to read it.";
     const all = `All intervals hold for all ${whole(estimate.values)} answers at once.`;
     note.textContent = estimate.simultaneous ? `${from} ${all}` : from;
     const cells = levels.flatMap(({ epsilon, devices, rows }) =>
@@ -178,6 +202,17 @@ export function historyPart(measure) {
     body.replaceChildren(...cells.map(([epsilon, ...rest]) => tableRow(epsilon, ...rest)));
   }
   return { element, update };
+}
+
+/**
+ * Tell whether an interval is worth drawing: narrower than half of all that could be.
+ *
+ * @param {Pick<Row, "low" | "high">} row
+ * @param {Campaign} campaign
+ */
+function tellsSomething({ low, high }, { encoding }) {
+  const [least, most] = encoding.range ?? [0, 1];
+  return high - low < 0.5 * (most - least);
 }
 
 /**

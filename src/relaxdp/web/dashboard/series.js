@@ -3,6 +3,7 @@
 import { h, tableHead, tableRow } from "../kit/dom.js";
 import { whole } from "../kit/words.js";
 import { intervalPanel, pointsText, scaleOf } from "./charts.js";
+import { isFormed } from "./definition.js";
 import { nameOf } from "./results.js";
 import { between, changeWords, inside, STATES } from "./words.js";
 
@@ -95,7 +96,7 @@ function panel(last, { dates, changes }, scale, measure) {
     "li",
     {},
     h("h3", {}, name),
-    intervalPanel(text, points, { scale, measure }),
+    intervalPanel(text, points, { where: "In", scale, measure }),
     words === null ? null : h("p", { class: "small" }, words),
   );
 }
@@ -138,11 +139,3 @@ function numberRows(last, { dates, changes }, measure) {
 
 /** @param {Measure} measure */
 const changeCaption = ({ numeric }) => (numeric ? "Changes since the date before." : "Changes in percentage points.");
-
-/**
- * Tell whether the form could have made a campaign: it knows answers that are text, and ranges.
- *
- * @param {Campaign} campaign
- */
-const isFormed = ({ encoding }) =>
-  encoding.range !== undefined || (encoding.values ?? [1]).every((value) => typeof value === "string");

@@ -17,7 +17,10 @@ export async function pngOf(drawing, width, height, ground = "#fff") {
   const parts = [...drawing.querySelectorAll("*")];
   for (const [place, part] of [...copy.querySelectorAll("*")].entries()) {
     const style = getComputedStyle(parts[place]);
-    for (const name of LOOKS) part.setAttribute(name, style.getPropertyValue(name));
+    for (const name of LOOKS) {
+      const look = style.getPropertyValue(name);
+      if (look !== "") part.setAttribute(name, look); // a drawing that is not on the page says all of it itself
+    }
     part.removeAttribute("class");
   }
   copy.setAttribute("width", String(width));
