@@ -148,6 +148,9 @@ house: $(VENV)/dev.stamp ## measure the shape of the code: files, imports, and w
 vectors: $(VENV)/dev.stamp ## check that the frozen test vectors are what this code makes
 	$(BIN)/python -m tests.vectors.make --check
 
+proofs: ## check the proofs in Coq, and that they assume nothing (needs coqc 8.16: apt-get install coq; 10 seconds)
+	@$(PYTHON) -m tests.docs.machine_proofs
+
 reproduce: $(VENV)/kernel.stamp ## run the paper's tables, figures and experiments again, with a verdict per claim
 	$(BIN)/relaxdp reproduce
 
