@@ -67,8 +67,6 @@ def bridge_once(
     entropy: Entropy | None = None,
 ) -> Codes:
     """Return reports at `middle` between two columns of reports, without the truth."""
-    if lower is None and lower_level != NOISE:
-        raise ValueError("only noise has no lower reports")
     for codes in (upper,) if lower is None else (lower, upper):
         if codes.shape != upper.shape or codes.dtype != upper.dtype or codes.dtype.kind != "u" or codes.ndim != 1:
             raise ValueError("codes must be arrays of one unsigned type and one length")

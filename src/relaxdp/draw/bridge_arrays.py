@@ -13,7 +13,7 @@ from relaxdp.draw.bridge import draw_mixture
 from relaxdp.draw.entropy import Bytestream, Entropy, Keystream
 from relaxdp.draw.kernel.loaded import CompiledStep, Kernel, kernel
 from relaxdp.draw.stream import Messages, RowCipher, Words
-from relaxdp.law.bridge import Mixture, bridge_mixture
+from relaxdp.law.bridge import NOISE, Mixture, bridge_mixture
 from relaxdp.law.epsilon import ONE
 
 Codes = NDArray[np.unsignedinteger]
@@ -43,6 +43,8 @@ def fresh_bridges(
     """
     if lower_reports is None and middle == 0:
         raise ValueError("a report at retention 0 would be pure noise: it is not drawn")
+    if lower_reports is None and lower != NOISE:  # it would be drawn as if the lower report were the upper one
+        raise ValueError("only noise has no lower reports")
     lower_reports = upper_reports if lower_reports is None else lower_reports
     if lower == upper and not np.array_equal(lower_reports, upper_reports):
         raise ValueError("there is no bridge between different reports at equal levels")

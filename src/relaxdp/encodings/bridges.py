@@ -20,6 +20,7 @@ from relaxdp.draw.key import Key
 from relaxdp.draw.stream import CHUNK, Messages, PathName, Purpose, Words, bridge_key
 from relaxdp.encodings.protocol import BATCH, PUBLIC, Codes, Encoding
 from relaxdp.errors import LengthError, LevelError
+from relaxdp.law.bridge import NOISE
 
 
 class FreshPermanent:
@@ -97,6 +98,8 @@ def keyed_column(
     name: PathName,
 ) -> Any:
     """Return the same as a pure function of the key and its arguments: asked for again, it is the same column."""
+    if lower is None and lower_level != NOISE:
+        raise ValueError("only noise has no lower reports")
     object_ids = as_column(object_ids)
     if len(object_ids) != len(upper):
         raise LengthError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction as F
 from itertools import islice
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,8 @@ from relaxdp.draw.entropy import Keystream, SystemEntropy
 from relaxdp.draw.kernel.loaded import SETTING, kernel
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import Ids, Messages, PathId, PathName, bridge_key
+from relaxdp.encodings.bridges import fresh_column, keyed_column
+from relaxdp.encodings.declared import CategoricalEncoding
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.law.bridge import NOISE, TRUTH, Mixture, bridge_mixture
 from relaxdp.law.epsilon import ONE
@@ -158,6 +161,12 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
         relax_once(10, F(0), F(0), truth=codes, last=None)
     with pytest.raises(ValueError, match="only noise has no lower reports"):
         relax_once(10, F(1, 3), F(1, 2), truth=codes, last=None)
+    encoding, name = CategoricalEncoding(["a", "b"]), PathName(PathId("r", "a"), "categorical", 2, b"")
+    column: Any = {"lower": None, "upper": encoding.column(codes[:, None])}
+    with pytest.raises(ValueError, match="only noise has no lower reports"):
+        fresh_column(encoding, F(1, 3), F(1, 2), TRUTH, **column, entropy=SystemEntropy())
+    with pytest.raises(ValueError, match="only noise has no lower reports"):
+        keyed_column(encoding, F(1, 3), F(1, 2), TRUTH, **column, object_ids=range(4), key=Key.generate(), name=name)
     with pytest.raises(ValueError, match="one unsigned type and one length"):
         relax_once(10, F(1, 3), F(1, 2), truth=codes, last=codes[:1])
     with pytest.raises(ValueError, match="does not fit into the type"):
