@@ -15,9 +15,9 @@ from statistics import median
 from typing import Any
 
 from playwright.sync_api import Browser
+from tests.browser.browsers import chromium
 from tests.browser.bundles import esbuild
 from tests.browser.dashboard_operator import commute
-from tests.browser.survey_person import chromium
 from tests.browser.visits import Visit, visit
 from tests.servers.collectors import Running, running
 

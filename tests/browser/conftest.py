@@ -7,13 +7,37 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
+from tests.browser.browsers import BROWSERS
+from tests.browser.bundles import esbuild
 from tests.browser.market_people import Market, New, a_market, traders
-from tests.browser.survey_person import Collector, Person, chromium, collector
+from tests.browser.survey_person import Collector, Person, collector
+
+from relaxdp.service.bundle import build
+from relaxdp.service.page_files import SETTING
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sources_are_served() -> Iterator[None]:
+    """Pages load modules, whatever was built here: what fails then has a name and a line."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SETTING, "off")
+        yield
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
+def bundle_is_served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Pages load what a wheel has, for a file of tests that asks for it before its services."""
+    folder = tmp_path_factory.mktemp("pages") / "bundled"
+    build(esbuild(), bundle=folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SETTING, str(folder))
+        yield
+
+
+@pytest.fixture(scope="module")
+def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
+    """Chromium, unless a test asks for another one (`in_both`)."""
+    with BROWSERS[getattr(request, "param", "chromium")]() as running:
         yield running
 
 

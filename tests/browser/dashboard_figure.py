@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from playwright.sync_api import expect
+from tests.browser.browsers import chromium
 from tests.browser.dashboard_operator import Operator
-from tests.browser.survey_person import chromium
 from tests.servers.collectors import running
 
 from relaxdp.device.address import CampaignAddress, Server

@@ -51,6 +51,20 @@ class Operator:
         """Wait until this page is shown."""
         expect(self.page.get_by_role("heading", level=1)).to_have_text(words)
 
+    def create(self, question: str, values: list[str], levels: str) -> str:
+        """Fill in the form of a new campaign, and return the campaign's name."""
+        self.page.goto(f"{self.server.base}/#new")
+        self.page.get_by_label("Question").fill(question)
+        self.page.get_by_label("Possible answers").fill("\n".join(values))
+        self.page.get_by_label("Levels").fill(levels)
+        self.page.get_by_role("button", name="Create the campaign").click()
+        self.heading(question)
+        return self.page.url.rpartition("/")[2]
+
+    def link(self) -> str:
+        """Return the address that a fresh campaign offers for sharing."""
+        return str(self.page.get_by_role("link", name="Open it as people see it").get_attribute("href"))
+
     def campaign(self, name: str) -> None:
         """Open the page of a campaign, and wait until it is live."""
         self.page.goto(f"{self.server.base}/#campaign/{name}")

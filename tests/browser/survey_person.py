@@ -12,37 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
-from tests.conftest import require
+from playwright.sync_api import BrowserContext, Page, Request, expect
 from tests.patience import PATIENCE
 
 from relaxdp.device.address import Server
 from relaxdp.device.operator import Operator
 
-ARGUMENTS = (
-    "--no-sandbox --headless=new --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
-# Another machine on plain HTTP, and two sites that are as good as encrypted and as near: they frame the survey.
-ELSEWHERE, SITE, STRANGER = "survey.test", "http://host.test", "http://stranger.test"
-NAMES = (
-    f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1",
-    f"--unsafely-treat-insecure-origin-as-secure={SITE},{STRANGER}",
-    "--disable-features=LocalNetworkAccessChecks",
-)
 VALUES = ["crisps", "fruit", "none"]
 SERIOUS = ("serious", "critical")
-
-
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """Debian's browser: playwright's own cannot be fetched everywhere."""
-    place = require("chromium")
-    expect.set_options(timeout=1000 * PATIENCE)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=place, args=[*ARGUMENTS.split(), *NAMES])
-        yield browser
-        browser.close()
 
 
 class Collector:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, expect
+from tests.browser.browsers import in_both, saved
 from tests.browser.dashboard_operator import PHONE, VALUES, Operator, commute, report_all
 from tests.browser.survey_person import Collector, Person, overflow, violations
 from tests.servers.collectors import Running, running
@@ -63,6 +64,7 @@ def test_the_token_stays_in_its_tab(operator: New) -> None:
     expect(page.get_by_label("Operator’s token")).to_be_visible()
 
 
+@in_both(long=True)
 def test_a_campaign_is_created_with_the_keyboard_alone(operator: New, server: Running) -> None:
     someone = operator()
     page, press = someone.page, someone.page.keyboard
@@ -227,6 +229,7 @@ def test_mistakes_are_told(operator: New, server: Running) -> None:
     someone.heading("Again?")
 
 
+@in_both()
 def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Path) -> None:
     someone = operator()
     page = someone.page
@@ -261,24 +264,18 @@ def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Pa
     assert len(rows) == 2 * len(VALUES)
     assert rows[0].startswith(f"0.5by car{100 * told['levels'][0]['rows'][0]['estimate']:.1f} %")
 
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Parquet").click()
-    waiting.value.save_as(tmp_path / "estimates.parquet")
+    def save(button: str, name: str) -> str:
+        return saved(page, page.get_by_role("button", name=button).click, tmp_path / name)
+
+    save("Parquet", "estimates.parquet")
     assert pq.read_table(tmp_path / "estimates.parquet").num_rows == 2 * len(VALUES)
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Table (CSV)").click()
-    waiting.value.save_as(tmp_path / "estimates.csv")
+    save("Table (CSV)", "estimates.csv")
     assert len((tmp_path / "estimates.csv").read_text("utf-8").splitlines()) == 1 + 2 * len(VALUES)
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Picture (PNG)").click()
-    waiting.value.save_as(tmp_path / "estimates.png")
+    save("Picture (PNG)", "estimates.png")
     assert (tmp_path / "estimates.png").read_bytes().startswith(b"\x89PNG")
     offered = page.get_by_label("Of level").locator("option")
     expect(offered).to_have_text(["ε 1 (4,000 reports)", "ε 0.5 (4,000 reports)"])  # the last one first, none unopened
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Download reports").click()
-    assert waiting.value.suggested_filename == f"{name}-1.parquet"
-    waiting.value.save_as(tmp_path / "reports.parquet")
+    assert save("Download reports", "reports.parquet") == f"{name}-1.parquet"
     assert pq.read_table(tmp_path / "reports.parquet").num_rows == 4000
 
     someone.step("Pause")
@@ -316,6 +313,7 @@ def test_the_most_frequent_of_many_have_intervals_that_hold_for_all(operator: Ne
 
 
 @pytest.mark.long
+@in_both()
 def test_from_question_to_answer(operator: New, server: Running, browser: Browser) -> None:
     """A person answers among many devices, the operator relaxes, the person's page follows, the interval narrows."""
     name = commute(server)

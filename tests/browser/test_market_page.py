@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
+from tests.browser.browsers import in_both, saved
 from tests.browser.market_people import ROWS, VALUES, Market, New, Trader
 from tests.browser.survey_person import overflow, violations
 from tests.patience import PATIENCE
@@ -125,6 +126,7 @@ def test_a_token_that_ended_is_told_and_forgotten(trader: New, market: Market) -
     assert someone.page.evaluate("sessionStorage.length") == 0
 
 
+@in_both()
 def test_buy_upgrade_and_check(trader: New, market: Market, tmp_path: Path) -> None:
     name = market.listing(epsilon="2").name
     _, token = market.account("buyer", 200)
@@ -174,9 +176,7 @@ def test_buy_upgrade_and_check(trader: New, market: Market, tmp_path: Path) -> N
 
 def _estimate(someone: Trader, file: Path) -> dict[str, Any]:
     """Download the data, and let the analyst's tool read it."""
-    with someone.page.expect_download() as waiting:
-        someone.page.get_by_role("button", name="Download data").click()
-    waiting.value.save_as(file)
+    saved(someone.page, someone.page.get_by_role("button", name="Download data").click, file)
     words = [sys.executable, "-m", "relaxdp", "estimate", str(file), "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=PATIENCE)
     (found,) = json.loads(done.stdout)["groups"]
@@ -190,9 +190,7 @@ def _widest(estimate: dict[str, Any]) -> float:
 def _check_receipt(someone: Trader, folder: Path) -> None:
     """The receipt names the very bytes that were downloaded, the market knows it, and a changed one is refused."""
     page = someone.page
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Download receipt").click()
-    waiting.value.save_as(folder / "receipt.json")
+    saved(page, page.get_by_role("button", name="Download receipt").click, folder / "receipt.json")
     signed = json.loads((folder / "receipt.json").read_text("utf-8"))
     assert signed["receipt"]["digest"] == sha256((folder / "second.parquet").read_bytes()).hexdigest()
     forged = {**signed, "receipt": {**signed["receipt"], "paid": 1}}

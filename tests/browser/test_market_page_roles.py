@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, expect
+from tests.browser.browsers import in_both
 from tests.browser.market_people import ROWS, Listed, Market, New, Trader
 
 from relaxdp.draw.key import Key
@@ -86,6 +87,7 @@ def test_what_may_hold_answers_does_not_leave(trader: New, market: Market, tmp_p
     assert not any("deliveries" in request.url for request in someone.requests)
 
 
+@in_both()
 def test_a_release_is_put_on_sale(trader: New, market: Market) -> None:
     seller, token = market.account("seller")
     someone = trader(token)

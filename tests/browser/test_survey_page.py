@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
+from tests.browser.browsers import ELSEWHERE, SITE, STRANGER
 from tests.browser.survey_person import (
-    ELSEWHERE,
-    SITE,
-    STRANGER,
     Collector,
     Person,
     collector,
