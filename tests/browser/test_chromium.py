@@ -1,4 +1,4 @@
-"""The browser's device in a real browser: IndexedDB, WebCrypto, pages that race, and a browser that is killed."""
+"""The browser's device in real browsers: IndexedDB, WebCrypto, pages that race, and a browser that is killed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import os
 import queue
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser.browsers import firefox
 from tests.conftest import require
 from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_collector
@@ -95,18 +96,32 @@ def browser(profile: Path, address: str) -> Iterator[subprocess.Popen[bytes]]:
         (profile / "SingletonLock").unlink(missing_ok=True)
 
 
-def test_vectors(pages: Pages, tmp_path: Path) -> None:
-    with browser(tmp_path, pages.address("vectors")):
+@contextmanager
+def gecko(profile: Path, address: str) -> Iterator[None]:
+    """Firefox at an address, for what need not survive it."""
+    with firefox() as running:
+        running.new_page().goto(address)
+        yield
+
+
+ENGINES = pytest.mark.parametrize("engine", [browser, pytest.param(gecko, marks=pytest.mark.long)])
+Engine = Callable[[Path, str], AbstractContextManager[object]]
+
+
+@ENGINES
+def test_vectors(pages: Pages, tmp_path: Path, engine: Engine) -> None:
+    with engine(tmp_path, pages.address("vectors")):
         told = pages.next()
     assert told["found"] == [{"cases": cases, "wrong": []} for cases in (360, 90, 80, 54)]
     assert told["missing"] == []
 
 
-def test_frames_that_race(pages: Pages, tmp_path: Path) -> None:
+@ENGINES
+def test_frames_that_race(pages: Pages, tmp_path: Path, engine: Engine) -> None:
     """Three copies of the page, three answers, two campaigns: one device, one report a level, within the limit."""
     for name in ("a", "b"):
         pages.collector.open(name, levels=("0.5", "0.7", "1.1"), open_level=2)
-    with browser(tmp_path, f"{pages.collector.url}/frames"):
+    with engine(tmp_path, f"{pages.collector.url}/frames"):
         told = [pages.next() for _ in range(3)]
     assert {each["tab"] for each in told} == {0, 1, 2}
     assert {code for each in told for code in each["codes"]} <= {"answer_changed_error", "budget_exceeded_error"}

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
-from tests.browser.survey_person import Collector, chromium, collector
+from tests.browser.browsers import chromium
+from tests.browser.survey_person import Collector, collector
 from tests.conftest import missing
 from tests.patience import PATIENCE
 

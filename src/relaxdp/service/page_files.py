@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from relaxdp.service.bundle import BUNDLE, ENDINGS, INDEX, PRELOAD, SOURCES, digest_of, read_folder
+from relaxdp.service.bundle import BUNDLE, ENDINGS, INDEX, MADE, PACKED, PRELOAD, SOURCES, digest_of, read_folder
 
 KINDS = {
     ".css": "text/css; charset=utf-8",
@@ -30,6 +30,7 @@ KINDS = {
     ".txt": "text/plain; charset=utf-8",
 }
 SETTING = "RELAXDP_BUNDLE"
+_REFUSED = {"q=0", "q=0.0", "q=0.00", "q=0.000"}
 _ICON = "kit/icon.svg"
 _LINK = re.compile(r'href="[./]*static/(?P<name>[^"]+)"')
 _STYLES = re.compile(r'( *<link rel="stylesheet" href="[./]*static/[^"]+">\n)+')
@@ -38,19 +39,30 @@ _IMPORT = re.compile(r'^(?:import|export)(?:\s+[\w*${},\s]+?\bfrom)?\s*"(\.[^"]+
 
 
 class PageFile:
-    """One file: its bytes, and the same packed, which is done once and only if somebody asks."""
+    """One file: its bytes, and the same packed, by whoever bundled it or here, once and only if somebody asks."""
 
-    def __init__(self, content: bytes, kind: str) -> None:
-        self.content, self.kind = content, kind
+    def __init__(self, content: bytes, kind: str, brotli: bytes | None = None) -> None:
+        self.content, self.kind, self._brotli = content, kind, brotli
 
     @cached_property
     def stem(self) -> str:
         """What the tags of both forms begin with."""
         return sha256(self.content).hexdigest()[:32]
 
+    def form(self, accepted: str) -> tuple[bytes, str]:
+        """Return the bytes for a browser that accepts these codings, and the coding; nothing for plain bytes.
+
+        >>> PageFile(b"", "text/plain").form("br, gzip;q=0")
+        (b'', '')
+        """
+        codings = {name.strip(): quality for name, _, quality in (each.partition(";") for each in accepted.split(","))}
+        possible = {name for name, quality in codings.items() if quality.replace(" ", "") not in _REFUSED}
+        if self._brotli is not None and "br" in possible:
+            return self._brotli, "br"
+        return (self._gzip, "gzip") if "gzip" in possible else (self.content, "")
+
     @cached_property
-    def packed(self) -> bytes:
-        """The same for browsers that can unpack it: all of them."""
+    def _gzip(self) -> bytes:
         return gzip.compress(self.content, 9, mtime=0)
 
 
@@ -63,7 +75,11 @@ class PageFiles:
         index, made = _bundle(bundle, {name: each for name, each in own.items() if name.endswith(ENDINGS)})
         served = own | {f"bundle/{name}": content for name, content in made.items()}
         self.digest = digest_of(served)[:16]
-        self._files = {name: PageFile(content, KINDS[posixpath.splitext(name)[1]]) for name, content in served.items()}
+        self._files = {
+            name: PageFile(content, KINDS[posixpath.splitext(name)[1]], served.get(f"{name}{PACKED}"))
+            for name, content in served.items()
+            if not name.endswith(PACKED)
+        }
         self._pages = index["pages"] if index else {}
 
     @property
@@ -123,7 +139,7 @@ def _bundle(place: Path | None, sources: Mapping[str, bytes]) -> tuple[dict[str,
     if setting == "off" or not (folder / INDEX).is_file():
         return {}, {}
     index = json.loads((folder / INDEX).read_bytes())
-    made = read_folder(folder)
+    made = read_folder(folder, MADE)
     if (index.get("sources"), index.get("made")) != (digest_of(sources), digest_of(made)):
         return {}, {}
     return index, made

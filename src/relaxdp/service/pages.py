@@ -79,13 +79,13 @@ class Pages:
 
 def _answer(request: Request, found: PageFile, headers: dict[str, str]) -> Response:
     """Answer with a file, packed for whoever can unpack it; nothing is packed that holds a secret."""
-    packs = "gzip" in request.headers.get("accept-encoding", "")
-    headers |= {"etag": f'"{found.stem}{"-gzip" if packs else ""}"', "vary": "accept-encoding"}
+    content, coding = found.form(request.headers.get("accept-encoding", ""))
+    headers |= {"etag": f'"{found.stem}{coding and f"-{coding}"}"', "vary": "accept-encoding"}
     if found.stem in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
-    if packs:
-        headers["content-encoding"] = "gzip"
-    return Response(found.packed if packs else found.content, media_type=found.kind, headers=headers)
+    if coding:
+        headers["content-encoding"] = coding
+    return Response(content, media_type=found.kind, headers=headers)
 
 
 def page_headers(policy: str = f"{_POLICY}'none'") -> dict[str, str]:

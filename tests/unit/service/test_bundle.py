@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.browser.bundles import ROOT, esbuild
 
-from relaxdp.service.bundle import ENDINGS, INDEX, PAGES, SOURCES, build, digest_of, read_folder
+from relaxdp.service.bundle import INDEX, MADE, PAGES, SOURCES, build, digest_of, read_folder
 from relaxdp.service.page_files import SETTING, PageFile, PageFiles, enclosing
 
 
@@ -29,8 +29,8 @@ def test_the_same_sources_give_the_same_bytes(bundle: Path, tmp_path: Path) -> N
     """Whoever has the sources can make what browsers run, in any folder, and compare."""
     shutil.copytree(SOURCES, tmp_path / "elsewhere" / "web")
     build(esbuild(), tmp_path / "elsewhere" / "web", tmp_path / "again")
-    made = read_folder(bundle, (*ENDINGS, ".json"))
-    assert read_folder(tmp_path / "again", (*ENDINGS, ".json")) == made
+    made = read_folder(bundle, (*MADE, INDEX))
+    assert read_folder(tmp_path / "again", (*MADE, INDEX)) == made
     assert {name.split("/")[0] for name in made} == {*PAGES, INDEX}
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith("tmp")] == []
 
@@ -61,7 +61,7 @@ def test_a_damaged_bundle_is_not_served(bundle: Path, tmp_path: Path) -> None:
     (damaged / "survey" / "main.js").write_text("alert(1)")
     assert not PageFiles(bundle=damaged).bundled
     index = json.loads((damaged / INDEX).read_text())
-    assert index["made"] != digest_of(read_folder(damaged))
+    assert index["made"] != digest_of(read_folder(damaged, MADE))
     (damaged / INDEX).unlink()
     assert not PageFiles(bundle=damaged).bundled
 
@@ -93,11 +93,17 @@ def test_an_address_lasts_only_while_nothing_changes() -> None:
         assert files.find(name)[0] is None
 
 
-def test_packed_bytes_are_the_same_ones() -> None:
-    file = PageFile(b"a" * 5000, "text/plain")
-    assert gzip.decompress(file.packed) == file.content
-    assert len(file.packed) < 100
-    assert file.packed == PageFile(b"a" * 5000, "text/plain").packed
+def test_packed_bytes_are_the_same_ones(bundle: Path, node: str) -> None:
+    file = PageFile(b"a" * 5000, "text/plain", b"packed by somebody else")
+    packed, coding = file.form("deflate, gzip")
+    assert gzip.decompress(packed) == file.content
+    assert (len(packed) < 100, coding) == (True, "gzip")
+    assert file.form("") == file.form("identity, gzip; q=0, br;q=0.0") == (file.content, "")
+    assert file.form("gzip, br;q=0.9") == (b"packed by somebody else", "br")
+    script = 'process.stdout.write(require("zlib").brotliDecompressSync(require("fs").readFileSync(process.argv[1])))'
+    for name in ("survey/main.js", "market/style.css"):
+        line = [node, "-e", script, str(bundle / f"{name}.br")]
+        assert subprocess.run(line, check=True, capture_output=True).stdout == (bundle / name).read_bytes()
 
 
 def test_what_is_enclosed_cannot_act() -> None:
