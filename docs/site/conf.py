@@ -35,7 +35,6 @@ nb_execution_in_temp = True
 nb_number_source_lines = False
 
 default_role = "code"
-add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_class_signature = "separated"
