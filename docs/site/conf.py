@@ -17,14 +17,11 @@ author = "the authors of relaxdp"
 project_copyright = "the authors of relaxdp, Apache-2.0"
 version = release = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_design", "sphinx_copybutton", "docs.site.mathml"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_design", "sphinx_copybutton"]
 exclude_patterns = ["figures/*.md"]
 
-myst_enable_extensions = ["colon_fence", "dollarmath", "deflist", "attrs_inline"]
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
-myst_dmath_double_inline = True
-myst_dmath_allow_space = False
-myst_dmath_allow_digits = False
 
 nb_execution_mode = "force"  # a cache would not notice that the package has changed
 nb_execution_timeout = 300

@@ -78,8 +78,19 @@ def for_site(source: Path, place: str, shown: dict[str, Path]) -> str:
         matching = list(source.parent.glob(found["pattern"] + ".md"))
         return found[0] if matching else ""  # a part of the site may be absent
 
-    text = _GLOB.sub(present, source.read_text("utf-8"))
+    text = _GLOB.sub(present, with_pages_of_folder(source))
     return outside_fences(text, lambda part: _LINK.sub(mended, part))
+
+
+def with_pages_of_folder(source: Path) -> str:
+    """Return a page; the index of a folder that lists no pages for Sphinx lists those beside it, as it names them."""
+    text = source.read_text("utf-8")
+    if source.name != "index.md" or "{toctree}" in text:
+        return text
+    beside = sorted(page.name for page in source.parent.glob("*.md") if page != source)
+    named = [found["target"] for found in _LINK.finditer(text) if found["target"] in beside]
+    pages = "\n".join(dict.fromkeys([*named, *beside]))
+    return f"{text}\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n" if pages else text
 
 
 def outside_fences(page: str, change: Callable[[str], str]) -> str:

@@ -100,6 +100,19 @@ def test_pages_are_gathered(tmp_path: Path) -> None:
     assert "(../glossary.md)" in contributing
 
 
+def test_every_page_is_listed_somewhere(tmp_path: Path) -> None:
+    """A page that is in no list cannot be found on the site: see the indices of how-to, explanation and reference."""
+    stage(tmp_path, {})
+    listed = {tmp_path / "index.md"}
+    for page in tmp_path.rglob("*.md"):
+        for block in re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL):
+            for line in block.splitlines():
+                name = re.sub(r"^.*<(.*)>$", r"\1", line).removesuffix(".md")
+                if name and not name.startswith(":"):
+                    listed |= {found.resolve() for found in page.parent.glob(f"{name}.md")}
+    assert sorted(set(tmp_path.rglob("*.md")) - listed) == []
+
+
 def test_links_in_code_and_parts_that_are_absent(tmp_path: Path) -> None:
     page = DOCS / "no-such-page.md"
     page_text = "```text\n[no link](../README.md)\n```\n[home](../README.md) and [a folder](decisions)\n"
