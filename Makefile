@@ -174,6 +174,7 @@ lock: $(VENV)/dev.stamp ## renew the lock files (npm names no registry in its ow
 	$(UV_COMPILE) pyproject.toml --extra demo requirements/bench.in -o requirements/bench.txt
 	$(UV_COMPILE) requirements/dist.in -c requirements/dev.txt -o requirements/dist.txt
 	$(UV_COMPILE) pyproject.toml --extra demo --group docs -c requirements/demo.txt -o requirements/docs.txt
+	$(UV_COMPILE) pyproject.toml --extra server --extra postgres -c requirements/dev.txt -o requirements/service.txt
 
 $(VENV)-dist/stamp: requirements/dist.txt
 	@test -x $(VENV)-dist/bin/python || $(PYTHON) -m venv $(VENV)-dist
@@ -186,6 +187,9 @@ dist: $(VENV)-dist/stamp ## make the packages for an index in dist: sources, and
 
 npm: $(BIN)/python node_modules/.stamp ## make the package of the browser's device for npm in dist
 	@$(BIN)/python -m packages.npm
+
+versions: ## run the core of the tests with other Pythons (PYTHONS="..."), pandas, Spark and PostgreSQL; writes docs/versions.md
+	$(PYTHON) -m packages.versions
 
 clean: ## remove what was built here
 	rm -rf $(VENV) $(VENV)-bench $(VENV)-dist $(VENV)-docs node_modules $(KERNEL)/*.so build dist .pytest_cache .mypy_cache .ruff_cache
