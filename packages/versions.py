@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +40,6 @@ TOOLS = (
     "httptools",
 )
 EXTRAS = "decode,device,excel,plot,postgres,server,shares"
-SHOWN = ("numpy", "pyarrow", "duckdb", "pandas", "pyspark")
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def environment(python: str, name: str, case: Case) -> Path:
     if not inside.exists():
         subprocess.run([python, "-m", "venv", folder], check=True)
     wanted = [f"{ROOT}[{EXTRAS}]", *TOOLS, *case.needs]
-    line = [inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--prefer-binary", *wanted]
+    line = [str(inside), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--prefer-binary", *wanted]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(next((row for row in done.stderr.splitlines() if row.startswith("ERROR")), "pip failed"))
@@ -91,7 +89,20 @@ def environment(python: str, name: str, case: Case) -> Path:
 
 def run(python: Path, case: Case) -> str:
     """Run the tests of a case against what is installed, and return what pytest says at the end."""
-    line = [python, "-m", "pytest", "-q", "-m", "not long", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider"]
+    line = [
+        str(python),
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        "not long",
+        "-n",
+        "2",
+        "--dist",
+        "worksteal",
+        "-p",
+        "no:cacheprovider",
+    ]
     # The doctests of the sources would import them instead of what is installed.
     options = ["-o", "addopts=--strict-markers --import-mode=importlib", "-o", "testpaths=tests"]
     done = subprocess.run([*line, *options, *case.tests], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -160,4 +171,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -23,7 +23,7 @@ CONTAINER = (DEPLOY / "Containerfile").read_text("utf-8").replace("\\\n", " ")
 
 def instruction(name: str) -> str:
     """Return the last instruction of this name: the one that holds."""
-    return re.findall(rf"^{name} (.*)$", CONTAINER, flags=re.MULTILINE)[-1]
+    return str(re.findall(rf"^{name} (.*)$", CONTAINER, flags=re.MULTILINE)[-1])
 
 
 def commands() -> list[list[str]]:
