@@ -174,10 +174,10 @@ def check_market(shown: str) -> None:
     with urlopen(f"{found[1]}/market") as answer:
         assert b"market/main.js" in answer.read()
     server = Server.parse(found[1])
-    tokens = {
-        name: MarketClient(server, token) for name, token in re.findall(r"(?:seller|buyer) (\S+) +(\S+)\n", shown)
-    }
-    assert [client.me()["role"] for client in tokens.values()] == ["seller", "buyer", "buyer"]
+    told = re.findall(r"(?:seller|buyer|member) (\S+) +(\S+)", shown)
+    tokens = {name: MarketClient(server, token) for name, token in told}
+    assert [client.me()["role"] for client in tokens.values()] == ["seller", "buyer", "buyer", "seller"]
+    assert tokens["you"].me()["name"] == "you"
     listings = {each["kind"]: each for each in MarketClient(server).listings()}
     assert (listings["release"]["objects"], listings["pool"]["objects"]) == (4000, 80)
     (sale,) = tokens["energy-office"].sales()["listings"]
@@ -211,6 +211,9 @@ def test_tour(tmp_path: Path, number: signal.Signals) -> None:
         with urlopen(address[1]) as answer:
             assert b"dashboard/main.js" in answer.read()
         check_market(shown)
+        for place in re.findall(r"(http://\S+/surveys?/\S+)", shown):
+            with urlopen(place) as answer:
+                assert answer.status == 200
         assert list(tmp_path.iterdir())
         process.send_signal(number)
         assert "everything removed" in process.stdout.read()

@@ -27,8 +27,8 @@ def tour(
     try:
         from relaxdp.device.operator import Operator  # noqa: PLC0415
         from relaxdp.device.server import own_server  # noqa: PLC0415
-        from relaxdp.device.tour import OWN, campaigns  # noqa: PLC0415
-        from relaxdp.market.tour import furnish  # noqa: PLC0415
+        from relaxdp.device.tour import OWN, SEVERAL, campaigns, several_questions  # noqa: PLC0415
+        from relaxdp.market.tour import POOL, furnish  # noqa: PLC0415
     except ImportError:
         with refusing("Nothing was started."):
             raise MissingPartError("the service needs more packages: pip install 'relaxdp[server]'.") from None
@@ -38,15 +38,20 @@ def tour(
             operator = Operator(running.server, running.token)
             for each in campaigns(devices, half_width):
                 operator.create(each)
+            operator.create_survey(several_questions())
             typer.echo(f"dashboard       {running.server}/")
             typer.echo(f"operator token  {running.token}")
             typer.echo(f"a survey        {running.server}/survey/{OWN}   (answer it, and relax it on the dashboard)")
+            typer.echo(
+                f"three questions {running.server}/surveys/{SEVERAL}   (one limit for all; two are counted together)"
+            )
             traders = furnish(running.server, running.token, Path(folder), seed=seed)
             typer.echo(
                 f"the market      {running.server}/market   (sign in with one of these tokens, or the operator's)"
             )
             for role, (name, token) in [("seller", traders.seller), *(("buyer", each) for each in traders.buyers)]:
                 typer.echo(f"{f'{role} {name}':<20}  {token}")
+            typer.echo(f"{f'member {traders.member[0]}':<20}  {traders.member[1]}   (join the pool “{POOL}” with it)")
             typer.echo("")
             sys.stdout.flush()
             _watch(operator, devices=devices, seed=seed, pace=pace)

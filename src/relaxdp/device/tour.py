@@ -15,9 +15,25 @@ from relaxdp.device.simulate import Fleet, Sender
 
 WATCHED = "commute"
 OWN = "lunch"
+SEVERAL = "canteen"
 _VALUES = ["by car", "by bus or train", "by bicycle", "on foot", "I stayed at home"]
 _LEVELS = ["0.25", "0.5", "1", "2", "4"]
 _WAVES = 50
+_CANTEEN = {
+    "asker": "The canteen",
+    "about": "how you eat",
+    "purpose": "We plan next year's menu by what all answers say together.",
+    "contact": "canteen@example.org",
+    "privacy_notice": "Your answer stays in your browser. What is sent is blurred, and no report is passed on.",
+    "colour": "#2a7a4b",
+}
+_PLANNERS = {
+    "asker": "The town's traffic planners",
+    "about": "ways to work",
+    "purpose": "The answers decide where bicycle lanes are built first.",
+    "contact": "traffic@example.org",
+    "suggested": "2",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +55,8 @@ def campaigns(devices: int, half_width: float) -> list[dict[str, Any]]:
             "question": "What did you have for lunch?",
             "encoding": {"name": "categorical", "values": ["something warm", "bread", "salad", "nothing"]},
             "levels": levels,
+            "suggested": "2",
+            **_CANTEEN,
         },
         {
             "id": WATCHED,
@@ -48,8 +66,29 @@ def campaigns(devices: int, half_width: float) -> list[dict[str, Any]]:
             "devices": devices,
             # Who reports first has nothing to do with the answer here, so a clearer report may count more.
             "target": {"half_width": half_width, "method": "precision"},
+            **_PLANNERS,
         },
     ]
+
+
+def several_questions() -> dict[str, Any]:
+    """Return a survey of three questions for whoever takes the tour; two of them are counted together."""
+    levels = [{"epsilon": epsilon} for epsilon in ("0.5", "1", "2")]
+
+    def question(identity: str, text: str, **encoding: Any) -> dict[str, Any]:
+        return {"id": identity, "question": text, "encoding": encoding, "levels": levels}
+
+    return {
+        "id": SEVERAL,
+        **_CANTEEN,
+        "suggested": "3",
+        "questions": [
+            question("diet", "What do you eat?", name="auto", values=["everything", "vegetarian", "vegan"]),
+            question("where", "Where do you have lunch?", name="auto", values=["canteen", "home", "elsewhere"]),
+            question("minutes", "How many minutes does lunch take?", name="wave", range=[0, 120]),
+        ],
+        "cross": [["diet", "where"]],
+    }
 
 
 def run(operator: Operator, *, devices: int, seed: int, pace: float, moved: Callable[[int], None]) -> Iterator[Reached]:

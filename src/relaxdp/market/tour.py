@@ -18,7 +18,7 @@ from relaxdp.mechanisms import Categorical
 from relaxdp.table.calls import release
 
 RELEASE, POOL = "heating", "night-shift"
-SELLER, BUYERS = "energy-office", ("anna", "ben")
+SELLER, BUYERS, VISITOR = "energy-office", ("anna", "ben"), "you"
 ROWS, MEMBERS, CREDITS = 4000, 80, 500
 _VALUES, _SHARES = ["gas", "electricity", "wood"], [0.6, 0.3, 0.1]
 _SOLD = "0.5"
@@ -31,6 +31,8 @@ class Traders:
 
     seller: tuple[str, str] = field(repr=False)
     buyers: tuple[tuple[str, str], ...] = field(repr=False)
+    member: tuple[str, str] = field(repr=False)
+    """Somebody who has not joined the pool yet."""
 
 
 def furnish(server: Server, token: str, folder: Path, *, seed: int) -> Traders:
@@ -44,7 +46,7 @@ def furnish(server: Server, token: str, folder: Path, *, seed: int) -> Traders:
     _list_release(MarketClient(server, seller), folder, random)
     _open_pool(operator, random)
     MarketClient(server, buyers[0][1]).buy(RELEASE, _SOLD)
-    return Traders((SELLER, seller), buyers)
+    return Traders((SELLER, seller), buyers, (VISITOR, operator.create_account(VISITOR, "seller")["token"]))
 
 
 def _list_release(seller: MarketClient, folder: Path, random: np.random.Generator) -> None:
