@@ -21,7 +21,7 @@ _LEVELS = ["0.25", "0.5", "1", "2", "4"]
 _WAVES = 50
 _CANTEEN = {
     "asker": "The canteen",
-    "about": "how you eat",
+    "about": "How you eat",
     "purpose": "We plan next year's menu by what all answers say together.",
     "contact": "canteen@example.org",
     "privacy_notice": "Your answer stays in your browser. What is sent is blurred, and no report is passed on.",
@@ -29,7 +29,7 @@ _CANTEEN = {
 }
 _PLANNERS = {
     "asker": "The town's traffic planners",
-    "about": "ways to work",
+    "about": "Ways to work",
     "purpose": "The answers decide where bicycle lanes are built first.",
     "contact": "traffic@example.org",
     "suggested": "2",
