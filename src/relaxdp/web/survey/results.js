@@ -9,12 +9,14 @@ import { word } from "./words.js";
 /** @typedef {{ value: string, estimate: number, low: number, high: number }} Row */
 
 const MOST_ROWS = 20;
+/** It is published within seconds, or never. */
+const MOST_TRIES = 10;
 
 /** Read as everything that comes from a server: what is not as it should be is left out. */
 export class ResultsView {
   /** @type {{ people: number, numeric: boolean, rows: Row[] } | null} */
   #found = null;
-  #asked = false;
+  #asked = 0;
   #more;
 
   /** @param {string} more the page of all that is published */
@@ -30,7 +32,7 @@ export class ResultsView {
    * @returns {Promise<boolean>} whether there is nothing more to come
    */
   async show(ask) {
-    this.#asked = true;
+    this.#asked += 1;
     if (this.#found === null) {
       try {
         this.#found = readPublication(await ask());
@@ -39,11 +41,11 @@ export class ResultsView {
       }
     }
     this.#say();
-    return this.#found !== null;
+    return this.#found !== null || this.#asked >= MOST_TRIES;
   }
 
   #say() {
-    if (!this.#asked) return;
+    if (this.#asked === 0) return;
     part("results").hidden = false;
     part("results-text").replaceChildren(
       ...(this.#found === null ? [h("p", {}, word("results.later"))] : this.#parts(this.#found)),

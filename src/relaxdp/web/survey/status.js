@@ -100,7 +100,7 @@ export class StatusView {
    */
   #own(own, offer) {
     const erased = own === undefined;
-    part("status-own").hidden = erased;
+    part("status-own").hidden = part("status-here").hidden = erased;
     part("status-erased").hidden = !erased;
     const text = erased ? "" : answerText(own, offer);
     say(part("status-answer"), text);
