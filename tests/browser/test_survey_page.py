@@ -163,11 +163,13 @@ def test_a_server_that_is_away_is_asked_again(person: MakePerson) -> None:
     someone.context.route("**/v1/**", lambda route: route.abort())
     someone.page.reload()
     someone.view("limit")
+    someone.page.locator("#limit-choices input").nth(1).check()
     someone.page.get_by_role("button", name="Set this limit").click()
     someone.view("problem")
     expect(someone.page.locator("#problem")).to_contain_text("tries again by itself")
     someone.context.unroute("**/v1/**")
     someone.view("limit")
+    expect(someone.page.locator("#limit-choices input").nth(1)).to_be_checked()  # what was chosen stays chosen
 
 
 def behind_proxy(someone: Person) -> str:

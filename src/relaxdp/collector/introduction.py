@@ -64,7 +64,7 @@ class Learning(Struct, frozen=True):
     """How many people it takes to learn something, whatever the answer is: for whoever chooses a limit."""
 
     half_width: float
-    """How near the answer is to be known: the campaign's target, or a tenth of knowing nothing."""
+    """How near the answer is to be known: the campaign's target, or a tenth of all there is."""
     devices: list[int | None]
     """For each level, how many devices that stand there suffice; None where no number does."""
 

@@ -83,6 +83,7 @@ export class Survey {
       const understood = input("cleared-understood");
       if (!understood.checked) return complain(() => word("cleared.check"), understood);
       this.#startOver = true;
+      this.#limits.forget();
       this.#device = this.#mine = null;
       await this.#watch.wake();
     });

@@ -41,12 +41,16 @@ export class LimitView {
    */
   show(offer, said, others) {
     if (!show("limit")) return;
-    form().reset(); // whoever comes back here chooses anew
     this.#shown = { offer, said, others };
     const levels = offer.levels.map(({ epsilon }) => epsilon);
     const { largestEpsilon } = offer;
     this.#choices = levels[levels.length - 1].compare(largestEpsilon) < 0 ? [...levels, largestEpsilon] : levels;
     this.#say();
+  }
+
+  /** Whoever begins anew chooses anew. */
+  forget() {
+    form().reset();
   }
 
   /** Say everything, anew where the language changed; what was chosen stays so. */
