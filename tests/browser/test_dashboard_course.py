@@ -161,3 +161,7 @@ def test_somebody_who_looks_again_is_live_at_once(operator: New, server: Running
     page.unroute("**/stream*")
     page.evaluate("window.dispatchEvent(new Event('online'))")
     expect(page.locator(".live")).to_have_text("live")
+    someone.context.set_offline(True)  # an open line stays silent: the page is told by the browser
+    expect(page.locator(".live")).to_have_text("connection lost, trying again")
+    someone.context.set_offline(False)
+    expect(page.locator(".live")).to_have_text("live")

@@ -3,7 +3,7 @@
 import { Api } from "../kit/api.js";
 import { h } from "../kit/dom.js";
 import { arrived, failure, followAddress, partOf } from "../kit/page.js";
-import { isUnknownToken } from "../kit/problem.js";
+import { isUnknownToken, Problem } from "../kit/problem.js";
 import { Session, showSignIn } from "../kit/session.js";
 import { showCampaign } from "./campaign.js";
 import { dropDraft } from "./drafts.js";
@@ -53,7 +53,10 @@ async function fail(problem) {
     );
     return;
   }
-  main.replaceChildren(...failure(problem, show));
+  if (problem instanceof Problem && problem.status === 404) {
+    const back = h("p", {}, h("a", { class: "button", href: "#" }, "All campaigns"));
+    main.replaceChildren(h("h1", { tabindex: -1 }, "There is no such campaign"), back);
+  } else main.replaceChildren(...failure(problem, show));
   arrived(main);
 }
 

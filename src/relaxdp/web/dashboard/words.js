@@ -125,5 +125,7 @@ function progress(campaign) {
   if (target === null) return `${known} You decide when that is enough.`;
   const wanted = measure.width(target.half_width);
   if (campaign.target_met) return `${known} That is enough: ${wanted} was wanted.`;
-  return `${known} Of the reports that ${wanted} takes at these levels, ${whole(Math.floor(100 * progressOf(campaign, target)))} % are here.`;
+  const here = Math.floor(100 * progressOf(campaign, target));
+  const share = here < 1 ? "fewer than 1 %" : `${whole(here)} %`;
+  return `${known} Of the reports that ${wanted} takes at these levels, ${share} are here.`;
 }

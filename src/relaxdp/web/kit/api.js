@@ -122,11 +122,18 @@ export async function follow(api, path, { receive, linked, signal }) {
     receive(event);
   };
   while (!signal.aborted) {
+    const link = new AbortController(); // a line that is gone may stay silent for minutes before a browser notices
+    const cut = () => link.abort();
+    window.addEventListener("offline", cut);
+    signal.addEventListener("abort", cut);
     try {
-      await api.stream(path, heard, signal);
+      await api.stream(path, heard, link.signal);
     } catch (problem) {
       if (signal.aborted) return;
       if (problem instanceof Problem && [400, 401, 404].includes(problem.status)) throw problem;
+    } finally {
+      window.removeEventListener("offline", cut);
+      signal.removeEventListener("abort", cut);
     }
     linked(false);
     wait = (await pause(wait, signal)) ? 1 : Math.min(15, 2 * wait);

@@ -1,0 +1,85 @@
+// What the dashboard says and computes without a page: how a campaign stands in every state, and its course over time.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+const { isReadable, knownTo, needsPeople, standing } = await import("../../src/relaxdp/web/dashboard/words.js");
+const { courseOf } = await import("../../src/relaxdp/web/dashboard/timeline.js");
+const { timeTicks } = await import("../../src/relaxdp/web/dashboard/time.js");
+
+const HOUR = 3_600_000;
+const CAMPAIGN = {
+  state: "open",
+  opens: null,
+  encoding: { name: "categorical", options: {}, values: ["a", "b"] },
+  levels: [{ epsilon: "0.5" }, { epsilon: "1" }],
+  devices: { total: 0, per_level: [0, 0], reports: [0, 0] },
+  half_width: null,
+  readable: { half_width: 0.1, more: 1234 },
+  target: null,
+  target_met: false,
+  reduced: false,
+};
+const FEW = { ...CAMPAIGN, devices: { ...CAMPAIGN.devices, total: 1 }, half_width: 0.5 };
+const KNOWN = { ...FEW, devices: { ...FEW.devices, total: 5000 }, half_width: 0.04 };
+const AIMED = { ...KNOWN, target: { half_width: 0.02 } };
+
+test("how a campaign stands, in every state", () => {
+  const said = [
+    [{ ...CAMPAIGN, state: "waiting", opens: "2030-01-02T03:04:05Z" }, /^It opens .*2030/],
+    [CAMPAIGN, /^Nobody has answered yet\. Share the link to begin\.$/],
+    [FEW, /^Too few reports yet: about 1,200 more for ± 10 %\.$/],
+    [{ ...FEW, readable: { half_width: 0.1, more: null } }, /at this level no number of them gives ± 10 %\.$/],
+    [KNOWN, /^The answer is known to ± 4 %\. You decide when that is enough\.$/],
+    [AIMED, /Of the reports that ± 2 % takes at these levels, 25 % are here\.$/],
+    [{ ...AIMED, target: { half_width: 0.001 } }, /fewer than 1 % are here\.$/],
+    [{ ...AIMED, half_width: 0.02, target_met: true }, /That is enough: ± 2 % was wanted\.$/],
+    [{ ...KNOWN, state: "paused" }, /^It is paused and takes no reports\. The answer is known to/],
+    [{ ...CAMPAIGN, state: "finished" }, /^It ended without an answer\.$/],
+    [{ ...FEW, state: "finished" }, /^It ended with 1 device: too few to tell anything\.$/],
+    [{ ...AIMED, state: "finished" }, /^The answer is known to ± 4 % instead of ± 2 %, from 5,000 devices\.$/],
+    [{ ...KNOWN, state: "finished", reduced: true }, /The reports are deleted; the counts stay\.$/],
+  ];
+  for (const [campaign, words] of said) assert.match(standing(campaign), words);
+  assert.deepEqual([CAMPAIGN, FEW, KNOWN].map(knownTo), ["nothing yet", "too few reports", "± 4 %"]);
+  assert.deepEqual([CAMPAIGN, FEW, KNOWN].map(isReadable), [false, false, true]);
+  assert.deepEqual([CAMPAIGN, FEW, KNOWN, { ...FEW, state: "finished" }].map(needsPeople), [true, true, false, false]);
+});
+
+test("bars over time hold every report once, and are few enough", () => {
+  const first = Date.parse("2026-03-01T05:00:00Z");
+  const at = (/** @type {number} */ hour) => new Date(first + hour * HOUR).toISOString();
+  for (const length of [1, 40, 500, 9000]) {
+    const hours = Array.from({ length }, (_, hour) => ({
+      hour: at(hour),
+      reports: [10 * (hour + 1), 0],
+      devices: [10 * (hour + 1), 0],
+      half_width: 1 / (hour + 1),
+    }));
+    const steps = [
+      { what: "opened", level: 0, hour: at(0) },
+      { what: "finished", level: null, hour: at(length - 1) },
+    ];
+    const { bins, from, to, marks, widest } = courseOf({ hours, steps }, { ...CAMPAIGN, state: "finished" });
+    assert.ok(bins.length <= 48);
+    assert.equal(
+      bins.reduce((sum, { reports }) => sum + reports, 0),
+      10 * length,
+    );
+    assert.equal(bins[bins.length - 1].width, 1 / length);
+    assert.ok(from === first && to >= first + length * HOUR);
+    assert.deepEqual(marks, [{ at: first, text: "ε 0.5" }]);
+    assert.equal(widest, 0.5);
+  }
+});
+
+test("times on an axis lie within it, apart from each other, and no more than there is room for", () => {
+  const from = new Date(2026, 2, 1, 5).getTime();
+  for (const hours of [2, 7, 30, 100, 1000, 9000]) {
+    for (const most of [2, 4, 9]) {
+      const ticks = timeTicks(from, from + hours * HOUR, most);
+      assert.ok(ticks.length >= 1 && ticks.length <= most + 1, `${hours} ${most}`);
+      assert.ok(ticks.every(({ at }) => at >= from && at <= from + hours * HOUR));
+    }
+  }
+});
