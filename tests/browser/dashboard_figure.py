@@ -34,7 +34,7 @@ def main() -> None:
                 body = {"reports": reports[start : start + 1000]}
                 assert server.ask("POST", f"/v1/campaigns/{WATCHED}/reports/batch", body).status == 200
         with chromium() as browser:
-            someone = Operator(browser, server, viewport={"width": 1100, "height": 1200}, color_scheme="light")
+            someone = Operator(browser, server, viewport={"width": 1100, "height": 1250}, color_scheme="light")
             someone.sign_in()
             someone.campaign(WATCHED)
             expect(someone.page.locator(".levels tbody tr").nth(3)).to_contain_text("1,500")

@@ -7,7 +7,7 @@ import { between, inside } from "./words.js";
 const WIDTH = 176;
 const HEIGHT = 168;
 const EDGE = { left: 40, right: 8, top: 10, bottom: 36 };
-const LETTER = 7;
+const LETTER = 6.6;
 const DOT = 5;
 
 /** @typedef {import("../kit/wire.d.ts").Row} Row */
@@ -116,7 +116,7 @@ export function intervalPanel(text, points, { now, axis = "", where, scale, meas
     drawn.append(s("line", { class: "tick", x1: x(place), x2: x(place), y1: floor, y2: floor + 4 }));
     if (x(place) + half <= free) {
       drawn.append(s("text", { x: x(place), y: floor + 17, "text-anchor": "middle" }, at));
-      free = x(place) - half - LETTER;
+      free = x(place) - half - 2;
     }
     if (row === undefined) continue;
     drawn.append(...verticalInterval(x(place), y(row.low), y(row.high), y(inside(row)), Math.min(6, step / 3)));
