@@ -102,3 +102,10 @@ def test_the_database_has_no_hour_of_a_single_report(database: Database) -> None
         found = timeline.read(connection, campaign)
     assert "T05" not in str(found)
     assert [each.reports for each in found.hours] == [[12, 0]]
+
+
+def test_an_hour_of_a_single_report_would_be_seen(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test before must fail where numbers move by one: a mutant."""
+    monkeypatch.setattr(timeline, "LEAST", 1)
+    with pytest.raises(AssertionError):
+        test_the_database_has_no_hour_of_a_single_report(database)

@@ -59,6 +59,7 @@ export async function showForm(api, main, { again, copy } = {}) {
 
   function typed() {
     changed();
+    form.querySelector("[role=alert]")?.remove(); // it was of what stood here before
     keepDraft(page, new FormData(form));
   }
 
