@@ -48,6 +48,7 @@ class Pages:
             Operation("GET", "/", self._page("dashboard"), "The operator's dashboard."),
             Operation("GET", "/market", self._page("market"), "The market."),
             Operation("GET", "/survey/{id}", self.show_survey, "A campaign's survey."),
+            Operation("GET", "/surveys/{survey}", self.show_questions, "A survey of several questions."),
             Operation("GET", "/static/{name:path}", self.show_file, "Scripts and styles of the pages."),
         ]
 
@@ -67,6 +68,10 @@ class Pages:
             if told is not None and told.status_code == 200:
                 page = enclosing(self._survey, bytes(told.body), told.headers["etag"])
         return _answer(request, PageFile(page, _HTML), page_headers(self._embedded))
+
+    async def show_questions(self, request: Request) -> Response:
+        """Show the same page for a survey of several questions, which its script asks for."""
+        return _answer(request, PageFile(self._survey.encode(), _HTML), page_headers(self._embedded))
 
     def _page(self, name: str) -> Handler:
         page = PageFile(self._files.page(name).encode(), _HTML)

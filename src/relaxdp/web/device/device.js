@@ -197,6 +197,20 @@ export class Device {
   }
 
   /**
+   * The questions of a survey that were joined with it; null where none were. No server is asked, so that what was left
+   * out is not known.
+   *
+   * @param {string} survey
+   */
+  async joined(survey) {
+    const address = String(this.#survey(survey));
+    const own = (await this.#book.state()).campaigns.filter((record) => record.survey?.address === address);
+    if (own.length === 0) return null;
+    const questions = own.map((record) => new Participation(this.#book, this.#client, this.#address(record.address)));
+    return { questions, limit: String(own[0].survey?.limit) };
+  }
+
+  /**
    * Every campaign that was ever joined.
    *
    * @returns {Promise<Participation[]>}

@@ -26,6 +26,9 @@ import { closedWords, problemWords, word } from "./words.js";
 
 const CHANNEL = "relaxdp survey";
 
+/** Several questions: loaded only by those who are asked them. */
+export const several = () => import("./several.js");
+
 /** One campaign in one tab. Other tabs show the same: they tell each other, and one of them sends. */
 export class Survey {
   #address;
@@ -394,7 +397,7 @@ export class Survey {
  * @param {string} name
  * @param {() => Promise<void>} deed
  */
-async function inOneTab(name, deed) {
+export async function inOneTab(name, deed) {
   // Without locks two tabs may both send the same report, which the server then has once.
   return navigator.locks ? navigator.locks.request(`${CHANNEL} ${name}`, deed) : deed();
 }

@@ -207,7 +207,7 @@ export class LimitView {
  *
  * @param {import("../kit/reports.js").Guess} guess
  */
-function boundPicture({ blind, bound, scale }) {
+export function boundPicture({ blind, bound, scale }) {
   const bar = (/** @type {string} */ name, /** @type {number} */ width) =>
     s("rect", { class: name, x: 0, y: 0, width, height: 10 });
   return s(

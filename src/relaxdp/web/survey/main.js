@@ -9,8 +9,11 @@ import { missingNames } from "../device/missing.js";
 import * as language from "../kit/language.js";
 import { part, showProblem } from "./page.js";
 
-/** Where the campaign lies: the page is at PREFIX/survey/NAME, the campaign at PREFIX/v1/campaigns/NAME. */
-const PLACE = /^(.*)\/survey\/([^/]+)\/?$/;
+/**
+ * Where the campaign lies: the page is at PREFIX/survey/NAME, the campaign at PREFIX/v1/campaigns/NAME; several questions
+ * are asked at PREFIX/surveys/NAME and lie at PREFIX/v1/surveys/NAME.
+ */
+const PLACE = /^(.*)\/(surveys?)\/([^/]+)\/?$/;
 /** The words of this page by themselves: what puts them together needs more than an old browser has. */
 const word = /** @type {(name: import("./words.js").Name) => string} */ (language.word);
 const WORDS = { en: () => import("./words/en.js"), de: () => import("./words/de.js") };
@@ -32,8 +35,11 @@ async function begin() {
     return showProblem(() => ({ title: word("problem.title"), sentences: [word("problem.noSurvey")] }));
   }
   // Only now: a browser that lacks a part might not even read the rest.
-  const { Survey } = await import("./flow.js");
-  return new Survey(`${location.origin}${place[1]}/v1/campaigns/${place[2]}`, invitation).begin();
+  const { Survey, several } = await import("./flow.js");
+  const [, prefix, kind, name] = place;
+  if (kind === "survey") return new Survey(`${location.origin}${prefix}/v1/campaigns/${name}`, invitation).begin();
+  const { Several } = await several();
+  return new Several(`${location.origin}${prefix}/v1/surveys/${name}`, invitation).begin();
 }
 
 /** @param {ReturnType<typeof language.preferred>} chosen */

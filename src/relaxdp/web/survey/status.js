@@ -127,7 +127,7 @@ export class StatusView {
  * @param {unknown} own
  * @param {Offer | null} offer
  */
-function answerText(own, offer) {
+export function answerText(own, offer) {
   const boolean = offer !== null && offer.encoding instanceof Bloom && offer.encoding.isBoolean;
   if (boolean) return word(own === "true" ? "question.yes" : "question.no");
   return typeof own === "number" ? plainNumber(own) : valueText(own);
@@ -139,7 +139,7 @@ function answerText(own, offer) {
  * @param {"stop" | "leave"} name
  * @param {() => Promise<void>} deed
  */
-function confirmFirst(name, deed) {
+export function confirmFirst(name, deed) {
   const dialog = partOf(`${name}-dialog`, HTMLDialogElement);
   part(`status-${name}`).addEventListener("click", () => {
     dialog.returnValue = "no";
@@ -162,7 +162,7 @@ const STATUSES = /** @type {const} */ ({
  * @param {Offer | null} offer
  * @param {keyof typeof STATUSES} status
  */
-function reportItem(sent, offer, status) {
+export function reportItem(sent, offer, status) {
   const unread = { text: String(sent.report), beside: null, raw: null };
   const { text, beside, raw } = offer === null ? unread : reportWords(offer.encoding, sent);
   const several = offer !== null && raw !== null && offer.encoding.values !== null;

@@ -1,0 +1,222 @@
+"""A survey of several questions in a browser: one limit, one question after the other, and what was sent of each."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, expect
+from tests.browser.browsers import in_both
+from tests.browser.survey_person import Collector, overflow, violations
+from tests.patience import PATIENCE
+
+LEVELS = [{"epsilon": epsilon} for epsilon in ("0.5", "1", "2")]
+QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "diet": ("What do you eat?", {"name": "categorical", "values": ["meat", "roots", "leaves"]}),
+    "lunch": ("Where do you have lunch?", {"name": "categorical", "values": ["canteen", "home"]}),
+    "age": ("How old are you?", {"name": "numeric", "range": [0, 120]}),
+}
+
+
+def survey(service: Collector, **changes: Any) -> str:
+    """Create a survey of three questions, of which the first two are counted together, and return its name."""
+    name = f"s-{uuid.uuid4().hex[:12]}"
+    questions = [
+        {"id": f"{name}-{each}", "question": question, "encoding": encoding, "levels": LEVELS}
+        for each, (question, encoding) in QUESTIONS.items()
+    ]
+    cross = [[f"{name}-diet", f"{name}-lunch"]]
+    asked = {"id": name, "about": "How you eat", "asker": "The canteen", "suggested": "3", "cross": cross}
+    service.operator.create_survey({**asked, "questions": questions, **changes})
+    return name
+
+
+class Visitor:
+    """One person with one browser profile; everything that leaves the page is kept."""
+
+    def __init__(self, browser: Browser, service: Collector, name: str, **options: Any) -> None:
+        self.service, self.name = service, name
+        self.context = browser.new_context(**{"locale": "en-GB", "viewport": {"width": 390, "height": 844}, **options})
+        self.context.set_default_timeout(1000 * PATIENCE)
+        self.requests: list[Request] = []
+        self.problems: list[str] = []
+        self.context.on("request", lambda request: self.requests.append(request))  # noqa: PLW0108
+        self.context.on("weberror", lambda error: self.problems.append(str(error.error)))
+        self.page = self.open()
+
+    def open(self) -> Page:
+        page = self.context.new_page()
+        page.goto(f"{self.service.url}/surveys/{self.name}")
+        return page
+
+    def limit(self, place: int) -> None:
+        expect(self.page.locator("#limit")).to_be_visible()
+        assert self.page.locator("#limit-choices :checked").count() == 0, "nothing is chosen for anybody"
+        self.page.locator("#limit-choices input").nth(place).check()
+        self.page.locator("#limit-form button").click()
+
+    def answer(self, place: str, value: str) -> None:
+        """Answer the question of this place, like 2 of 3."""
+        expect(self.page.locator("#question-title")).to_have_text(f"Question {place}")
+        if value.isdigit():
+            self.page.locator("#answer").fill(value)
+        else:
+            self.page.get_by_label(value, exact=True).check()
+        self.page.locator("#question-form button").click()
+
+    def received(self, number: int) -> None:
+        expect(self.page.locator(".badge.sent")).to_have_count(number)
+
+    @property
+    def reports(self) -> dict[str, list[dict[str, Any]]]:
+        """What was posted to each question, in order."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for request in self.requests:
+            if request.method == "POST" and request.url.endswith("/reports"):
+                name = request.url.split("/")[-2].removeprefix(f"{self.name}-")
+                found.setdefault(name, []).append(json.loads(request.post_data or ""))
+        return found
+
+    def check(self) -> None:
+        assert violations(self.page) == []
+        assert overflow(self.page) <= 0
+
+
+@pytest.fixture
+def visitor(browser: Browser, service: Collector) -> Iterator[Callable[..., Visitor]]:
+    people: list[Visitor] = []
+
+    def make(name: str, **options: Any) -> Visitor:
+        people.append(Visitor(browser, service, name, **options))
+        return people[-1]
+
+    yield make
+    for each in people:
+        each.context.close()
+    assert [problem for each in people for problem in each.problems] == []
+
+
+def cost(person: Visitor) -> dict[str, Decimal]:
+    return {name: max(Decimal(each["level"]["epsilon"]) for each in sent) for name, sent in person.reports.items()}
+
+
+@in_both(long=True)
+def test_from_the_limit_to_the_table(service: Collector, visitor: Callable[..., Visitor]) -> None:
+    name = survey(service)
+    person = visitor(name)
+    person.limit(2)
+    for place, value in (("1 of 3", "meat"), ("2 of 3", "canteen"), ("3 of 3", "30")):
+        person.answer(place, value)
+    person.received(3)
+    found = service.operator.survey(name)
+    assert [each["devices"] for each in found["questions"]] == [1, 1, 1]
+    assert found["tables"][0]["devices"] == 1
+
+
+def test_three_questions_under_one_limit(service: Collector, visitor: Callable[..., Visitor]) -> None:
+    name = survey(service)
+    person = visitor(name)
+    expect(person.page.locator("#limit-series")).to_contain_text("Questions 1 and 2 are counted together")
+    assert QUESTIONS["diet"][0] not in person.page.locator("main").inner_text(), "the limit comes before the questions"
+    suggested = person.page.locator(".option", has_text="suggested by The canteen")
+    expect(suggested).to_contain_text("All 3 questions, up to step 2 of 3")
+    person.check()
+    person.limit(3)
+    person.answer("1 of 3", "leaves")
+    expect(person.page.locator("#question-title")).to_be_focused()
+    person.check()
+    person.page.reload()  # in the middle: it goes on where it stopped
+    person.answer("2 of 3", "home")
+    person.answer("3 of 3", "41")
+    person.received(3)
+    expect(person.page.locator(".answers > li")).to_have_count(3)
+    expect(person.page.locator(".answers .own")).to_have_text(["leaves", "home", "41"])
+    expect(person.page.locator("#status-now")).to_contain_text("epsilon 1.5 of your limit, 3.")
+    person.check()
+    for _ in range(2):
+        service.operator.act_survey(name, "relax")
+    person.page.get_by_role("button", name="Look for news").click()
+    person.received(6)
+    assert cost(person) == {"diet": 1, "lunch": 1, "age": 1}
+    devices = {each: {sent["device"] for sent in found} for each, found in person.reports.items()}
+    assert devices["diet"] == devices["lunch"] != devices["age"]
+    [table] = service.operator.survey(name)["tables"]
+    assert table["devices"] == 1
+    person.page.locator("#status-leave").click()
+    person.page.locator("#leave-dialog button[value=yes]").click()
+    expect(person.page.locator("#status-now")).to_contain_text("You have withdrawn")
+    found = service.operator.survey(name)
+    assert [each["devices"] for each in found["questions"]] == [0, 0, 0]
+    assert found["tables"][0]["devices"] == 0
+    sent = json.dumps([request.post_data for request in person.requests])
+    assert '"41"' not in sent
+    assert "answer" not in sent
+
+
+def test_what_does_not_fit_is_said_before_and_not_asked(service: Collector, visitor: Callable[..., Visitor]) -> None:
+    person = visitor(survey(service), locale="de-DE", viewport={"width": 1280, "height": 800}, color_scheme="dark")
+    expect(person.page.locator("#limit")).to_be_visible()
+    person.page.locator("#limit-choices input").nth(1).check()
+    expect(person.page.locator("#limit-detail")).to_contain_text("Frage 3 wird dann nicht gestellt")
+    person.check()
+    person.page.locator("#limit-form button").click()
+    for place, value in (("1 von 2", "roots"), ("2 von 2", "home")):
+        expect(person.page.locator("#question-title")).to_have_text(f"Frage {place}")
+        person.page.get_by_label(value, exact=True).check()
+        person.page.locator("#question-form button").click()
+    person.received(2)
+    last = person.page.locator(".answers > li").last
+    expect(last).to_contain_text(QUESTIONS["age"][0])
+    expect(last).to_contain_text("Nicht gefragt")
+    assert cost(person) == {"diet": Decimal("0.5"), "lunch": Decimal("0.5")}
+
+
+@pytest.mark.long
+def test_offline_between_two_questions(service: Collector, visitor: Callable[..., Visitor]) -> None:
+    """An answer that was given is kept and sent later; the limit holds all the same."""
+    person = visitor(survey(service))
+    person.limit(2)
+    person.answer("1 of 3", "meat")
+    expect(person.page.locator("#question-title")).to_have_text("Question 2 of 3")
+    person.context.set_offline(True)
+    person.answer("2 of 3", "home")
+    person.answer("3 of 3", "7")
+    expect(person.page.locator(".answers > li").last).to_contain_text("Your answer is kept here")
+    expect(person.page.locator(".answers > li").first).to_contain_text("has been received")
+    person.check()
+    person.context.set_offline(False)
+    person.received(3)
+    assert sum(cost(person).values()) == Decimal("1.5")
+
+
+@pytest.mark.long
+def test_closed_and_invited(service: Collector, visitor: Callable[..., Visitor]) -> None:
+    name = survey(service)
+    service.operator.act_survey(name, "finish")
+    person = visitor(name)
+    expect(person.page.locator("#problem-title")).to_have_text("This survey has finished")
+    questions = [
+        {"question": question, "encoding": encoding, "levels": LEVELS, "invitations": True}
+        for question, encoding in QUESTIONS.values()
+    ]
+    name = survey(service, questions=questions, cross=[])
+    person = visitor(name)
+    person.page.locator("#invitation-text").fill("wrong")
+    person.page.locator("#invitation-form button").click()
+    expect(person.page.locator("#invitation-wrong")).to_be_visible()
+    [good] = service.operator.invite_to_survey(name, 1)
+    person.page.locator("#invitation-text").fill(good)
+    person.page.locator("#invitation-form button").click()
+    expect(person.page.locator("#limit-series")).to_contain_text("No two questions are counted together")
+    person.limit(4)
+    for place, value in (("1 of 3", "meat"), ("2 of 3", "home"), ("3 of 3", "7")):
+        person.answer(place, value)
+    person.received(3)
+    assert re.fullmatch(r"[\w-]+", good)
+    unknown = visitor("nothing-here")
+    expect(unknown.page.locator("#problem-text")).to_contain_text("There is no survey at this address")
