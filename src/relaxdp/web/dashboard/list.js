@@ -2,6 +2,7 @@
 
 import { facts, h } from "../kit/dom.js";
 import { measureOf, whole } from "../kit/words.js";
+import { surveyLinks } from "./surveys.js";
 import { knownTo, levelOf, progressOf, STATES, standing } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
@@ -21,6 +22,7 @@ export async function showList(api, main) {
       h("h1", { tabindex: -1 }, "Campaigns"),
       cards.length > 0 ? h("a", { class: "button primary", href: "#new" }, "New campaign") : "",
     ),
+    surveyLinks(campaigns) ?? "",
     cards.length > 0 ? h("div", { class: "grid" }, ...cards) : noCampaign(),
   );
 }

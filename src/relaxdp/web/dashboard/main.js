@@ -9,6 +9,7 @@ import { showCampaign } from "./campaign.js";
 import { dropDraft } from "./drafts.js";
 import { showForm } from "./form.js";
 import { showList } from "./list.js";
+import { showSurvey } from "./surveys.js";
 
 const UNKNOWN = "This is not the operator’s token.";
 const main = partOf("main", HTMLElement);
@@ -34,6 +35,7 @@ async function show() {
     if (page === "new") await showForm(api, main, { again: id });
     else if (page === "copy" && id) await showForm(api, main, { copy: id });
     else if (page === "campaign" && id) await showCampaign(api, main, id, { signal, fail });
+    else if (page === "survey" && id) await showSurvey(api, main, id, { signal });
     else await showList(api, main);
   } catch (problem) {
     if (!signal.aborted) fail(problem);

@@ -1,0 +1,232 @@
+/** Surveys of several questions: results side by side, and tables of questions that are counted together. */
+
+import { attempt, confirmed, h, s, tableHead } from "../kit/dom.js";
+import { measureOf, plural, whole } from "../kit/words.js";
+import { isReadable, STATES, tooFew } from "./words.js";
+
+/** @typedef {import("../kit/api.js").Api} Api */
+/** @typedef {import("../kit/wire.d.ts").OperatorSurvey} OperatorSurvey */
+/** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
+/** @typedef {import("../kit/wire.d.ts").SurveyEstimate} SurveyEstimate */
+/** @typedef {import("../kit/wire.d.ts").SurveyQuestion} SurveyQuestion */
+/** @typedef {import("../kit/wire.d.ts").TwoWay} TwoWay */
+/** @typedef {import("../kit/wire.d.ts").Cell} Cell */
+
+const SECONDS = 2;
+/** Cells that are known less well than to within so much of the whole say nothing. */
+const WIDEST_CELL = 0.15;
+
+/**
+ * Links to the surveys of which some campaigns are questions; nothing where there are none.
+ *
+ * @param {Campaign[]} campaigns
+ */
+export function surveyLinks(campaigns) {
+  /** @type {Map<string, number>} */
+  const found = new Map();
+  for (const { survey } of campaigns) if (survey !== null) found.set(survey.name, (found.get(survey.name) ?? 0) + 1);
+  if (found.size === 0) return null;
+  const items = [...found].map(([name, questions]) =>
+    h("li", {}, h("a", { href: `#survey/${name}` }, name), ` – ${plural(questions, "question")}, one limit`),
+  );
+  return h("section", { class: "card", "aria-label": "Surveys" }, h("h2", {}, "Surveys"), h("ul", {}, ...items));
+}
+
+/**
+ * @param {Api} api
+ * @param {HTMLElement} main
+ * @param {string} name
+ * @param {{ signal: AbortSignal }} options
+ */
+export async function showSurvey(api, main, name, { signal }) {
+  const place = h("div", { class: "questions" });
+  const tables = h("div", {});
+  const wrong = h("div", {});
+  const head = h("h1", { tabindex: -1 }, name);
+  const address = `${location.origin}/surveys/${name}`;
+  const say = async () => {
+    const [survey, found] = await read(api, name);
+    const campaigns = new Map(survey.questions.map((each) => [each.id, each]));
+    head.textContent = survey.about ?? name;
+    place.replaceChildren(...found.questions.map((each) => questionCard(each, campaigns.get(each.campaign))));
+    tables.replaceChildren(...found.tables.map((table) => tableCard(table, found)));
+  };
+  const step = (/** @type {string} */ verb) =>
+    attempt(wrong, () => api.ask("POST", `surveys/${name}/${verb}`).then(say));
+  await say();
+  if (signal.aborted) return;
+  main.replaceChildren(
+    head,
+    h("p", {}, "People answer at ", h("a", { href: address }, address), ". One limit holds over all questions."),
+    h(
+      "div",
+      { class: "row" },
+      h("button", { type: "button", onclick: () => relax(step) }, "Relax all questions …"),
+      h("button", { type: "button", onclick: () => finish(step) }, "End all questions …"),
+    ),
+    wrong,
+    place,
+    tables,
+  );
+  const timer = setInterval(() => void say().catch(() => {}), 1000 * SECONDS); // what is shown stays where it fails
+  signal.addEventListener("abort", () => clearInterval(timer));
+}
+
+/**
+ * @param {Api} api
+ * @param {string} name
+ * @returns {Promise<[OperatorSurvey, SurveyEstimate]>}
+ */
+async function read(api, name) {
+  const [{ surveys }, found] = await Promise.all([
+    api.ask("GET", "surveys"),
+    api.ask("GET", `surveys/${encodeURIComponent(name)}/estimate?largest=20`),
+  ]);
+  const survey = surveys.find((/** @type {OperatorSurvey} */ each) => each.id === name);
+  return [survey, found];
+}
+
+/** @param {(verb: string) => Promise<unknown>} step */
+async function relax(step) {
+  const text = [
+    "Each question that has a next level opens it. People’s own limits still hold. It cannot be closed again.",
+  ];
+  if (await confirmed({ title: "Open the next level of all questions?", text, yes: "Relax", danger: false })) {
+    await step("relax");
+  }
+}
+
+/** @param {(verb: string) => Promise<unknown>} step */
+async function finish(step) {
+  const text = ["No reports are taken any more, and devices erase their answers. Ended by hand, nothing is published."];
+  if (await confirmed({ title: "End all questions?", text, yes: "End" })) await step("finish");
+}
+
+/**
+ * @param {SurveyQuestion} question
+ * @param {Campaign | undefined} campaign
+ */
+function questionCard({ campaign: id, question, state, epsilon, devices, rows, values }, campaign) {
+  const measure = measureOf(campaign?.encoding ?? null);
+  const few = rows === null || campaign === undefined || isReadable(campaign) ? null : tooFew(campaign);
+  const shown = few === null ? (rows ?? []) : [];
+  const [low, high] = measure.numeric ? rangeOf(campaign) : [0, 1];
+  const body = shown.map((row) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row", class: "wrapped" }, measure.numeric ? "Mean" : String(row.value)),
+      h("td", {}, measure.value(Math.min(high, Math.max(low, row.estimate)))),
+      h("td", {}, intervalBar(row, low, high), h("span", { class: "small muted" }, measure.between(row.low, row.high))),
+    ),
+  );
+  const most = shown.length < values ? ` The largest ${whole(shown.length)} of ${whole(values)}.` : "";
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", {}, h("a", { href: `#campaign/${id}` }, question)),
+    h(
+      "p",
+      { class: "small muted" },
+      `${STATES[state]}${epsilon === null ? "" : `, ε ${epsilon}`}, ${plural(devices, "device")}.`,
+    ),
+    rows === null ? h("p", {}, "Nobody has answered yet.") : null,
+    few === null ? null : h("p", {}, few),
+    shown.length === 0
+      ? null
+      : h(
+          "table",
+          { class: "answer" },
+          h("caption", {}, `Estimates with 95 % intervals.${most}`),
+          tableHead(measure.numeric ? "Number" : "Answer", measure.numeric ? "Estimate" : "Share", ""),
+          h("tbody", {}, ...body),
+        ),
+  );
+}
+
+/**
+ * @param {Campaign | undefined} campaign
+ * @returns {[number, number]}
+ */
+function rangeOf(campaign) {
+  const range = /** @type {number[] | undefined} */ (campaign?.encoding.range);
+  return range === undefined ? [0, 1] : [range[0], range[1]];
+}
+
+/**
+ * @param {{ estimate: number, low: number, high: number }} row
+ * @param {number} low
+ * @param {number} high
+ */
+function intervalBar(row, low, high) {
+  const at = (/** @type {number} */ x) => 100 * Math.min(1, Math.max(0, (x - low) / (high - low)));
+  return s(
+    "svg",
+    { class: "spread", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
+    s("rect", { class: "all", x: 0, y: 4, width: 100, height: 2 }),
+    s("rect", { class: "within", x: at(row.low), y: 2, width: Math.max(0.5, at(row.high) - at(row.low)), height: 6 }),
+    s("rect", { class: "at", x: Math.min(99.2, at(row.estimate)), y: 0, width: 0.8, height: 10 }),
+  );
+}
+
+/**
+ * @param {TwoWay} table
+ * @param {SurveyEstimate} found
+ */
+function tableCard({ rows, columns, devices, cells }, { questions }) {
+  const named = (/** @type {string} */ id) => questions.find(({ campaign }) => campaign === id)?.question ?? id;
+  const title = `${named(rows)} (rows) by ${named(columns)} (columns)`;
+  const width = Math.max(0, ...(cells ?? []).map(({ low, high }) => (high - low) / 2));
+  const measure = measureOf({});
+  return h(
+    "section",
+    { class: "card", "aria-label": title },
+    h("h2", {}, title),
+    h(
+      "p",
+      { class: "small muted" },
+      `Counted together, as the survey told people beforehand. Shares of the ${plural(devices, "device")} that answered ` +
+        "both, with 95 % intervals of each cell.",
+    ),
+    cells === null
+      ? h("p", {}, "Nobody has answered both yet.")
+      : width > WIDEST_CELL
+        ? h("p", {}, `Too few reports yet: the cells are known to ${measure.width(width)} only.`)
+        : crossTable(cells, measure),
+  );
+}
+
+/**
+ * @param {Cell[]} cells row by row
+ * @param {import("../kit/words.js").Measure} measure
+ */
+function crossTable(cells, measure) {
+  const columns = [...new Set(cells.map(({ column }) => column))];
+  const largest = Math.max(0.01, ...cells.map(({ estimate }) => estimate));
+  const lines = Array.from({ length: cells.length / columns.length }, (_, place) =>
+    cells.slice(place * columns.length, (place + 1) * columns.length),
+  );
+  const cellPart = (/** @type {Cell} */ cell) => {
+    const shade = Math.round(8 * Math.min(1, Math.max(0, cell.estimate / largest)));
+    return h(
+      "td",
+      { class: `number shade-${shade}` },
+      h("div", {}, measure.value(Math.min(1, Math.max(0, cell.estimate)))),
+      h("div", { class: "small" }, measure.between(cell.low, cell.high)),
+    );
+  };
+  return h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Rows and columns" },
+    h(
+      "table",
+      { class: "two-way" },
+      tableHead("", ...columns.map(String)),
+      h(
+        "tbody",
+        {},
+        ...lines.map((line) => h("tr", {}, h("th", { scope: "row" }, String(line[0].row)), ...line.map(cellPart))),
+      ),
+    ),
+  );
+}
