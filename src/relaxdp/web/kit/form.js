@@ -8,6 +8,8 @@ export const DECIMAL = /^[0-9]+(\.[0-9]+)?$/;
 // Spelling services and form memories of browsers would learn an answer that is typed.
 export const UNREMEMBERED = { autocomplete: "off", spellcheck: "false", autocapitalize: "off", translate: "no" };
 
+const WRONG = "[aria-invalid], [data-wrong]";
+
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Input */
 /** @typedef {Partial<Record<string, string>>} Wrong a sentence for each field that has to be changed, by its name */
 
@@ -57,10 +59,10 @@ export const splitLevels = (text) => text.split(/[\s,;]+/).filter((level) => lev
  */
 export function markWrong(form, wrong) {
   for (const input of /** @type {NodeListOf<Input>} */ (form.querySelectorAll("input, select, textarea"))) {
-    if (input.type !== "radio") markField(form, input, wrong[input.name] ?? "");
+    markField(form, input, wrong[input.name] ?? "");
   }
   /** @type {HTMLElement | null} */
-  const first = form.querySelector("[aria-invalid]");
+  const first = form.querySelector(WRONG);
   first?.closest("details")?.setAttribute("open", "");
   return first;
 }
@@ -76,8 +78,9 @@ export function markField(around, input, sentence) {
   const place = around.querySelector(`#${input.name}-wrong`);
   if (place === null) return;
   place.textContent = sentence;
-  if (sentence === "") input.removeAttribute("aria-invalid");
-  else input.setAttribute("aria-invalid", "true");
+  const mark = input.type === "radio" ? "data-wrong" : "aria-invalid"; // what is wrong is the choice, not one button of it
+  if (sentence === "") input.removeAttribute(mark);
+  else input.setAttribute(mark, "true");
 }
 
 /**
@@ -111,7 +114,16 @@ export function formPart(fields, { yes, primary = false, check = () => ({}), wor
     button.disabled = false;
     if (document.activeElement === document.body && button.isConnected) button.focus(); // a disabled button loses it
   };
+  // What was said of a field goes when the field is right; nobody is corrected before something was sent.
+  const corrected = (/** @type {Event} */ { target }) => {
+    const input = /** @type {Input} */ (target);
+    if (outcome.querySelector("[role=alert]") !== null) outcome.replaceChildren();
+    if (!input.matches(WRONG)) return;
+    const sentence = check(new FormData(form))[input.name] ?? "";
+    for (const each of /** @type {NodeListOf<Input>} */ (form.querySelectorAll(WRONG)))
+      if (each.name === input.name) markField(form, each, sentence);
+  };
   const inside = place === null ? [...fields, outcome, button] : [...fields, button];
-  const form = h("form", { novalidate: true, onsubmit: send, ...attributes }, ...inside);
+  const form = h("form", { novalidate: true, onsubmit: send, oninput: corrected, ...attributes }, ...inside);
   return form;
 }

@@ -1,6 +1,7 @@
 /** The person's own limit, before the question is seen. Nothing is chosen for them. */
 
-import { h, s } from "../kit/dom.js";
+import { boundPicture } from "../kit/bound.js";
+import { h } from "../kit/dom.js";
 import { decimal, onLanguage } from "../kit/language.js";
 import { partOf } from "../kit/page.js";
 import { answersOf, cautionSentence, guessAt, often } from "../kit/reports.js";
@@ -200,21 +201,4 @@ export class LimitView {
     const many = form().querySelector("select") !== null;
     detail.replaceChildren(...(many ? [this.#option(place, this.#marks(place))] : []));
   }
-}
-
-/**
- * How often a guess is right by luck, and at most with all reports. The sentence beside it says the same.
- *
- * @param {import("../kit/reports.js").Guess} guess
- */
-export function boundPicture({ blind, bound, scale }) {
-  const bar = (/** @type {string} */ name, /** @type {number} */ width) =>
-    s("rect", { class: name, x: 0, y: 0, width, height: 10 });
-  return s(
-    "svg",
-    { class: "bound", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
-    bar("rest", 100),
-    bar("more", (100 * bound) / scale),
-    bar("guess", (100 * blind) / scale),
-  );
 }

@@ -2,11 +2,11 @@
 
 import { ZERO } from "../device/decimal.js";
 import { divide } from "../device/survey.js";
+import { boundPicture } from "../kit/bound.js";
 import { h } from "../kit/dom.js";
 import { listed, onLanguage } from "../kit/language.js";
 import { partOf } from "../kit/page.js";
 import { answersOf, cautionSentence, guessAt, often } from "../kit/reports.js";
-import { boundPicture } from "./limit.js";
 import { complaint, onSubmit, part, say, show } from "./page.js";
 import * as words from "./words.js";
 
