@@ -67,11 +67,20 @@ class Member:
         else:
             given.fill(value)
 
+    def choose(self, epsilon: str, least: int = 0) -> None:
+        """Choose the limit and the least price, and go on to the question; whoever is there stays there."""
+        join = self.page.get_by_role("button", name="Join …")
+        expect(self.limit.or_(join)).to_be_visible()
+        if self.limit.count():
+            self.limit.select_option(epsilon)
+            self.page.get_by_label("Your least price").fill(str(least))
+            self.page.get_by_role("button", name="Go on to the question").click()
+        expect(join).to_be_visible()
+
     def join(self, value: str, epsilon: str, least: int = 0, *, agree: bool = True) -> None:
-        """Fill in the form, and agree."""
+        """Choose the limit, read the question, answer and agree."""
         self.page.bring_to_front()  # a browser takes its time for pages that nobody looks at
-        self.limit.select_option(epsilon)
-        self.page.get_by_label("Your least price").fill(str(least))
+        self.choose(epsilon, least)
         self.answer(value)
         self.page.get_by_role("button", name="Join …").click()
         if agree:
@@ -135,7 +144,15 @@ class Member:
         ]
 
 
-def open_pool(market: Market, encoding: dict[str, Any] = CHOICES, prices: dict[str, Any] = FORMULA) -> str:
+def open_pool(
+    market: Market,
+    encoding: dict[str, Any] = CHOICES,
+    prices: dict[str, Any] = FORMULA,
+    *,
+    title: str = "Do you work at night?",
+    levels: list[str] | None = LEVELS,
+    **said: Any,
+) -> str:
     """Open an empty pool, and return its name."""
-    levels = LEVELS if prices == FORMULA else None
-    return str(market.operator.create_pool("Do you work at night?", encoding, prices, levels=levels)["id"])
+    levels = levels if prices == FORMULA else None
+    return str(market.operator.create_pool(title, encoding, prices, levels=levels, **said)["id"])

@@ -28,6 +28,13 @@ ROWS = 2000
 PRICES = {"points": [["0.1", 10], ["1", 100], ["4", 400]]}
 ANSWERS = np.random.default_rng(7).choice(VALUES, ROWS, p=[0.6, 0.3, 0.1])
 
+DETAILS = {
+    "description": "One answer for each household.",
+    "source": "Energy office",
+    "collected": "March to May 2026",
+    "method": "By post, from all households.",
+    "licence": "CC BY 4.0",
+}
 LEVELS = ["0.25", "0.5", "0.75", "1", "1.25", "2", "2.5", "3", "4", "5", "8"]
 
 
@@ -73,7 +80,7 @@ class Market:
         seller, token = self.account("seller")
         name, key = f"heating-{next(self._numbers)}", Key.generate()
         client = self.client(token)
-        client.create_listing(title, PRICES, name=name, budget="4")
+        client.create_listing(title, PRICES, name=name, budget="4", details=options.pop("details", DETAILS))
         client.deliver(name, self.file(key, name, epsilon, **options))
         return Listed(self, name, seller, token, key)
 

@@ -29,7 +29,7 @@ SHORT = ("local-hash", "wave")
 def test_join_raise_and_change_the_price(trader: New, market: Market) -> None:
     pool = open_pool(market)
     ann = Member(trader(), pool, market.account("seller")).arrive()
-    expect(ann.page.get_by_text("Nothing was delivered yet, so nothing can be bought.")).to_be_visible()
+    expect(ann.page.get_by_text("Nothing was delivered yet, so nothing can be bought.")).to_be_attached()
     ann.limit.select_option("1")
     expect(ann.card).to_contain_text(
         "There are 2 possible answers, so a blind guess at yours is right 50 times in 100."
@@ -48,12 +48,14 @@ def test_join_raise_and_change_the_price(trader: New, market: Market) -> None:
     ann.stands("1", 3)
     expect(ann.page.get_by_role("status")).to_have_text("You are in this pool at ε 1, least price 3 credits.")
     expect(ann.card).to_be_focused()
-    ann.trader.fact("Objects", "1")  # the rest of the page knows it, too
+    expect(ann.card.locator(".own")).to_have_text("yes")
+    ann.trader.fact("Size", "1 person")  # the rest of the page knows it, too
     market.client(market.account("buyer", 100)[1]).buy(pool, "1")
 
     ann.page.reload()
     ann.trader.fact("Income", "3 credits")
-    ann.trader.fact("Loss against buyers", "ε 1")
+    ann.trader.fact("All buyers together know", "up to ε 1")
+    expect(ann.card).to_contain_text("This page does not keep your answer")
     ann.page.get_by_text("Raise your limit").click()
     assert ann.limit.locator("option").all_text_contents()[:2] == ["Choose …", "1.25"]  # never less than it was
     ann.answer("yes")
@@ -70,7 +72,7 @@ def test_join_raise_and_change_the_price(trader: New, market: Market) -> None:
     ann.stands("2.5", 5)
     assert ann.bodies == ann.expected("yes", ("1", 3), ("2.5", 3), ("2.5", 5))
     reports = [ann.bodies[0]["report"], ann.bodies[1]["report"]]
-    sent = ann.card.locator(".why li").all_text_contents()
+    sent = ann.card.locator(".sent li").all_text_contents()
     assert sent == [f"{report} at ε {level}" for report, level in zip(reports, ("1", "2.5"), strict=True)]
     expect(ann.card).to_contain_text("guesses right at most 93 times in 100, instead of 50")
 
@@ -93,19 +95,50 @@ def test_the_report_is_that_of_the_command_line(trader: New, market: Market, nam
 
 def test_what_is_left_out_is_said_at_its_field(trader: New, market: Market) -> None:
     ann = Member(trader(), open_pool(market, SLEEP), market.account("seller")).arrive()
-    join = ann.page.get_by_role("button", name="Join …")
-    join.click()
+    go_on = ann.page.get_by_role("button", name="Go on to the question")
+    ann.page.get_by_label("Your least price").fill("-1")
+    go_on.click()
     expect(ann.page.locator("#limit-wrong")).to_have_text("Choose your limit.")
-    expect(ann.page.locator("#answer-wrong")).to_have_text("A number from 0 to 12.")
+    expect(ann.page.locator("#least-wrong")).to_have_text("A whole number of credits, 0 or more.")
     expect(ann.limit).to_be_focused()
     ann.limit.select_option("0.25")
-    ann.page.get_by_label("Your least price").fill("-1")
-    ann.answer("12.5")
-    join.click()
-    expect(ann.page.locator("#limit-wrong")).to_be_empty()
-    expect(ann.page.locator("#least-wrong")).to_have_text("A whole number of credits, 0 or more.")
-    expect(ann.page.locator("#answer-wrong")).to_have_text("A number from 0 to 12.")
+    expect(ann.page.locator("#limit-wrong")).to_be_empty()  # what is right now is not called wrong
+    expect(ann.page.locator("#least-wrong")).not_to_be_empty()
+    ann.page.get_by_label("Your least price").fill("0")
+    go_on.click()
+    join = ann.page.get_by_role("button", name="Join …")
+    for wrong in ("", "12.5"):
+        ann.answer(wrong)
+        join.click()
+        expect(ann.page.locator("#answer-wrong")).to_have_text("A number from 0 to 12.")
     assert ann.posts == []
+
+
+def test_the_limit_comes_before_the_question(trader: New, market: Market) -> None:
+    """Who asks and why, then the limit, of which none is chosen; what is asked and can be answered only then."""
+    said = {"source": "Transport authority", "description": "The answer decides when buses run."}
+    pool = open_pool(market, question="Do you work after midnight?", suggested="1", details=said, title="Buses")
+    market.join(pool, "0.5")
+    ann = Member(trader(), pool, market.account("seller")).arrive()
+    ann.trader.fact("Asked by", "Transport authority")
+    expect(ann.page.get_by_role("main")).to_contain_text("The answer decides when buses run.")
+    expect(ann.limit).to_have_value("")
+    assert [text for text in ann.limit.locator("option").all_text_contents() if "suggested" in text] == [
+        "1 (suggested by Transport authority)"
+    ]
+    veiled = ("Do you work after midnight?", "one of 2: no, yes")
+    for words in veiled:
+        assert words not in ann.page.get_by_role("main").inner_text()
+    ann.limit.select_option("0.5")
+    expect(ann.card.locator(".cost")).to_contain_text("1 person sells at this level now; together they tell")
+    ann.choose("0.5")
+    expect(ann.page.get_by_role("heading", name=veiled[0])).to_be_focused()
+    ann.trader.fact("Possible answers", veiled[1])
+    expect(ann.card).to_contain_text("You chose the limit ε 0.5 and the least price 0 credits.")
+    ann.join("yes", "0.5")
+    ann.stands("0.5", 0)
+    order = ann.card.locator("h3").all_text_contents()
+    assert order[:2] == ["Your answer, only here", "What was sent, blurred on purpose"]
 
 
 @pytest.mark.long
@@ -118,6 +151,29 @@ def test_only_levels_of_the_pool_are_offered(trader: New, market: Market) -> Non
     ann.join("yes", "2")
     ann.stands("2", 0)
     expect(ann.page.get_by_text("Raise your limit")).to_have_count(0)  # there is nothing above
+
+
+def test_few_limits_are_buttons_and_none_is_pressed(trader: New, market: Market) -> None:
+    pool = open_pool(market, levels=["0.5", "1", "2"], suggested="1")
+    ann = Member(trader(), pool, market.account("seller")).arrive()
+    buttons = ann.page.get_by_role("radio")
+    expect(buttons).to_have_count(3)
+    assert not any(each.is_checked() for each in buttons.all())
+    expect(ann.card.locator(".option").nth(1)).to_contain_text(
+        "suggested by who asksA guess at your answer is right at most 74 times in 100, instead of 50."
+    )
+    go_on = ann.page.get_by_role("button", name="Go on to the question")
+    go_on.click()
+    expect(ann.page.locator("#limit-wrong")).to_have_text("Choose your limit.")
+    expect(buttons.first).to_be_focused()
+    buttons.nth(2).check()
+    expect(ann.page.locator("#limit-wrong")).to_be_empty()
+    expect(ann.card.locator(".cost strong")).to_have_text("at most 89 times")
+    assert violations(ann.page) == []
+    go_on.click()
+    ann.join("yes", "2")
+    ann.stands("2", 0)
+    assert ann.bodies == ann.expected("yes", ("2", 0))
 
 
 @pytest.mark.long
@@ -148,12 +204,19 @@ def test_with_the_keyboard_alone(trader: New, market: Market) -> None:
     page.locator(f"a[href='#listing/{pool}']").focus()
     press("Enter")
     expect(page.get_by_role("heading", level=1)).to_be_focused()
+    for words in ("For programs", "What is promised to you"):
+        press("Tab")
+        expect(page.locator("summary", has_text=words)).to_be_focused()
     press("Tab")
     expect(ann.limit).to_be_focused()
     page.keyboard.type("0.5")
     press("Tab")
     expect(page.get_by_label("Your least price")).to_be_focused()
     page.keyboard.type("2")  # the 0 that stands there is selected by Tab
+    press("Tab")
+    expect(page.get_by_role("button", name="Go on to the question")).to_be_focused()
+    press("Enter")
+    expect(page.get_by_role("heading", name="Do you work at night?", level=3)).to_be_focused()
     press("Tab")
     page.keyboard.type("yes")
     press("Tab")
@@ -231,7 +294,7 @@ def test_costs_of_several_pools_add_up(trader: New, market: Market) -> None:
     ann.join("yes", "1.25")
     ann.stands("1.25", 0)
     again = Member(ann.trader, second, (ann.name, ann.token)).arrive()
-    expect(again.page.get_by_role("button", name="Join …")).to_be_visible()
+    expect(again.page.get_by_role("button", name="Go on to the question")).to_be_visible()
     again.limit.select_option("0.5")
     expect(again.card.locator(".cost")).to_contain_text(
         "From this browser you are also in another pool; costs add up, to ε 1.75 for all together."
@@ -254,6 +317,9 @@ def test_readable_by_all(trader: New, market: Market, scheme: str, width: int) -
         assert overflow(ann.page) == 0
 
     look("Your answer becomes one report in this browser.")
+    ann.page.get_by_role("button", name="Go on to the question").click()
+    look("Choose your limit.")
+    ann.choose("4")
     ann.page.get_by_role("button", name="Join …").click()
     look("Choose your answer.")
     ann.join("now and then", "4", agree=False)

@@ -98,7 +98,7 @@ def test_reloads_and_tabs_have_one_key(trader: New, market: Market) -> None:
     beside = Member(ann.trader, ann.pool, (ann.name, ann.token), ann.trader.open()).arrive()
     other = Member(ann.trader, ann.pool, (ann.name, ann.token), ann.trader.open()).arrive()
     for each in (beside, other):  # both have the form of somebody who is no member
-        expect(each.page.get_by_role("button", name="Join …")).to_be_visible()
+        expect(each.page.get_by_role("button", name="Go on to the question")).to_be_visible()
     ann.join("yes", "0.5", 1)
     ann.stands("0.5", 1)
     key = ann.kept()["key"]
@@ -183,7 +183,7 @@ def test_lost_keys_are_missed(trader: New, market: Market) -> None:
     begin = again.card.get_by_role("button", name="Begin anew …")
     begin.click()
     again.page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
-    expect(again.page.get_by_role("button", name="Join …")).to_have_count(0)
+    expect(again.limit).to_have_count(0)
     begin.click()
     again.page.get_by_role("dialog").get_by_role("button", name="Begin anew").click()
     expect(again.limit).to_be_focused()

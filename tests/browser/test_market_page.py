@@ -27,12 +27,15 @@ def test_everybody_may_look(trader: New, market: Market) -> None:
     page = someone.page
     card = page.get_by_role("article").filter(has=page.locator(f"a[href='#listing/{name}']"))
     clearest = 100 * half_width(objects=ROWS, values=len(VALUES), epsilon=2)
-    for words in ("release", "on sale", f"{ROWS:,}", "10 to 200 credits", f"every share to ± {clearest:.2g} %"):
+    for words in ("data set", "on sale", f"{ROWS:,}", "10 to 200 credits", f"every share to ± {clearest:.2g} %"):
         expect(card).to_contain_text(words)
     card.get_by_role("link").press("Enter")
     someone.heading("How households heat")
-    someone.fact("ε up to", "2")
-    expect(page.get_by_text("Values: gas, electricity, wood.")).to_be_visible()
+    someone.fact("Collected by", "Energy office")
+    someone.fact("When", "March to May 2026")
+    someone.fact("Licence", "CC BY 4.0")
+    someone.fact("Possible answers", "one of 3: gas, electricity, wood")
+    expect(page.get_by_text("One answer for each household.")).to_be_visible()
     for epsilon, price in (("0.5", 50), ("1.3", 130), ("0.1", 10)):
         someone.choose(epsilon)
         someone.fact(f"Price of ε {epsilon}", f"{price} credits")
@@ -52,6 +55,41 @@ def test_everybody_may_look(trader: New, market: Market) -> None:
     assert page.get_by_role("img").locator("circle.dot").count() == 2  # the chosen level on both curves
 
 
+def test_what_a_level_would_tell_is_drawn_from_made_up_numbers(trader: New, market: Market) -> None:
+    """The widths are those that everybody is told; the shares are the same for every listing of three values."""
+    name = market.listing(epsilon="2").name
+    someone = trader()
+    someone.listing(name)
+    someone.choose("1")
+    preview = someone.page.locator(".preview")
+    expect(preview.get_by_role("heading")).to_have_text("What ε 1 would look like")
+    width = half_width(objects=ROWS, values=len(VALUES), epsilon=1)
+    ends = f"({100 * (0.5 - width):.1f} to {100 * (0.5 + width):.1f} %)"
+    expect(preview.get_by_role("listitem").first).to_have_text(f"gas50.0 % {ends}")
+    expect(preview).to_contain_text("made-up numbers")
+    someone.choose("0.1")
+    expect(preview).to_contain_text("At this level an answer could be anything")
+    asked = [request.url for request in someone.requests if "/v1/market" in request.url]
+    assert not any("told" in url or "data" in url for url in asked)
+
+
+def test_no_level_is_proposed_that_nobody_should_want(trader: New, market: Market) -> None:
+    """Few people sell at 2, so that it is cheaper than 1 and tells as little: the page says why, and proposes it."""
+    pool = market.pool(6)
+    market.join(pool, "2")
+    levels = market.client(None).listing(pool)["levels"]
+    better = {each["epsilon"] for each in levels if each["better"] is not None}
+    assert "1" in better
+    someone = trader()
+    page = someone.page
+    someone.listing(pool)
+    assert page.get_by_label("Level (ε)").input_value() not in better
+    expect(page.get_by_text("The curve dips at ε 1.25: 1 person")).to_be_visible()
+    assert page.locator("circle.hollow").count() == 2 * len(better)
+    someone.choose("1")
+    expect(page.locator(".better")).to_contain_text("costs no more and tells no less.")
+
+
 @pytest.mark.long
 def test_only_levels_on_sale_are_offered(trader: New, market: Market) -> None:
     listed = market.listing()
@@ -68,7 +106,7 @@ def test_only_levels_on_sale_are_offered(trader: New, market: Market) -> None:
     someone.choose("1.5")
     someone.fact("Price of ε 1.5", "100 credits, same as ε 1")
     someone.page.get_by_text("The same as a table").click()
-    rows = someone.page.locator("details tbody tr").all_text_contents()
+    rows = someone.page.locator(".levels tbody tr").all_text_contents()
     assert [row.rpartition("±")[0] for row in rows[-2:]] == ["1.5100same as ε 1", "3300not on sale yet"]
     someone.go("listing/nothing-here")
     expect(someone.page.get_by_role("alert")).to_have_text("there is no listing with this id. Nothing was done.")
@@ -80,7 +118,7 @@ def test_the_table_says_what_the_chart_shows(trader: New, market: Market) -> Non
     someone.listing(name)
     someone.page.get_by_text("The same as a table").click()
     levels = market.client(None).listing(name)["levels"]
-    rows = someone.page.locator("details tbody tr").all_text_contents()
+    rows = someone.page.locator(".levels tbody tr").all_text_contents()
     assert len(rows) == len(levels) == 19
     for row, point in zip(rows, levels, strict=True):
         assert row.startswith(f"{point['epsilon']}{point['price']}")
@@ -147,8 +185,11 @@ def test_buy_upgrade_and_check(trader: New, market: Market, tmp_path: Path) -> N
     expect(page.get_by_role("status")).to_have_text("You own ε 0.3 of How households heat now.")
     expect(page.get_by_role("button", name="Upgrade …")).to_be_disabled()
     first = _estimate(someone, tmp_path / "first.parquet")
+    expect(page.get_by_role("heading", name="What your ε 0.3 tells")).to_be_visible()
+    _check_told(someone, first)
 
     someone.choose("1.5")
+    expect(page.get_by_role("heading", name="What ε 1.5 would look like")).to_be_visible()
     expect(page.locator(".due")).to_have_text(
         "You own ε 0.3, so you pay the difference: 120 credits. You have 170 credits."
     )
@@ -165,10 +206,11 @@ def test_buy_upgrade_and_check(trader: New, market: Market, tmp_path: Path) -> N
     someone.fact("Paid", "120 of 150 credits")
     expect(page.get_by_text("they learn no more than the best of them")).to_be_visible()
     page.get_by_text("Earlier purchases").click()
-    expect(page.get_by_role("row", name=re.compile("0.3 30 upgraded"))).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("ε 0.3, upgraded 30 "))).to_be_visible()
     page.get_by_text("Every credit that came and went").click()
     expect(page.get_by_role("row", name=re.compile("-120$"))).to_be_visible()
     second = _estimate(someone, tmp_path / "second.parquet")
+    _check_told(someone, second)
     assert [level["epsilon"] for level in second["levels"]] == ["1.5"]
     assert _widest(second) < 0.4 * _widest(first)
     _check_receipt(someone, tmp_path)
@@ -183,6 +225,15 @@ def _estimate(someone: Trader, file: Path) -> dict[str, Any]:
     return dict(found)
 
 
+def _check_told(someone: Trader, estimate: dict[str, Any]) -> None:
+    """The page shows the numbers of the file that was bought; a middle only where there is something to know."""
+    rows = someone.page.locator(".told").get_by_role("listitem")
+    expect(rows).to_have_count(len(estimate["estimates"]))
+    for place, row in enumerate(estimate["estimates"]):
+        expect(rows.nth(place)).to_contain_text(f"{100 * row['low']:.1f} to {100 * row['high']:.1f} %")
+        expect(rows.nth(place).locator("circle")).to_have_count(int(row["high"] - row["low"] <= 0.5))
+
+
 def _widest(estimate: dict[str, Any]) -> float:
     return max(float(row["high"]) - float(row["low"]) for row in estimate["estimates"])
 
@@ -190,7 +241,7 @@ def _widest(estimate: dict[str, Any]) -> float:
 def _check_receipt(someone: Trader, folder: Path) -> None:
     """The receipt names the very bytes that were downloaded, the market knows it, and a changed one is refused."""
     page = someone.page
-    saved(page, page.get_by_role("button", name="Download receipt").click, folder / "receipt.json")
+    saved(page, page.get_by_role("button", name="Save receipt", exact=True).click, folder / "receipt.json")
     signed = json.loads((folder / "receipt.json").read_text("utf-8"))
     assert signed["receipt"]["digest"] == sha256((folder / "second.parquet").read_bytes()).hexdigest()
     forged = {**signed, "receipt": {**signed["receipt"], "paid": 1}}
@@ -237,7 +288,7 @@ def test_what_was_agreed_to_is_what_is_paid(trader: New, market: Market) -> None
     someone.listing(pool)
     someone.choose("0.5")
     someone.fact("Price of ε 0.5", "6 credits, same as ε 0.25")
-    someone.fact("Objects that take part", "3")
+    someone.fact("From", "3 people")
     someone.page.get_by_role("button", name="Buy …").click()
     market.join(pool, "1")
     someone.dialog.get_by_role("button", name="Buy for 6 credits").click()
@@ -311,7 +362,11 @@ def test_readable_by_all(trader: New, market: Market, scheme: str, width: int) -
             expect(page.locator("main form").first).to_be_attached()
             for summary in page.locator("main summary").all():
                 summary.click()
-            look({"sales": "Loss against buyers", "sell": "Name in addresses", "accounts": "The books balance"}[place])
+            look(
+                {"sales": "All buyers together know", "sell": "Name in addresses", "accounts": "The books balance"}[
+                    place
+                ]
+            )
 
 
 @pytest.mark.parametrize("store", STORES)

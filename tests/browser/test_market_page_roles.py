@@ -32,15 +32,15 @@ def test_income_against_loss(trader: New, market: Market) -> None:
     page = someone.page
     someone.heading("My sales")
     expect(page.locator("#purse")).to_have_text(f"{listed.seller} · 70 credits")
-    facts = {"Income": "70 credits", "Buyers": "2", "Loss against buyers": "ε 0.5", "Loss against the platform": "ε 1"}
-    for name, value in {**facts, "Left of the budget": "ε 3"}.items():
+    known = {"All buyers together know": "up to ε 0.5", "This market holds": "up to ε 1", "Left of your budget": "ε 3"}
+    for name, value in {"Income": "70 credits", "Buyers": "2", **known}.items():
         someone.fact(name, value)
     rows = [re.sub(r"\s+", " ", text) for text in page.locator("main table tbody tr").all_text_contents()]
     assert rows == ["0.22blurred from ε 1", "0.51drawn between ε 0.2 and 1", "1–delivered"]
     bar = page.get_by_role("img", name="Budget: sold up to ε 0.5, delivered up to ε 1, ε 3 left of a budget of ε 4")
     widths = [float(str(each.get_attribute("width"))) for each in bar.locator("rect").all()]
     assert widths == [100, 25, 12.5]
-    chart = page.get_by_role("img", name=re.compile("against loss: epsilon 0.2: .*, epsilon 0.5: "))
+    chart = page.get_by_role("img", name=re.compile("each level brought: epsilon 0.2: .*, epsilon 0.5: "))
     assert chart.locator("circle").count() == 2
     page.get_by_text("Every credit that came and went").click()
     expect(page.get_by_role("row", name=re.compile(r"\+30$"))).to_be_visible()
@@ -53,14 +53,14 @@ def test_a_higher_level_is_delivered(trader: New, market: Market) -> None:
     page.get_by_text("Deliver a higher level").click()
     page.get_by_label("Released file").set_input_files(listed.file("0.5"))
     expect(page.locator(".hint").get_by_text("It holds “heating”")).to_have_text(
-        f"It holds “heating” of {ROWS:,} objects, released at ε 0.5."
+        f"It holds “heating”, {ROWS:,} answers, released at ε 0.5."
     )
     page.get_by_role("button", name="Deliver").click()
     expect(page.get_by_role("alert")).to_contain_text("must lie above every delivered level: 1 was delivered")
     page.get_by_label("Released file").set_input_files(listed.file("2"))
     page.get_by_role("button", name="Deliver").click()
-    someone.fact("Loss against the platform", "ε 2")
-    someone.fact("Left of the budget", "ε 2")
+    someone.fact("This market holds", "up to ε 2")
+    someone.fact("Left of your budget", "ε 2")
     expect(page.get_by_role("status")).to_have_text("How households heat: delivered up to ε 2.")
     page.get_by_label("Released file").set_input_files(market.file(Key.generate(), listed.name, "3"))
     page.get_by_role("button", name="Deliver").click()
@@ -96,7 +96,12 @@ def test_a_release_is_put_on_sale(trader: New, market: Market) -> None:
     page.get_by_role("link", name="Sell a release").click()
     someone.heading("Sell a release")
     sell, key = page.get_by_role("button", name="Put it on sale"), Key.generate()
+    sell.click()
+    expect(page.locator("#title-wrong")).to_have_text("A listing needs a title.")
     page.get_by_label("Title").fill("How we heat")
+    expect(page.locator("#title-wrong")).to_be_empty()  # at once: it is right now
+    page.get_by_label("Description").fill("One answer for each of us.")
+    page.get_by_label("Licence").fill("CC0")
     sell.click()
     expect(page.locator("#file-new-wrong")).to_have_text("Choose the released Parquet file.")
     expect(page.get_by_label("Released file")).to_be_focused()
@@ -105,6 +110,7 @@ def test_a_release_is_put_on_sale(trader: New, market: Market) -> None:
     sell.click()
     expect(page.get_by_role("alert")).to_contain_text("fall")
     page.get_by_label("Prices").fill("0.1 10\n1 fifty")
+    expect(page.get_by_role("alert")).to_have_count(0)  # what was refused was something else
     sell.click()
     expect(page.locator("#prices-wrong")).to_contain_text("“1 fifty” is not a level and a price")
     assert market.client(token).sales()["listings"] == []
@@ -115,10 +121,11 @@ def test_a_release_is_put_on_sale(trader: New, market: Market) -> None:
     page.get_by_label("Released file").set_input_files(market.file(key, "we", "1"))
     sell.click()
     someone.heading("My sales")
-    someone.fact("Left of the budget", "ε 2")
+    someone.fact("Left of your budget", "ε 2")
     (made,) = market.client(token).sales()["listings"]
     assert (made["listing"]["state"], made["listing"]["seller"]) == ("open", seller)
     assert made["listing"]["prices"] == {"points": [["0.1", 10], ["1", 100]]}
+    assert made["listing"]["details"] == {"description": "One answer for each of us.", "licence": "CC0"}
 
     page.get_by_text("Prices, budget, end of the sale").click()
     page.get_by_label("Prices").fill("0.1 10\n1 90\n2 200")
@@ -129,7 +136,7 @@ def test_a_release_is_put_on_sale(trader: New, market: Market) -> None:
     expect(page.get_by_text("Done.")).to_be_visible()
     page.get_by_label("Budget (ε)").fill("4")
     page.get_by_role("button", name="Raise the budget").click()
-    someone.fact("Left of the budget", "ε 3")
+    someone.fact("Left of your budget", "ε 3")
     someone.step("Sell no more …", "Sell no more")
     expect(page.locator(".badge.closed")).to_be_visible()
     assert market.client(token).sales()["listings"][0]["listing"]["state"] == "closed"
@@ -141,8 +148,8 @@ def test_a_member_of_a_pool_sees_what_was_earned(trader: New, market: Market) ->
     market.client(market.account("buyer", 100)[1]).buy(pool, "0.5")
     someone = trader(member)
     someone.fact("Income", "2 credits")
-    someone.fact("Loss against buyers", "ε 0.5")
-    someone.fact("Loss against the platform", "ε 2")
+    someone.fact("All buyers together know", "up to ε 0.5")
+    someone.fact("This market holds", "up to ε 2")
     someone.fact("Least price", "0 credits for your report")
     expect(someone.page.get_by_label("Released file")).to_have_count(0)  # a pool is joined with an answer, not here
 
@@ -176,8 +183,9 @@ def test_the_operator_keeps_the_accounts(trader: New, market: Market) -> None:
 
     page.get_by_role("button", name="New token for clara").click()
     someone.dialog.get_by_role("button", name="Make a new token").click()
-    expect(page.get_by_label("Token of clara")).not_to_have_value(first)
-    second = _shown_token(someone, "clara")
+    expect(page.locator(".copied").last).not_to_have_text(first)
+    second = page.locator(".copied").last.inner_text()
+    market.tokens.append(second)
     page.reload()
     expect(page.get_by_role("heading", name="All accounts")).to_be_visible()
     assert second not in page.content()  # it was shown once
@@ -189,9 +197,12 @@ def test_the_operator_keeps_the_accounts(trader: New, market: Market) -> None:
 
 
 def _shown_token(someone: Trader, name: str) -> str:
-    field = someone.page.get_by_label(f"Token of {name}")
-    expect(field).to_be_visible()
-    token = field.input_value()
+    shown = someone.page.locator(".copy").filter(has_text=f"Token of {name}").locator(".copied")
+    expect(shown).to_be_visible()
+    token = shown.inner_text()
+    assert shown.evaluate("each => each.scrollWidth <= each.clientWidth")  # nothing of it is clipped
+    someone.page.get_by_role("button", name=f"Copy: Token of {name}").click()
+    expect(someone.page.get_by_role("status")).to_contain_text(f"Token of {name} (buyer): ")
     someone.market.tokens.append(token)
     return token
 

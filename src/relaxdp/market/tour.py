@@ -23,6 +23,21 @@ ROWS, MEMBERS, CREDITS = 4000, 80, 500
 _VALUES, _SHARES = ["gas", "electricity", "wood"], [0.6, 0.3, 0.1]
 _SOLD = "0.5"
 _LEVELS = ["0.25", "0.5", "0.75", "1", "1.5", "2"]
+_SAID = {
+    "description": "How homes of a region are heated, one answer for each household.",
+    "source": "Energy office",
+    "collected": "Simulated for this tour",
+    "method": "Drawn at random by a program: nobody was asked.",
+    "licence": "CC0",
+}
+_ASKED = {
+    "question": "Do you work at night?",
+    "suggested": "1",
+    "details": {
+        "source": "Transport office",
+        "description": "How many people work at night? It decides when buses run.",
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +69,7 @@ def _list_release(seller: MarketClient, folder: Path, random: np.random.Generato
     key, answers = Key.generate(), random.choice(_VALUES, ROWS, p=_SHARES)
     table = pa.table({"household": [f"h-{number:05d}" for number in range(ROWS)], "heating": answers})
     prices = {"points": [["0.1", 10], ["1", 100], ["2", 150], ["4", 200]]}
-    seller.create_listing("How households heat", prices, name=RELEASE, budget="4")
+    seller.create_listing("How households heat", prices, name=RELEASE, budget="4", details=_SAID)
     for epsilon in ("1", "2"):
         released = release(
             table,
@@ -75,7 +90,7 @@ def _open_pool(operator: MarketClient, random: np.random.Generator) -> None:
     """Open a pool, and let people join it: each with a key, a limit and a least price of their own."""
     encoding = {"name": "categorical", "values": ["no", "yes"]}
     prices = {"formula": "4 + 6*epsilon"}
-    made = operator.create_pool("Do you work at night?", encoding, prices, levels=_LEVELS, name=POOL)
+    made = operator.create_pool("Night work", encoding, prices, levels=_LEVELS, name=POOL, **_ASKED)
     pool = Pool.of(made, POOL)
     for number in range(MEMBERS):
         token = operator.create_account(f"person-{number + 1:02d}", "seller")["token"]

@@ -247,6 +247,8 @@ class Told(Struct, frozen=True):
 
     objects: int
     values: int
+    range: tuple[float, float] | None
+    """Between which numbers a mean lies; None where the answers are shares."""
     rows: list[ToldRow]
 
 

@@ -155,7 +155,7 @@ def answers() -> dict[str, Any]:
         "GET /purchases": {"purchases": [PURCHASE], "balance": 60},
         "GET /purchases/17/receipt": signed(),
         "GET /purchases/17/data": DATA,
-        "GET /purchases/17/told": {"objects": 2000, "values": 3, "rows": []},
+        "GET /purchases/17/told": {"objects": 2000, "values": 3, "range": None, "rows": []},
         "POST /purchases/17/refund": {**PURCHASE, "state": "refunded"},
         "POST /accounts": {**ACCOUNT, "token": "fresh-token"},
         "POST /accounts/clinic/token": {**ACCOUNT, "token": "second-token"},

@@ -66,6 +66,16 @@ def test_it_tells_what_the_file_tells(trader: Here) -> None:
     assert trader.data("institute", number) == content
 
 
+@pytest.mark.parametrize("mechanism", [rx.Numeric(0, 10), rx.Wave(0, 10, bins=16, window=4)])
+def test_a_mean_lies_in_its_range(trader: Here, tmp_path: Path, mechanism: Any) -> None:
+    trader.list_release("clinic", "two", PRICES)
+    path = release_file(tmp_path, "1", mechanism=mechanism, truths=[4.0] * 40, release="two-2026")
+    trader.deliver("clinic", "two", path)
+    found = told_by(trader, trader.buy("institute", "two", "0.5")["number"])
+    assert (found.range, [row.value for row in found.rows]) == ((0.0, 10.0), ["mean"])
+    assert 0 <= found.rows[0].low < found.rows[0].high <= 10
+
+
 def test_more_than_it_counts_is_left_to_the_buyer(trader: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     number = trader.buy("institute", "one", "0.5")["number"]
     monkeypatch.setattr(told, "MOST_READ", 1)

@@ -586,6 +586,7 @@ export interface TimelineStep {
 export interface Told {
   objects: number;
   values: number;
+  range: [number, number] | null;
   rows: ToldRow[];
 }
 

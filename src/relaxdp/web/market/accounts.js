@@ -1,9 +1,10 @@
 /** The operator's page: who trades, who has how many credits, and whether the books balance. */
 
+import { copyPart } from "../kit/copy.js";
 import { attempt, confirmed, h, notice, tableHead, tableRow } from "../kit/dom.js";
 import { field, formPart, NAME, textOf } from "../kit/form.js";
 import { tell } from "../kit/page.js";
-import { whole } from "../kit/words.js";
+import { plural, whole } from "../kit/words.js";
 import { credits } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").Account} Account */
@@ -13,6 +14,8 @@ import { credits } from "./words.js";
 const ISSUE = "issue";
 const MOST_ROWS = 20;
 const MOST_NAMES = 1000;
+const NOBODY = "Nobody trades here yet. Make an account for a seller and one for a buyer above.";
+const NONE_FITS = "No account has this in its name.";
 
 /**
  * @param {import("./session.js").MarketSession} session
@@ -44,7 +47,7 @@ export async function showAccounts(session, main) {
     body.replaceChildren(
       ...(fitting.length > 0
         ? fitting.slice(0, MOST_ROWS).map(row)
-        : [h("tr", {}, h("td", { colspan: 3, class: "muted" }, "No account."))]),
+        : [h("tr", {}, h("td", { colspan: 3, class: "muted" }, people.length > 0 ? NONE_FITS : NOBODY))]),
     );
     more.textContent = hidden > 0 ? `${whole(hidden)} more: type a part of the name.` : "";
   }
@@ -153,7 +156,7 @@ export async function showAccounts(session, main) {
 
 /** @param {Books} books */
 function balanceNotice(books) {
-  const numbers = `${whole(books.transactions)} transactions, ${credits(books.credits)} in circulation.`;
+  const numbers = `${plural(books.transactions, "transaction")}, ${credits(books.credits)} in circulation.`;
   return books.balanced
     ? notice(`The books balance: ${numbers}`, "good")
     : notice(`The books do not balance: ${numbers} Stop the service and look at its database.`);
@@ -161,10 +164,6 @@ function balanceNotice(books) {
 
 /** @param {NewAccount} account whose token is shown this once */
 function tokenField({ name, role, token }) {
-  const id = `token-of-${name}`;
-  const text = h("textarea", { id, class: "code", rows: 2, readonly: true });
-  text.value = token;
-  text.addEventListener("focus", () => text.select());
-  const label = h("label", { for: id }, `Token of ${name} (${role}), shown this once`);
-  return h("div", { class: "field" }, label, text);
+  const once = "It is shown this once. Hand it over in private, and keep no copy.";
+  return h("div", {}, copyPart(`Token of ${name} (${role})`, token), h("p", { class: "small muted" }, once));
 }

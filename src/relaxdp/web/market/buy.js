@@ -3,12 +3,11 @@
  * the price, the purse and the difference were shown and agreed to.
  */
 
-import { attempt, confirmed, facts, h, notice } from "../kit/dom.js";
+import { attempt, confirmed, facts, h, notice, put } from "../kit/dom.js";
 import { field } from "../kit/form.js";
 import { tell } from "../kit/page.js";
 import { Problem, sentenceOf } from "../kit/problem.js";
-import { whole } from "../kit/words.js";
-import { ABSENT, credits, noDearer, onSale, shortEpsilon, toldBy } from "./words.js";
+import { ABSENT, answered, betterWords, credits, noDearer, onSale, shortEpsilon, toldBy } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").Listing} Listing */
 /** @typedef {import("../kit/wire.d.ts").OfferedLevel} Level */
@@ -17,7 +16,7 @@ import { ABSENT, credits, noDearer, onSale, shortEpsilon, toldBy } from "./words
 
 const PATIENCE = 120;
 const HINTS = {
-  release: "The larger, the more it tells.",
+  release: "ε says how little the answers are blurred: the larger, the more it tells.",
   pool: "Whoever has a smaller limit of their own, or wants more credits, is not in the sale.",
 };
 
@@ -51,7 +50,7 @@ export function levelPart(session, listing, quoted) {
         `market/listings/${encodeURIComponent(listing.id)}/quote?${new URLSearchParams({ epsilon })}`,
       );
       if (last !== epsilon) return;
-      place.replaceChildren(quoteFacts(quote, listing));
+      put(place, quoteFacts(quote, listing), betterPart(quote, listing));
       quoted(quote);
     } catch (problem) {
       if (last !== epsilon) return;
@@ -110,8 +109,17 @@ function quoteFacts(quote, listing) {
       `${credits(quote.price)}${below === null ? "" : `, same as ε ${shortEpsilon(below)}`}`,
     ],
     ["What it tells", toldBy(listing.encoding, quote.half_width)],
-    [listing.kind === "pool" ? "Objects that take part" : "Objects", whole(quote.objects)],
+    ["From", answered(listing, quote.objects)],
   ]);
+}
+
+/**
+ * @param {Quote} quote
+ * @param {Listing} listing
+ */
+function betterPart(quote, { levels }) {
+  const words = betterWords(levels.find(({ epsilon }) => epsilon === quote.epsilon));
+  return words === null ? null : h("p", { class: "better" }, words);
 }
 
 /**
@@ -197,7 +205,7 @@ function question(quote, listing, balance) {
         `difference of ${credits(quote.due)}.`;
   return {
     title: `${upgrade ? "Upgrade to" : "Buy"} ${level} of “${listing.title}”?`,
-    text: [`${price} ${purse}`, `It tells ${toldBy(listing.encoding, quote.half_width)} at worst, in 95 of 100 cases.`],
+    text: [`${price} ${purse}`, `It tells ${toldBy(listing.encoding, quote.half_width)} or better, 95 times in 100.`],
     yes: `${upgrade ? "Upgrade" : "Buy"} for ${credits(quote.due)}`,
     danger: false,
   };

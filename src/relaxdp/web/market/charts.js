@@ -3,14 +3,16 @@
 import { fitted, ticksOf } from "../kit/charts.js";
 import { h, s, tableHead } from "../kit/dom.js";
 import { measureOf, whole } from "../kit/words.js";
-import { ABSENT, credits, noDearer, onSale, precision, shortEpsilon, widest } from "./words.js";
+import { ABSENT, betterNote, credits, dipWords, noDearer, onSale, precision, shortEpsilon, widest } from "./words.js";
 
 const PANEL = 116;
 const CURVE_EDGE = { left: 52, right: 14, top: 24, between: 40, bottom: 36 };
 const CURVE_HEIGHT = CURVE_EDGE.top + 2 * PANEL + CURVE_EDGE.between + CURVE_EDGE.bottom;
 const INCOME_EDGE = { left: 52, right: 14, top: 14, bottom: 24 };
 const INCOME_HEIGHT = 190;
-const INCOME_TITLE = "Income against loss";
+const INCOME_TITLE = "What each level brought";
+const WIDTH_TITLE = "How far off an answer may be";
+const HOLLOW = "A hollow point is a level that nobody needs: another one costs no more and tells no less.";
 
 /** @typedef {import("../kit/wire.d.ts").Listing} Listing */
 /** @typedef {import("../kit/wire.d.ts").OfferedLevel} Level */
@@ -38,8 +40,18 @@ export function curvePart(listing, chosen) {
     });
     return drawn;
   });
+  const dip = dipWords(listing);
+  const hollow = onSale(listing).some(({ better }) => better !== null);
   return {
-    element: h("section", { class: "card" }, h("h2", {}, "What a level costs and tells"), place, levelsTable(listing)),
+    element: h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "What a level costs and tells"),
+      place,
+      dip === null ? null : h("p", { class: "small dip" }, dip),
+      hollow ? h("p", { class: "small dip" }, HOLLOW) : null,
+      levelsTable(listing),
+    ),
     /** @param {Point | null} point */
     choose(point) {
       mark = point;
@@ -77,7 +89,7 @@ function curvePicture(listing, { width, mark, owned }) {
       of: (/** @type {Point} */ p) => p.price,
     },
     {
-      title: "Half-width",
+      title: WIDTH_TITLE,
       top: CURVE_EDGE.top + PANEL + CURVE_EDGE.between,
       high: cap,
       whole: false,
@@ -108,9 +120,12 @@ function curvePicture(listing, { width, mark, owned }) {
       s("polyline", { class: "line", points: those.map((point) => `${x(point.epsilon)},${y(of(point))}`).join(" ") }),
     );
     drawn.append(
-      ...those.map((point) => s("circle", { class: "level", cx: x(point.epsilon), cy: y(of(point)), r: 2 })),
+      ...those.map((point) => {
+        const kind = point.better === null ? { class: "level", r: 2.5 } : { class: "level hollow", r: 4 };
+        return s("circle", { ...kind, cx: x(point.epsilon), cy: y(of(point)) });
+      }),
     );
-    if (mark === null || (title === "Half-width" && mark.half_width === null)) continue;
+    if (mark === null || (title === WIDTH_TITLE && mark.half_width === null)) continue;
     drawn.append(s("line", { class: "mark", x1: x(mark.epsilon), x2: x(mark.epsilon), y1: top, y2: top + PANEL }));
     drawn.append(s("circle", { class: "dot", cx: x(mark.epsilon), cy: y(of(mark)), r: 5 }));
   }
@@ -141,12 +156,12 @@ function curveText(listing) {
   const parts = few.map(
     (point) => `at epsilon ${point.epsilon} ${credits(point.price)} and ${precision(encoding, point.half_width)}`,
   );
-  return `Price and half-width against epsilon: ${parts.join(", ")}. The table below has all levels.`;
+  return `What levels cost, and how far off an answer may be: ${parts.join(", ")}. The table below has all levels.`;
 }
 
 /** @param {Listing} listing */
 function levelsTable(listing) {
-  const head = tableHead("ε", "Credits", ...(listing.kind === "pool" ? ["Objects"] : []), "Half-width");
+  const head = tableHead("Level ε", "Credits", ...(listing.kind === "pool" ? ["People"] : []), "Right to within");
   const rows = listing.levels.map((level) => levelRow(level, listing));
   return h(
     "details",
@@ -166,6 +181,7 @@ function levelRow(level, listing) {
   const notes = [
     each === null ? null : `${whole(each)} each`,
     below === null ? null : `same as ε ${shortEpsilon(below)}`,
+    betterNote(level),
     available || each !== null ? null : ABSENT.release,
   ];
   const cost = h(
@@ -231,8 +247,8 @@ export function incomePart(sale) {
   const heading = h("h3", {}, INCOME_TITLE);
   if (sale.sold.length === 0) return h("div", {}, heading, h("p", { class: "muted" }, "Nothing was sold yet."));
   const words =
-    "Credits that each level brought. The band ends at what all buyers together know, the dashed line stands at what " +
-    "the platform holds.";
+    "Credits at each level. The band ends at the largest level that was sold: no buyers know more, however many " +
+    "pool. The dashed line stands at what this market holds.";
   return h(
     "div",
     {},

@@ -3,12 +3,16 @@
 import { Amount } from "../device/decimal.js";
 import { Ranged } from "../device/encodings/range.js";
 import { answersOf, cautionSentence, count, guessAt, times } from "../kit/reports.js";
-import { credits, shortEpsilon } from "./words.js";
+import { credits, people, shortEpsilon, toldBy } from "./words.js";
 
 /** @typedef {import("./pool.js").Encoding} Encoding */
 
 const MOST_POINTS = 4;
 
+export const NOT_KEPT = "This page does not keep your answer, so it is not shown here.";
+export const BLURRED =
+  "Chance decides what is sent, so it may differ from your answer, and nobody can tell whether it does. Of many people " +
+  "together it still shows how common each answer is.";
 export const STAYS =
   "Your answer becomes one report in this browser. The answer, and the key that blurs it, stay here. What leaves is " +
   "the report, your limit and your least price.";
@@ -98,6 +102,39 @@ export function pricesSentence(prices) {
   const each = some.map(([epsilon, price]) => `${credits(price)} at ε ${shortEpsilon(epsilon)}`).join(", ");
   const between = points.length > 1 ? ", in between accordingly" : "";
   return `A sale brings ${each} for one report${between}. Nothing is sold above ε ${shortEpsilon(last[0])}.`;
+}
+
+/**
+ * Return what buyers learn at a level, from those who sell there now.
+ *
+ * @param {import("../kit/wire.d.ts").Listing} listing
+ * @param {string} epsilon
+ */
+export function learntSentence({ levels, encoding }, epsilon) {
+  const level = levels.find((each) => each.epsilon === epsilon);
+  if (level === undefined || !level.available) return "Nobody sells at this level yet.";
+  const sell = level.objects === 1 ? "sells" : "sell";
+  return `${people(level.objects)} ${sell} at this level now; together they tell ${toldBy(encoding, level.half_width)}.`;
+}
+
+/**
+ * Return how a level is marked that whoever asks suggests; null for the others.
+ *
+ * @param {import("../kit/wire.d.ts").Listing} listing
+ * @param {string} epsilon
+ */
+export function suggestion({ suggested, details }, epsilon) {
+  if (suggested !== epsilon) return null;
+  return details.source ? `suggested by ${details.source}` : "suggested by who asks";
+}
+
+/** @param {import("../kit/reports.js").Guess} guess */
+export const guessSentence = ({ bound, blind, scale }) =>
+  `A guess at your answer is right at most ${times(bound)} in ${count(scale)}, instead of ${count(blind)}.`;
+
+/** @param {{ epsilon: string, minimum: number }} terms */
+export function chosenSentence({ epsilon, minimum }) {
+  return `You chose the limit ε ${shortEpsilon(epsilon)} and the least price ${credits(minimum)}.`;
 }
 
 /** @param {import("../kit/wire.d.ts").SellerListing} sale */

@@ -6,13 +6,13 @@ import { ROOT } from "../kit/api.js";
 import { confirmed, facts, h, notice, put } from "../kit/dom.js";
 import { tell } from "../kit/page.js";
 import { sentenceOf } from "../kit/problem.js";
-import { reportWords, spentSentence } from "../kit/reports.js";
+import { reportWords, spentSentence, valueText } from "../kit/reports.js";
 import { scalePicture } from "../kit/scale.js";
 import { whole } from "../kit/words.js";
-import { joinForm, leastForm, raiseForm } from "./join-forms.js";
+import { joinSteps, leastForm, raiseForm } from "./join-forms.js";
 import * as words from "./join-words.js";
 import { ELSEWHERE, Member, saleOf } from "./member.js";
-import { credits, shortEpsilon } from "./words.js";
+import { ALL_BUYERS, credits, MARKET_HOLDS, shortEpsilon, upTo } from "./words.js";
 
 /** @typedef {import("./member.js").Standing} Standing */
 /** @typedef {import("./member.js").Delivery} Delivery */
@@ -26,15 +26,18 @@ const NOTHING = "Until then nothing is asked, and nothing is sent.";
  *
  * @param {import("./session.js").MarketSession} session
  * @param {Listing} listing
- * @param {(listing: Listing) => void} changed hears what the pool is after a change
+ * @param {{ changed: (listing: Listing) => void, asked: () => void }} page hears what the pool is after a change, and
+ *   that the question is shown
  */
-export async function joinPart(session, listing, changed) {
+export async function joinPart(session, listing, { changed, asked }) {
   const first = await saleOf(session.api, listing.id);
   const open = listing.state === "open";
   if (first === null && !open) return null;
   const element = h("section", { class: "card member", "aria-label": "Your own report", tabindex: -1 });
   const why = h("div", { class: "why" });
   const body = h("div", {});
+  /** @type {unknown} */
+  let given = null;
 
   /** @param {Sale | null} sale */
   async function show(sale) {
@@ -64,11 +67,15 @@ export async function joinPart(session, listing, changed) {
   function forms(member, standing) {
     const { pool } = member;
     const { sale, mine, sent, others } = standing;
-    const deliver = async (/** @type {Delivery} */ delivery) => done(await member.deliver(delivery));
+    const deliver = async (/** @type {Delivery} */ delivery) => {
+      const sale = await member.deliver(delivery);
+      given = delivery.answer; // shown while this page is open, and kept nowhere
+      await done(sale);
+    };
     const reprice = async (/** @type {number} */ minimum) => done(await member.reprice(minimum));
     const { prices } = listing;
-    if (mine && sent.length > 0) why.append(sentPart(pool.encoding, standing));
-    if (sale === null) put(body, joinForm(pool, standing, { prices, send: deliver }));
+    if (mine && sent.length > 0) why.append(sentPart(pool.encoding, standing, given));
+    if (sale === null) put(body, joinSteps(pool, listing, standing, { asks: asked, send: deliver }));
     else if (!mine) put(body, notice(ELSEWHERE, "warn"));
     else if (open) put(body, raiseForm(pool, sale, others, deliver), leastForm(sale, { prices, send: reprice }));
     else put(body, h("p", {}, "The pool is closed: nothing more is sold, and what was sold stays sold."));
@@ -110,7 +117,8 @@ const isLoss = (problem) =>
   problem instanceof RelaxdpError && ["cleared", "damaged", "went back"].includes(String(problem.fields.reason));
 
 function promises() {
-  return [h("p", {}, words.STAYS), h("ul", {}, ...words.PROMISES.map((each) => h("li", {}, each)))];
+  const more = h("ul", {}, ...words.PROMISES.map((each) => h("li", {}, each)));
+  return [h("p", {}, words.STAYS), h("details", {}, h("summary", {}, "What is promised to you"), more)];
 }
 
 /** @param {Sale} sale */
@@ -123,8 +131,8 @@ function income(sale) {
     facts([
       ["Income", credits(sale.income)],
       ["Buyers", whole(sale.buyers)],
-      ["Loss against buyers", `ε ${shortEpsilon(sale.loss_buyers)}`],
-      ["Loss against the platform", `ε ${shortEpsilon(sale.loss_platform)}`],
+      [ALL_BUYERS, upTo(sale.loss_buyers)],
+      [MARKET_HOLDS, upTo(sale.loss_platform)],
     ]),
   );
 }
@@ -134,8 +142,9 @@ function income(sale) {
  *
  * @param {import("./pool.js").Encoding} encoding
  * @param {Standing} standing
+ * @param {unknown} given the answer, while it is known here
  */
-function sentPart(encoding, { sent, spent }) {
+function sentPart(encoding, { sent, spent }, given) {
   const rows = sent.map((each) => {
     const { text, beside } = reportWords(encoding, each);
     const level = `ε ${shortEpsilon(each.epsilon)}${each.status === "sent" ? "" : ", not delivered"}`;
@@ -150,5 +159,16 @@ function sentPart(encoding, { sent, spent }) {
     );
   });
   const cost = h("p", {}, spentSentence(encoding, spent));
-  return h("div", {}, h("h3", {}, "All that was sent of your answer"), h("ul", {}, ...rows), cost);
+  return h(
+    "div",
+    {},
+    h("h3", {}, "Your answer, only here"),
+    given === null
+      ? h("p", { class: "muted" }, words.NOT_KEPT)
+      : h("p", { class: "own", dir: "auto" }, h("strong", {}, valueText(given))),
+    h("h3", {}, "What was sent, blurred on purpose"),
+    h("ul", { class: "sent" }, ...rows),
+    h("p", { class: "small" }, words.BLURRED),
+    cost,
+  );
 }

@@ -3,9 +3,10 @@
 import { attempt, facts, h, notice } from "../kit/dom.js";
 import { Problem } from "../kit/problem.js";
 import { whole } from "../kit/words.js";
-import { answers, credits, KINDS, onSale, POOLED, STATES, shortEpsilon, toldBy } from "./words.js";
+import { answered, answers, credits, KINDS, onSale, POOLED, STATES, shortEpsilon, toldBy } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").Listing} Listing */
+/** @typedef {import("../kit/wire.d.ts").Purchase} Purchase */
 
 const LARGEST_RECEIPT = 100_000;
 const HOLDS = {
@@ -20,8 +21,8 @@ const HOLDS = {
  */
 export async function showList(session, main) {
   const { api } = session;
-  /** @type {[import("../kit/wire.d.ts").Listings, Map<string, string>]} */
-  const [{ listings }, owned] = await Promise.all([api.ask("GET", "market/listings"), ownedLevels(session)]);
+  /** @type {[import("../kit/wire.d.ts").Listings, Map<string, Purchase>]} */
+  const [{ listings }, owned] = await Promise.all([api.ask("GET", "market/listings"), ownedOf(session)]);
   main.replaceChildren(
     h("h1", { tabindex: -1 }, "Market"),
     h(
@@ -33,28 +34,28 @@ export async function showList(session, main) {
     ),
     listings.length > 0
       ? h("div", { class: "grid" }, ...listings.map((listing) => card(listing, owned.get(listing.id))))
-      : nothingOnSale(),
+      : nothingOnSale(session.role),
     receiptPart(session),
   );
 }
 
 /**
- * Return the level that a buyer owns of each listing.
+ * Return what a buyer owns of each listing.
  *
  * @param {import("./session.js").MarketSession} session
- * @returns {Promise<Map<string, string>>}
+ * @returns {Promise<Map<string, Purchase>>}
  */
-export async function ownedLevels(session) {
+export async function ownedOf(session) {
   if (session.role !== "buyer") return new Map();
   /** @type {import("../kit/wire.d.ts").Purchases} */
   const { purchases } = await session.api.ask("GET", "market/purchases");
   const owned = purchases.filter(({ state }) => state === "owned");
-  return new Map(owned.map(({ listing, epsilon }) => [listing, epsilon]));
+  return new Map(owned.map((purchase) => [purchase.listing, purchase]));
 }
 
 /**
  * @param {Listing} listing
- * @param {string | undefined} owned
+ * @param {Purchase | undefined} owned
  */
 function card(listing, owned) {
   const levels = onSale(listing);
@@ -67,20 +68,22 @@ function card(listing, owned) {
       "p",
       { class: "row" },
       ...badges(listing),
-      owned === undefined ? null : h("span", { class: "badge finished" }, `you own ε ${shortEpsilon(owned)}`),
+      owned === undefined ? null : h("span", { class: "badge finished" }, `you own ε ${shortEpsilon(owned.epsilon)}`),
     ),
+    listing.details.description ? h("p", { class: "said short" }, listing.details.description) : null,
     facts([
-      ["Objects", whole(listing.objects)],
-      [listing.encoding?.range === undefined ? "Values" : "Answers", answers(listing.encoding)],
-      ["ε up to", listing.authorised === null ? "nothing yet" : shortEpsilon(listing.authorised)],
+      ["Sold by", listing.seller ?? "many people"],
+      ["Size", listing.objects === 0 ? "nothing yet" : answered(listing, listing.objects)],
+      ["When", listing.details.collected ?? null],
+      ["Each answer", answers(listing.encoding)],
       ["Price", last === undefined ? null : priceRange(levels)],
     ]),
     h(
       "p",
       { class: "small muted" },
       last === undefined
-        ? "Nothing was delivered yet."
-        : `ε ${shortEpsilon(last.epsilon)} tells ${toldBy(listing.encoding, last.half_width)}.`,
+        ? nothingYet(listing)
+        : `The clearest level, ε ${shortEpsilon(last.epsilon)}, tells ${toldBy(listing.encoding, last.half_width)}.`,
     ),
   );
 }
@@ -101,13 +104,26 @@ function priceRange(levels) {
   return low === high ? credits(high) : `${whole(low)} to ${credits(high)}`;
 }
 
-function nothingOnSale() {
-  return h(
-    "div",
-    { class: "card" },
-    h("h2", {}, "Nothing is on sale yet"),
-    h("p", {}, "A seller lists a released file; the operator opens a pool for single reports. Both then appear here."),
-  );
+/** @param {Listing} listing */
+const nothingYet = ({ kind }) =>
+  kind === "pool" ? "Nobody has joined yet: sellers join with one answer each." : "Nothing was delivered yet.";
+
+/** @param {string | null} role */
+function nothingOnSale(role) {
+  /** @type {Record<string, [string, import("../kit/dom.js").Child]>} */
+  const ways = {
+    seller: ["Be the first: put a released file on sale.", h("a", { class: "button primary", href: "#sell" }, "Sell")],
+    operator: [
+      "Make accounts for sellers and buyers. Sellers then list released files; a pool for single answers is opened with relaxdp market pool.",
+      h("a", { class: "button primary", href: "#accounts" }, "Make accounts"),
+    ],
+    buyer: ["Sellers list released files here. Come back later.", null],
+  };
+  const [words, way] = ways[role ?? ""] ?? [
+    "Sellers list released files here, and the operator opens pools for single answers. Whoever sells or runs this market signs in.",
+    h("a", { class: "button", href: "#sign-in" }, "Sign in"),
+  ];
+  return h("div", { class: "card" }, h("h2", {}, "Nothing is on sale yet"), h("p", {}, words), way);
 }
 
 /**

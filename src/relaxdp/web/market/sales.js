@@ -6,7 +6,7 @@ import { budgetBar, incomePart } from "./charts.js";
 import { badges } from "./list.js";
 import { statementPart } from "./statement.js";
 import { stepsPart } from "./steps.js";
-import { credits, shortEpsilon } from "./words.js";
+import { ALL_BUYERS, credits, MARKET_HOLDS, shortEpsilon, upTo } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").Listing} Listing */
 /** @typedef {import("../kit/wire.d.ts").SellerListing} Sale */
@@ -28,8 +28,8 @@ export async function showSales(session, main) {
     h(
       "p",
       { class: "lead" },
-      "However many levels you sell to however many buyers, all of them together learn no more than the largest ε that " +
-        "was sold; the platform, which keeps what you delivered, no more than the largest ε that you delivered.",
+      "However many levels you sell to however many buyers: all of them together learn no more than the largest ε that " +
+        "was sold, and this market no more than the largest ε that you delivered.",
     ),
     ...(listings.length > 0 ? listings.map((each) => card(session, each)) : [nothingListed()]),
     statementPart(session),
@@ -55,15 +55,15 @@ function card(session, first) {
       facts([
         ["Income", credits(sale.income)],
         ["Buyers", whole(sale.buyers)],
-        ["Loss against buyers", `ε ${shortEpsilon(sale.loss_buyers)}`],
-        ["Loss against the platform", `ε ${shortEpsilon(sale.loss_platform)}`],
-        ["Left of the budget", sale.left === null ? "no budget" : `ε ${shortEpsilon(sale.left)}`],
+        [ALL_BUYERS, upTo(sale.loss_buyers)],
+        [MARKET_HOLDS, upTo(sale.loss_platform)],
+        ["Left of your budget", sale.left === null ? "no budget set" : `ε ${shortEpsilon(sale.left)}`],
         ["Least price", sale.minimum === null ? null : `${credits(sale.minimum)} for your report`],
       ]),
       budgetBar(sale),
       sale.delivered.length > 0
         ? h("div", { class: "columns" }, incomePart(sale), levelsTable(sale))
-        : h("p", { class: "muted" }, "No level was delivered yet; until then only you see this."),
+        : h("p", { class: "muted" }, "This is a draft that only you see. Deliver its file below, and it is on sale."),
     );
   }
 

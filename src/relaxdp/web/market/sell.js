@@ -1,4 +1,4 @@
-/** A new listing: a title, prices, a budget, and the released file. */
+/** A new listing: what it is, prices, a budget, and the released file. */
 
 import { h } from "../kit/dom.js";
 import { field, formPart, NAME, textOf } from "../kit/form.js";
@@ -6,6 +6,8 @@ import { Problem, sentenceOf } from "../kit/problem.js";
 import { releasedIn } from "./parquet.js";
 import { deliver, fileField, pricesInput } from "./steps.js";
 import { levelsOf, pricesOf, wrongTerms } from "./terms.js";
+
+const SAID = ["description", "source", "collected", "method", "licence"];
 
 /**
  * @param {import("./session.js").MarketSession} session
@@ -16,7 +18,43 @@ export function showSell(session, main) {
   let draft = null; // a listing whose file was refused is not made a second time
   const form = formPart(
     [
+      h("h2", {}, "What buyers read"),
       field("title", "Title", h("input", { autocomplete: "off", maxlength: 200 }), "What a buyer reads first."),
+      field(
+        "description",
+        "Description",
+        h("textarea", { rows: 3, maxlength: 2000 }),
+        "What the answers are about, and what they are good for.",
+      ),
+      h(
+        "div",
+        { class: "pair" },
+        field(
+          "source",
+          "Collected by",
+          h("input", { autocomplete: "off", maxlength: 200 }),
+          "Your organisation, or who did it.",
+        ),
+        field(
+          "collected",
+          "When",
+          h("input", { autocomplete: "off", maxlength: 200 }),
+          "The time that it tells of, like March to May 2026.",
+        ),
+      ),
+      field(
+        "method",
+        "How it was collected",
+        h("textarea", { rows: 2, maxlength: 2000 }),
+        "From whom, and how they were chosen and asked.",
+      ),
+      field(
+        "licence",
+        "Licence",
+        h("input", { autocomplete: "off", maxlength: 200 }),
+        "What buyers may do with it: the name of a licence, like CC BY 4.0, or an https address.",
+      ),
+      h("h2", {}, "What is sold"),
       fileField("new"),
       field(
         "prices",
@@ -75,7 +113,9 @@ export function showSell(session, main) {
         levels: levelsOf(textOf(data, "levels")),
         budget: textOf(data, "budget") || null,
       };
-      const listing = { id: textOf(data, "id") || null, title: textOf(data, "title"), ...terms };
+      const said = SAID.map((name) => [name, textOf(data, name)]).filter(([, text]) => text !== "");
+      const details = Object.fromEntries(said);
+      const listing = { id: textOf(data, "id") || null, title: textOf(data, "title"), details, ...terms };
       await releasedIn(/** @type {File} */ (data.get("file-new")));
       /** @type {import("../kit/wire.d.ts").SellerListing} */
       const sale = await session.api.ask("POST", "market/listings", listing);

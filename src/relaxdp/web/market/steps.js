@@ -4,7 +4,7 @@ import { attempt, confirmed, h, notice } from "../kit/dom.js";
 import { field, formPart, markField, textOf } from "../kit/form.js";
 import { tell } from "../kit/page.js";
 import { Problem, sentenceOf } from "../kit/problem.js";
-import { whole } from "../kit/words.js";
+import { plural } from "../kit/words.js";
 import { releasedIn } from "./parquet.js";
 import { levelsOf, pricesOf, pricesText, wrongTerms } from "./terms.js";
 import { shortEpsilon } from "./words.js";
@@ -148,7 +148,7 @@ export function fileField(id) {
     try {
       if (file === undefined) return;
       const { column, epsilon, objects } = await releasedIn(file);
-      hint.textContent = `It holds “${column}” of ${whole(objects)} objects, released at ε ${shortEpsilon(epsilon)}.`;
+      hint.textContent = `It holds “${column}”, ${plural(objects, "answer")}, released at ε ${shortEpsilon(epsilon)}.`;
     } catch (problem) {
       markField(element, input, sentenceOf(problem));
     }
