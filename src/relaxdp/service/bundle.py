@@ -106,14 +106,15 @@ def _bundled(esbuild: Path, sources: Path, made: Path, page: str) -> dict[str, A
 
 def _joined(sources: Path, page: str, early: Sequence[str]) -> str:
     """Return a page's script that imports at once what the page says it will import in any case: one file less."""
-    script, heads = (sources / page / "main.js").read_text("utf-8"), []
-    for place, name in enumerate(early):
-        written = f'import("./{posixpath.relpath(name, page)}")'
-        if script.count(written) != 1:
-            raise ValueError(f"{page}/main.js does not import {name} once, as its page says")
-        script = script.replace(written, f"Promise.resolve(early{place})")
-        heads.append(f'import * as early{place} from "./{posixpath.relpath(name, page)}";\n')
-    return "".join(heads) + script
+    script = (sources / page / "main.js").read_text("utf-8")
+    for name in early:
+        written = f'"./{posixpath.relpath(name, page)}"'
+        later = re.compile(rf"const (\{{[^}}]+\}}) = await import\({re.escape(written)}\);")
+        names = later.findall(script)
+        if len(names) != 1:
+            raise ValueError(f"{page}/main.js does not take names of {name} once, as its page says")
+        script = f"import {names[0]} from {written};\n{later.sub('', script)}"
+    return script
 
 
 def _needed(outputs: Mapping[str, Any]) -> list[str]:
