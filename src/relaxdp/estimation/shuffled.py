@@ -50,7 +50,9 @@ class Shuffled:
         "Everybody in it reported at the same level, or each level is a group of its own.",
         "What is published is an estimate, or reports without ids in random order; nobody knows whose a seed or cohort "
         "is.",
-        "Nobody is in two published groups; where groups overlap, their smallest intersection or difference counts.",
+        "Nobody is in two published groups of one question; where groups overlap, their smallest intersection or "
+        "difference counts.",
+        "What is published of other questions, or at other dates, about the same objects adds up.",
         "All other objects drew their reports as they should, and do not tell theirs.",
     )
     """What must be true of the publication, or epsilon is that of the reports."""

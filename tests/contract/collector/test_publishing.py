@@ -118,7 +118,7 @@ def test_only_large_groups_and_only_their_counts_are_told(database: Database, en
     assert [group["public_epsilon"] for group in found["groups"]] == [str(bound) for bound in bounds]
     assert found["public_epsilon"] == str(max(bounds))
     assert (found["report_epsilon"], found["delta"]) == ("2", 1e-6)
-    assert len(found["assumes"]) == 6
+    assert len(found["assumes"]) == 7
 
 
 def publishing_names(database: Database, campaign: Campaign) -> bool:

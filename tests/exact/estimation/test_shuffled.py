@@ -295,6 +295,19 @@ def test_groups_that_overlap_do_not_compose() -> None:
     assert delta_of(laws[0], laws[1], composed) > F(delta)  # but together they are the bare report
 
 
+def test_other_questions_about_the_same_objects_add_up() -> None:
+    """A survey of two questions, both published: neither bound holds for both together, and their sum does."""
+    laws, delta = response("1.5", 2), 0.05
+    one = rx.shuffled("1.5", objects=3, delta=delta, values=2)
+    seen = [shuffled_law([laws[truth], laws[0], laws[1]]) for truth in (0, 1)]
+    both = [{(a, b): p * q for (a, p), (b, q) in product(law.items(), repeat=2)} for law in seen]
+    assert delta_of(both[0], both[1], one.epsilon) > F(2 * delta)
+    assert delta_of(both[0], both[1], 2 * one.epsilon) <= F(2 * delta)
+    two = rx.shuffled("1.5", objects=3, delta=2 * delta, values=2, publications=2)
+    assert delta_of(both[0], both[1], two.epsilon) <= F(2 * delta)
+    assert any("other questions" in each for each in one.assumes)
+
+
 def test_one_object_alone_has_no_bound() -> None:
     assert rx.shuffled(2, objects=1, values=2).epsilon == 2
 

@@ -149,7 +149,7 @@ def test_what_it_says() -> None:
     assert "3 publications, each with noise of its own," in str(several)
     said = found.to_dict()
     assert said["epsilon"] == "0.08482"
-    assert len(said["assumes"]) == len(found.assumes) == 5
+    assert len(said["assumes"]) == len(found.assumes) == 6
     frame = found.to_frame()
     assert frame.loc[0, "epsilon"] == 0.08482
     assert found.gain == pytest.approx(47.2, abs=0.1)
