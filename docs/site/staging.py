@@ -13,7 +13,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PROJECT = {name: f"project/{name.lower()}" for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")}
+PROJECT = {
+    name: f"project/{name.lower()}" for name in ("CHANGELOG.md", "CONTRIBUTING.md", "GOVERNANCE.md", "SECURITY.md")
+}
 """Pages from outside of docs/ that are pages of the site as well."""
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\[]*)\]\((?P<target>(?![a-z]+:|#)[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 _GLOB = re.compile(r"^```\{toctree\}\n(?:[^`]*\n)?:glob:\n[^`]*\n(?P<pattern>[^`:\n]+)\n```\n", re.MULTILINE)
@@ -70,7 +72,7 @@ def for_site(source: Path, place: str, shown: dict[str, Path]) -> str:
             return f"[{text}]({up}{target.relative_to(DOCS)}{anchor})"
         if not target.exists():
             return found[0]  # Sphinx says where it is
-        file = f"source/{name.replace('/', '-')}.md"
+        file = f"source/{name.removesuffix('.md').replace('/', '-')}.md"
         shown[file] = target
         return f"[{text}]({up}{file})"
 
