@@ -164,6 +164,7 @@ $(VENV)-docs/stamp: requirements/docs.txt pyproject.toml $(wildcard $(KERNEL)/*.
 	@touch $@
 
 docs: $(VENV)-docs/stamp ## build the documentation site into build/docs, run its tutorials, check its links (2 minutes)
+	@rm -rf build/docs build/docs-sources
 	$(VENV)-docs/bin/python -m docs.site
 
 UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11
