@@ -189,8 +189,8 @@ dist: $(VENV)-dist/stamp ## make the packages for an index in dist: sources, and
 npm: $(BIN)/python node_modules/.stamp ## make the package of the browser's device for npm in dist
 	@$(BIN)/python -m packages.npm
 
-versions: ## run the core of the tests with other Pythons (PYTHONS="..."), pandas, Spark and PostgreSQL; writes docs/versions.md
-	$(PYTHON) -m packages.versions
+versions: $(VENV)/dev.stamp ## run the core of the tests with other Pythons (PYTHONS="..."), pandas, Spark and PostgreSQL; writes docs/versions.md
+	$(BIN)/python -m packages.versions
 
 clean: ## remove what was built here
 	rm -rf $(VENV) $(VENV)-bench $(VENV)-dist $(VENV)-docs node_modules $(KERNEL)/*.so build dist .pytest_cache .mypy_cache .ruff_cache
