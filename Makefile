@@ -183,7 +183,7 @@ $(VENV)-dist/stamp: requirements/dist.txt
 	@touch $@
 
 # What the cross compiler has made once (each system's own start of a library) is kept in build.
-dist: $(VENV)-dist/stamp ## make the packages for an index in dist: sources, and wheels for all platforms (5 minutes, then 20 s)
+dist: $(VENV)-dist/stamp node_modules/.stamp ## make the packages for an index in dist: sources, and wheels for all platforms (5 minutes, then 20 s)
 	@ZIG_GLOBAL_CACHE_DIR=$(CURDIR)/build/zig $(VENV)-dist/bin/python -m packages.wheels
 
 npm: $(BIN)/python node_modules/.stamp ## make the package of the browser's device for npm in dist

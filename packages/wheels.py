@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -58,6 +59,7 @@ def packages(target: Path, platforms: Sequence[str]) -> Iterator[Path]:
         with tarfile.open(sources) as archive:
             archive.extractall(folder, filter="data")
         (tree,) = Path(folder).iterdir()
+        (tree / "node_modules").symlink_to(ROOT / "node_modules")  # what bundles the pages
         for platform in platforms:
             if platform == PURE:
                 yield make("wheel", tree, target, RELAXDP_KERNEL="off")
@@ -73,6 +75,8 @@ def main() -> None:
         "--platform", action="append", choices=[PURE, *PLATFORMS], help="only this one; may be repeated"
     )
     asked = parser.parse_args()
+    if not (ROOT / "node_modules" / ".bin" / "esbuild").exists() or not shutil.which("node"):
+        sys.exit("pages are bundled with esbuild and node: run `make node_modules/.stamp` first")
     for made in packages(asked.target, asked.platform or [PURE, *PLATFORMS]):
         digest = hashlib.sha256(made.read_bytes()).hexdigest()
         print(f"{made.stat().st_size:>9,} bytes  {digest[:16]}  {made.name}", flush=True)

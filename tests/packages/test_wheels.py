@@ -21,6 +21,7 @@ from tests.patience import PATIENCE
 
 import relaxdp
 from relaxdp.draw.kernel import build
+from relaxdp.service.bundle import INDEX
 
 ROOT = Path(__file__).parents[2]
 MAKER = ROOT / ".venv-dist" / "bin" / "python"
@@ -81,7 +82,9 @@ def test_a_wheel_holds_the_package_and_nothing_else(dist: list[Path]) -> None:
             )
         ours = sources | about | {f"relaxdp-{version}.dist-info/licenses/LICENSE"}
         assert names >= ours
-        extra = {name for name in names - ours if not name.startswith("relaxdp/web/")}  # pages may be bundled
+        bundled = {name for name in names if name.startswith("relaxdp/service/bundled/")}
+        assert {f"relaxdp/service/bundled/{INDEX}"} < bundled
+        extra = names - ours - bundled
         assert extra == (set() if platform == "any" else {KERNEL})
         assert {"relaxdp/py.typed", "relaxdp/web/survey/page.html", "relaxdp/web/device/relaxdp.js"} <= names
         assert wheel.stat().st_size < 2_000_000
