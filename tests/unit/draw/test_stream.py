@@ -169,7 +169,7 @@ def test_canonical_bytes(value: object, expected: str) -> None:
         None,
         True,
         np.True_,
-        np.timedelta64(1),
+        np.timedelta64(1, "s"),
         2**64,
         -(2**63) - 1,
         float("nan"),
