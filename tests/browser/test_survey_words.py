@@ -135,6 +135,7 @@ def test_a_person_answers_in_german(service: Collector, person: MakePerson) -> N
     someone.received(1)
     assert someone.kept()["answer"] == {"number": (7.5).hex()}
     expect(page.locator("#status-answer")).to_have_text("7,5")
+    expect(page.locator("#status-lead")).to_contain_text("Wie nah es an Ihrer Antwort liegt, weiß niemand.")
     expect(page.locator("#status-spent")).to_contain_text("Epsilon 0,5")
     shows_no_name(someone)
     assert violations(page) == []

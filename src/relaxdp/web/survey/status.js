@@ -1,6 +1,7 @@
 /** The last view: the person's answer, what was sent of it, what is waiting, and how to leave. */
 
 import { Bloom } from "../device/encodings/bloom.js";
+import { Ranged } from "../device/encodings/range.js";
 import { h } from "../kit/dom.js";
 import { decimal, moment, onLanguage, plainNumber } from "../kit/language.js";
 import { partOf } from "../kit/page.js";
@@ -79,7 +80,8 @@ export class StatusView {
     this.#reports(details, offer);
     const anything = sent.length > 0;
     part("status-nothing").hidden = anything;
-    part("status-lead").hidden = !anything;
+    const lead = offer !== null && offer.encoding instanceof Ranged ? "status.sentNumber" : "status.sentLead";
+    say(part("status-lead"), anything ? word(lead) : null);
     part("status-counts").hidden = !anything || offer === null;
     part("status-about").hidden = !anything;
     if (offer !== null && anything) {

@@ -231,6 +231,7 @@ export default {
   "status.sent": "Was gesendet wurde, mit Absicht verwischt",
   "status.sentLead":
     "Das hat der Zufall entschieden. Es ist vielleicht Ihre Antwort und vielleicht nicht, und niemand weiß es.",
+  "status.sentNumber": "Das hat der Zufall entschieden. Wie nah es an Ihrer Antwort liegt, weiß niemand.",
   "status.nothing": "Es wurde nichts gesendet.",
   "status.counts": "Wie eine verwischte Antwort trotzdem zählt",
   "status.stands": "steht für: {answers}",

@@ -217,6 +217,7 @@ export default {
   "status.erased": "It was erased in this browser.",
   "status.sent": "What was sent, blurred on purpose",
   "status.sentLead": "Chance decided this. It may or may not be your answer, and nobody can tell.",
+  "status.sentNumber": "Chance decided this. How near it is to your answer, nobody can tell.",
   "status.nothing": "Nothing has been sent.",
   "status.counts": "How a blurred answer still counts",
   "status.stands": "stands for: {answers}",
