@@ -35,8 +35,10 @@ export function integrityPart(measure) {
       h(
         "p",
         {},
-        `${whole(tested)} of ${plural(tested + untested, "device")} have two reports or more and could be tested. ` +
-          `The chance of this with honest devices is at most ${chance(found.p_value_ever)}, however often one looks.`,
+        `${whole(tested)} of ${plural(tested + untested, "device")} have two reports or more and could be tested.` +
+          (found.p_value_ever < 1
+            ? ` The chance of this with honest devices is at most ${chance(found.p_value_ever)}, however often one looks.`
+            : ""),
       ),
       pushedTable(found),
       sharesTable(found, measure),
