@@ -8,11 +8,11 @@ import { accentsOf, contrast, read } from "../../src/relaxdp/web/kit/colour.js";
 import * as language from "../../src/relaxdp/web/kit/language.js";
 
 const WEB = new URL("../../src/relaxdp/web/", import.meta.url);
-const ROOMS = ["kit", "survey"];
+const ROOMS = ["kit", "survey", "survey/several"];
 const fileOf = async (room, name) => (await import(new URL(`${room}/words/${name}.js`, WEB))).default;
-/** All that a room says in a language: the kit is there in English in any case. */
+/** All that a room says in a language: the kit is there in English in any case, and several questions come beside. */
 const wordsOf = async (room, name) => ({
-  ...(name === "en" ? await fileOf("kit", "en") : {}),
+  ...(name === "en" && room !== "survey/several" ? await fileOf("kit", "en") : {}),
   ...(await fileOf(room, name)),
 });
 const placesIn = (text) => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort().join(" ");
@@ -48,7 +48,7 @@ for (const room of ROOMS) {
 }
 
 test("what a page names is there, and everything that is there is used", async () => {
-  const words = await wordsOf("survey", "en");
+  const words = { ...(await wordsOf("survey", "en")), ...(await fileOf("survey/several", "en")) };
   const page = readFileSync(new URL("survey/page.html", WEB), "utf-8");
   const named = [...page.matchAll(/data-word(?:-label)?="([^"]*)"/g)].map(([, name]) => name);
   assert.ok(named.length > 40);

@@ -348,7 +348,7 @@ def test_people_are_told_how_many_it_takes(server: Running) -> None:
     shown = server.ask("GET", f"/v1/campaigns/{made['id']}").json["learns"]
     needed = [objects_for(0.02, epsilon=each["epsilon"], values=4) for each in levels]
     assert shown == {"half_width": 0.02, "devices": needed}
-    assert server.create(encoding={"name": "numeric", "range": [0, 100]})["learns"]["half_width"] == 5
+    assert server.create(encoding={"name": "numeric", "range": [0, 100]})["learns"]["half_width"] == 10
 
 
 def test_a_withdrawal_that_overtakes_its_report(server: Running) -> None:

@@ -17,6 +17,8 @@ const PLACE = /^(.*)\/(surveys?)\/([^/]+)\/?$/;
 /** The words of this page by themselves: what puts them together needs more than an old browser has. */
 const word = /** @type {(name: import("./words.js").Name) => string} */ (language.word);
 const WORDS = { en: () => import("./words/en.js"), de: () => import("./words/de.js") };
+const SEVERAL = { en: () => import("./several/words/en.js"), de: () => import("./several/words/de.js") };
+const place = PLACE.exec(location.pathname);
 
 async function begin() {
   const invitation = takeInvitation();
@@ -26,7 +28,6 @@ async function begin() {
   language.translate(document);
   part("loading").textContent = word("page.loading");
   const missing = missingNames();
-  const place = PLACE.exec(location.pathname);
   if (missing.length > 0) {
     const sentences = () => [...missing.map((name) => word(`missing.${name}`)), word("problem.until")];
     return showProblem(() => ({ title: word("problem.needed"), sentences: sentences() }));
@@ -44,7 +45,9 @@ async function begin() {
 
 /** @param {ReturnType<typeof language.preferred>} chosen */
 async function speak(chosen) {
-  language.speak(chosen, (await WORDS[chosen.language]()).default);
+  const { language: name } = chosen;
+  const own = await Promise.all([WORDS[name](), ...(place?.[2] === "surveys" ? [SEVERAL[name]()] : [])]);
+  language.speak(chosen, Object.assign({}, ...own.map((file) => file.default)));
 }
 
 /** @param {language.Language} name */

@@ -8,7 +8,7 @@ import { listed, onLanguage } from "../kit/language.js";
 import { partOf } from "../kit/page.js";
 import { answersOf, cautionSentence, guessAt, often } from "../kit/reports.js";
 import { complaint, onSubmit, part, say, show } from "./page.js";
-import * as words from "./words.js";
+import { learnsSentence, oddsAt, pieces, word } from "./words.js";
 
 /** @typedef {import("../device/decimal.js").Amount} Amount */
 /** @typedef {import("../device/survey.js").SurveyOffer} SurveyOffer */
@@ -18,7 +18,6 @@ import * as words from "./words.js";
 
 /** @typedef {{ offer: SurveyOffer, said: Introduction, learns: Learns[], others: Others }} Shown */
 
-const { pieces, word } = words;
 const MOST_CHOICES = 9;
 const form = () => partOf("limit-form", HTMLFormElement);
 
@@ -195,7 +194,7 @@ export class SeveralLimitView {
     if (needs.length === 0) return null;
     const rank = (/** @type {number | null} */ people) => people ?? Number.POSITIVE_INFINITY;
     const { each, width, people } = needs.reduce((a, b) => (rank(b.people) > rank(a.people) ? b : a));
-    return words.learnsSentence(each.encoding, width, people);
+    return learnsSentence(each.encoding, width, people);
   }
 
   /** Say what follows from what is chosen now. */
@@ -210,7 +209,7 @@ export class SeveralLimitView {
       return;
     }
     const own = String(chosen.limit);
-    say(part("limit-odds"), word("several.odds", { odds: words.oddsAt(own), epsilon: own }));
+    say(part("limit-odds"), word("several.odds", { odds: oddsAt(own), epsilon: own }));
     say(part("limit-caution"), cautionSentence(this.#guess(chosen)));
     const total = String(others.amount.plus(chosen.limit));
     const { number } = others;

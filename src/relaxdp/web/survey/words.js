@@ -12,7 +12,8 @@ import { answersOf, guessAt, often, shortNumber, WORDS_SUSPECTED } from "../kit/
 /** @typedef {import("../device/encodings/registry.js").Encoding} Encoding */
 /** @typedef {import("../device/state.js").Sent} Sent */
 /** @typedef {import("../kit/reports.js").Guess} Guess */
-/** @typedef {keyof typeof import("./words/en.js").default | keyof typeof import("../kit/words/en.js").default} Name */
+/** @typedef {typeof import("./words/en.js").default & typeof import("./several/words/en.js").default} Own */
+/** @typedef {keyof Own | keyof typeof import("../kit/words/en.js").default} Name */
 
 export const word = /** @type {(name: Name, fields?: import("../kit/language.js").Fields) => string} */ (spoken);
 export const pieces = /** @type {(name: Name, fields?: import("../kit/language.js").Fields) => (string | Node)[]} */ (
