@@ -35,6 +35,7 @@ TOOLS = (
     "sympy>=1.12",
     "polars>=1.0",
     "httptools",
+    "jsonschema-rs",
 )
 EXTRAS = "decode,device,excel,plot,postgres,server,shares"
 
