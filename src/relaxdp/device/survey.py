@@ -96,7 +96,8 @@ def divided(state: State, offer: SurveyOffer, agreed: Decimal | None) -> Divisio
     known = {name: record for name, record in records.items() if record is not None}
     all_levels = total(each.levels[-1].epsilon for each in offer.questions)
     limit = all_levels if agreed is None else min(agreed, all_levels)
-    before = [record.survey for record in known.values() if record.survey is not None]
+    # Also of questions that the server does not name any more: what was agreed to was for the survey, once.
+    before = [record.survey for record in state.records.values() if record.survey is not None]
     joined = next((from_text(each.limit) for each in before if each.address == str(offer.address)), None)
     taken = total(record.most for record in known.values())
     if joined is None and taken <= limit:

@@ -148,6 +148,22 @@ def test_one_pseudonym_where_questions_are_counted_together_and_nowhere_else(
     assert client.do({"do": "secrets", "campaign": server.address("age")})["device"] == devices["age"]
 
 
+def test_a_survey_whose_questions_were_all_replaced_gets_no_second_limit(
+    server: FakeCollector, client: DeviceClient
+) -> None:
+    """What was agreed to was for the survey: a server that asks something else under its name gets nothing more."""
+    joined = join(client, server.survey("canteen", NAMES[:2]), upto="1")
+    answer_all(client, joined)
+    assert report_all(client, joined) == ["", ""]
+    survey = server.survey("canteen", NAMES[2:])
+    assert client.do({"do": "look", "survey": survey, "upto": "1"}) == {"given": {}, "left_out": NAMES[2:]}
+    for upto, questions in (("1", 0), (None, 0)):
+        again = join(client, survey, upto=upto)
+        assert (again["limit"], len(again["questions"])) == ("1", questions)
+    assert client.do({"do": "join_survey", "survey": survey, "upto": "3"})["error"] == "consent_error"
+    assert sum(arrived(server).values()) == 1
+
+
 def test_an_invitation_goes_to_all_questions_and_may_come_later(server: FakeCollector, client: DeviceClient) -> None:
     for name in NAMES[:2]:
         server.campaigns[name]["needs_invitation"] = True

@@ -124,7 +124,8 @@ export function divided(state, { address, questions }, agreed) {
   const records = [...known.values()];
   const allLevels = sum(questions.map(({ offer }) => offer.levels[offer.levels.length - 1].epsilon));
   const limit = agreed === null ? allLevels : least(agreed, allLevels);
-  const before = records.find(({ survey }) => survey?.address === String(address))?.survey ?? null;
+  // Also of questions that the server does not name any more: what was agreed to was for the survey, once.
+  const before = state.campaigns.find(({ survey }) => survey?.address === String(address))?.survey ?? null;
   const taken = sum(records.map(mostBy));
   const division = (/** @type {Amount} */ whole, /** @type {Map<string, Amount>} */ given) => ({
     limit: whole,
