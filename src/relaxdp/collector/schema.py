@@ -108,14 +108,13 @@ STEPS = Table(
     Column("level", SmallInteger),
 )
 
-# How many reports and devices there were at each level at the end of an hour, in steps of ten or more.
+# How many reports there were at each level at the end of an hour, in steps of ten or more.
 HOURS = Table(
     "collector_hour",
     METADATA,
     _campaign(),
     Column("hour", Integer, primary_key=True, autoincrement=False),
     Column("reports", LargeBinary, nullable=False),
-    Column("devices", LargeBinary, nullable=False),
 )
 
 # Only a digest, and whether it was used: not by which device.

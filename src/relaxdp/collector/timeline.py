@@ -1,8 +1,11 @@
-"""How a campaign went: what it did in which hour, and how many reports and devices there were.
+"""How a campaign went: what it did in which hour, and how many reports there were.
 
 No time is kept with a report or a device. But a count can be one report: where an hour's number grew by one, and one
 device is at that level, its hour would be known. So numbers are kept by the hour, and each of them moves by ten at
 least or not at all: a ninth report is in no number before the tenth has come.
+
+Of devices no number is kept. Beside the reports at each level, how many devices stand at each would tell how many have
+come, one by one: whoever came to a later level at once is seen in an export, and would have an hour.
 """
 
 from __future__ import annotations
@@ -41,10 +44,8 @@ class TimelineHour(Struct, frozen=True):
     hour: str
     reports: list[int]
     """At each level, of all hours so far."""
-    devices: list[int]
-    """That had each level as their highest."""
     half_width: float | None
-    """How precise the answer was, whatever it was; None without any device."""
+    """How precise the answer was, whatever it was, if all came from level to level; None without any report."""
 
 
 class Timeline(Struct, frozen=True):
@@ -64,6 +65,18 @@ def coarse(shown: Sequence[int], now: Sequence[int]) -> tuple[int, ...]:
     (0, 30, 11)
     """
     return tuple(new if abs(new - old) >= LEAST else old for old, new in zip(shown, now, strict=True))
+
+
+def standing(reports: Sequence[int]) -> list[int]:
+    """Return how many devices have each level as their highest, if all of them came from level to level.
+
+    >>> standing([100, 30])
+    [70, 30]
+    """
+    devices: list[int] = []
+    for number in reversed(reports):
+        devices.append(max(0, number - sum(devices)))
+    return devices[::-1]
 
 
 def note(
@@ -104,25 +117,20 @@ def _happened(before: CampaignState | None, after: CampaignState) -> Iterator[tu
 def record(connection: Connection, campaign: Campaign, state: CampaignState, now: float) -> None:
     """Keep the numbers of this hour; until it ends they may be written again."""
     hour, own = int(now // HOUR), HOURS.c.campaign == campaign.number
-    query = select(HOURS.c.reports, HOURS.c.devices).where(own, HOURS.c.hour < hour)
-    last = connection.execute(query.order_by(HOURS.c.hour.desc()).limit(1)).one_or_none()
-    none = (0,) * len(campaign.levels)
-    shown = (none, none) if last is None else tuple(tuple(unpack(each).tolist()) for each in last)
-    numbers = coarse(shown[0], state.reports), coarse(shown[1], state.devices)
+    query = select(HOURS.c.reports).where(own, HOURS.c.hour < hour)
+    last = connection.execute(query.order_by(HOURS.c.hour.desc()).limit(1)).scalar()
+    shown = (0,) * len(campaign.levels) if last is None else tuple(unpack(last).tolist())
+    numbers = coarse(shown, state.reports)
     connection.execute(delete(HOURS).where(own, HOURS.c.hour == hour))
     if numbers != shown:
-        row = {"campaign": campaign.number, "hour": hour, "reports": pack(numbers[0]), "devices": pack(numbers[1])}
-        connection.execute(insert(HOURS).values(row))
+        connection.execute(insert(HOURS).values(campaign=campaign.number, hour=hour, reports=pack(numbers)))
 
 
 def read(connection: Connection, campaign: Campaign) -> Timeline:
     """Return how it went so far."""
     steps = select(STEPS.c.what, STEPS.c.level, STEPS.c.hour).where(STEPS.c.campaign == campaign.number)
-    hours = select(HOURS.c.hour, HOURS.c.reports, HOURS.c.devices).where(HOURS.c.campaign == campaign.number)
-    found = [
-        (hour, unpack(reports).tolist(), unpack(devices).tolist())
-        for hour, reports, devices in connection.execute(hours.order_by(HOURS.c.hour))
-    ]
+    hours = select(HOURS.c.hour, HOURS.c.reports).where(HOURS.c.campaign == campaign.number)
+    found = [(hour, unpack(reports).tolist()) for hour, reports in connection.execute(hours.order_by(HOURS.c.hour))]
     return Timeline(
         campaign.id,
         LEAST,
@@ -131,8 +139,8 @@ def read(connection: Connection, campaign: Campaign) -> Timeline:
             for what, level, hour in connection.execute(steps.order_by(STEPS.c.place))
         ],
         [
-            TimelineHour(_text(hour), reports, devices, campaign.precision.half_width(devices))
-            for hour, reports, devices in found
+            TimelineHour(_text(hour), reports, campaign.precision.half_width(standing(reports)))
+            for hour, reports in found
         ],
     )
 

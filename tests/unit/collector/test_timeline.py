@@ -85,7 +85,7 @@ def test_the_steps_of_a_campaign(database: Database) -> None:
         ("resumed", None, "04"), ("finished", None, "05"), ("reduced", None, "06"),
     ]  # fmt: skip
     (last,) = found.hours
-    assert (last.hour, last.reports, last.devices) == ("1970-01-01T02:00:00Z", [25, 0], [25, 0])
+    assert (last.hour, last.reports) == ("1970-01-01T02:00:00Z", [25, 0])
     assert last.half_width == campaign.precision.half_width([25, 0])
 
 
@@ -102,6 +102,28 @@ def test_the_database_has_no_hour_of_a_single_report(database: Database) -> None
         found = timeline.read(connection, campaign)
     assert "T05" not in str(found)
     assert [each.reports for each in found.hours] == [[12, 0]]
+
+
+def test_numbers_together_do_not_tell_of_a_single_device_either(database: Database) -> None:
+    """One of 60 devices at the second level comes there at once, and the others from the first, in two hours.
+
+    A file of reports shows which one it is. Its hour must not follow from all numbers of both hours either.
+    """
+    told = []
+    for late in (3, 4):
+        campaign = created(database)
+        send(database, campaign, 0, 100, 2 * HOUR)
+        with database.writing() as connection:
+            campaigns.step(connection, campaign, "relax", 2 * HOUR)
+        # The other 59 go on, 30 in each hour together with the late one.
+        send(database, campaign, 1000, int(late == 3), 3 * HOUR, level=1)
+        send(database, campaign, 0, 30 - int(late == 3), 3 * HOUR, level=1)
+        send(database, campaign, 1000, int(late == 4), 4 * HOUR, level=1)
+        send(database, campaign, 30 - int(late == 3), 30 - int(late == 4), 4 * HOUR, level=1)
+        with database.reading() as connection:
+            told.append(timeline.read(connection, campaign).hours)
+            assert states.look(connection, campaign.number).devices == (41, 60)
+    assert told[0] == told[1]
 
 
 def test_an_hour_of_a_single_report_would_be_seen(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

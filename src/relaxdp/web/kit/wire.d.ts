@@ -573,7 +573,6 @@ export interface Timeline {
 export interface TimelineHour {
   hour: string;
   reports: number[];
-  devices: number[];
   half_width: number | null;
 }
 

@@ -98,7 +98,6 @@ def upgrade() -> None:
         sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("hour", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("reports", sa.LargeBinary, nullable=False),
-        sa.Column("devices", sa.LargeBinary, nullable=False),
     )
     op.create_table(
         "collector_invitation",
