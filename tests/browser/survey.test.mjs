@@ -8,11 +8,14 @@ import { RelaxdpError } from "../../src/relaxdp/web/device/errors.js";
 import { preferred, speak } from "../../src/relaxdp/web/kit/language.js";
 import { answersOf, guessAt, reportWords } from "../../src/relaxdp/web/kit/reports.js";
 import { takeEnclosed } from "../../src/relaxdp/web/survey/enclosed.js";
+import SEVERAL from "../../src/relaxdp/web/survey/several/words/en.js";
+import { togetherSentence } from "../../src/relaxdp/web/survey/several_limit.js";
 import { nowSentence } from "../../src/relaxdp/web/survey/status.js";
 import GERMAN from "../../src/relaxdp/web/survey/words/de.js";
-import ENGLISH from "../../src/relaxdp/web/survey/words/en.js";
+import EN from "../../src/relaxdp/web/survey/words/en.js";
 import * as words from "../../src/relaxdp/web/survey/words.js";
 
+const ENGLISH = { ...EN, ...SEVERAL };
 speak(preferred(["en-GB"]), ENGLISH);
 
 const SNACKS = encodingOf({ name: "categorical", values: ["crisps", "fruit", "none"] });
@@ -39,6 +42,26 @@ test("odds are rounded up, and too many are not written out", () => {
   assert.equal(words.oddsAt("3"), "20.1");
   assert.equal(words.oddsAt("5"), "149");
   assert.equal(words.oddsAt("2000"), "more than a million");
+});
+
+test("which questions can be joined is said of all of them, also by way of a third or by an invitation", () => {
+  const said = (cross, invited = []) => {
+    const questions = ["a", "b", "c"].map((id) => ({ id, offer: { needsInvitation: invited.includes(id) } }));
+    return togetherSentence({ cross, questions });
+  };
+  const apart = /kept apart|not told/;
+  const all = said([
+    ["a", "b"],
+    ["c", "b"],
+  ]);
+  assert.match(all, /^Questions 1, 2 and 3 are counted together/);
+  assert.doesNotMatch(all, apart);
+  assert.match(said([["a", "c"]]), /^Questions 1 and 3 are counted together.* All other questions are kept apart\.$/);
+  assert.match(said([], ["a"]), apart);
+  for (const cross of [[], [["a", "c"]]]) {
+    assert.match(said(cross, ["a", "b"]), /Your invitation goes along .* could tell by it which reports/);
+    assert.doesNotMatch(said(cross, ["a", "b"]), apart);
+  }
 });
 
 test("what a blind guess is depends on the kind of question", () => {

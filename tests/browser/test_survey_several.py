@@ -212,7 +212,7 @@ def test_closed_and_invited(service: Collector, visitor: Callable[..., Visitor])
     [good] = service.operator.invite_to_survey(name, 1)
     person.page.locator("#invitation-text").fill(good)
     person.page.locator("#invitation-form button").click()
-    expect(person.page.locator("#limit-series")).to_contain_text("No two questions are counted together")
+    expect(person.page.locator("#limit-series")).to_contain_text("Your invitation goes along")
     person.limit(4)
     for place, value in (("1 of 3", "meat"), ("2 of 3", "home"), ("3 of 3", "7")):
         person.answer(place, value)

@@ -1,7 +1,7 @@
 /** One limit for all questions of a survey, before any of them is seen. Nothing is chosen for the person. */
 
 import { ZERO } from "../device/decimal.js";
-import { divide } from "../device/survey.js";
+import { divide, groupsOf } from "../device/survey.js";
 import { boundPicture } from "../kit/bound.js";
 import { h } from "../kit/dom.js";
 import { listed, onLanguage } from "../kit/language.js";
@@ -83,8 +83,7 @@ export class SeveralLimitView {
     const chosen = this.#place();
     say(part("limit-legend"), word("several.legend"));
     say(part("limit-guess"), word("several.lead", { number: offer.questions.length }));
-    const pairs = offer.cross.map((pair) => listed(pair.map((id) => String(this.#number(id)))));
-    say(part("limit-series"), togetherSentence(pairs, offer.questions.length));
+    say(part("limit-series"), togetherSentence(offer));
     const least = offer.questions.map((each) => each.offer.publishedFrom ?? 0).filter(Boolean);
     say(part("limit-published"), least.length === 0 ? null : word("limit.published", { least: Math.min(...least) }));
     part("limit-choices").replaceChildren(...this.#choices.map((_, place) => this.#radio(place)));
@@ -221,13 +220,17 @@ export class SeveralLimitView {
 }
 
 /**
- * Which questions the survey joins, said before anybody takes part.
+ * Which questions can be joined, said before anybody takes part: also by way of a third, and by one invitation for all.
  *
- * @param {string[]} pairs
- * @param {number} questions
+ * @param {SurveyOffer} offer
  */
-function togetherSentence(pairs, questions) {
-  if (pairs.length === 0) return word("several.apart");
-  const together = pairs.map((pair) => word("several.together", { questions: pair })).join(" ");
-  return questions > 2 ? `${together} ${word("several.others")}` : together;
+export function togetherSentence({ cross, questions }) {
+  const groups = groupsOf(cross).map((group) =>
+    questions.flatMap(({ id }, place) => (group.has(id) ? [String(place + 1)] : [])),
+  );
+  const sentences = groups.map((group) => word("several.together", { questions: listed(group) }));
+  if (groups[0]?.length === questions.length) return sentences[0];
+  const invited = questions.filter(({ offer }) => offer.needsInvitation).length > 1;
+  const apart = groups.length === 0 ? "several.apart" : "several.others";
+  return [...sentences, word(invited ? "several.invited" : apart)].join(" ");
 }

@@ -15,6 +15,8 @@ export default {
   "several.others": "Alle anderen Fragen bleiben getrennt.",
   "several.apart":
     "Keine zwei Fragen werden gemeinsam gezählt: Der Server erfährt nicht, welche Meldungen zu zweien davon aus einem Browser kommen.",
+  "several.invited":
+    "Ihre Einladung geht mit der ersten Meldung zu jeder Frage mit: Wer den Server betreibt, könnte daran erkennen, welche Meldungen aus einem Browser kommen. Der Dienst behält davon nur, dass sie benutzt wurde.",
   "several.progress": "Frage {place} von {all}",
   "several.spent": "Alle Fragen zusammen haben Epsilon {spent} von Ihrer Grenze {limit} gekostet.",
   "several.each": "Was mit jeder Antwort geschieht, steht darunter.",

@@ -15,6 +15,8 @@ export default {
   "several.others": "All other questions are kept apart.",
   "several.apart":
     "No two questions are counted together: the server is not told which reports to two of them come from one browser.",
+  "several.invited":
+    "Your invitation goes along with the first report to each question: whoever runs the server could tell by it which reports come from one browser. Of it the service keeps only that it was used.",
   "several.progress": "Question {place} of {all}",
   "several.spent": "All questions together have cost epsilon {spent} of your limit, {limit}.",
   "several.each": "What happens to each answer stands below.",
