@@ -31,6 +31,9 @@ _LONG = ("purpose", "privacy_notice")
 _UNSEEN = {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"}
 _TURNING = {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
 """Marks by which text is shown in another order than it is written."""
+_BLANK = {"Cc", "Cf", "Mn", "Zs"}
+_BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters by their kind, of which nothing is seen."""
 
 
 _Line = Annotated[str, Meta(max_length=200)]
@@ -91,14 +94,15 @@ def introduction_of(asked: Introduction) -> dict[str, Any]:
 
 
 def _plain(name: str, text: str | None) -> str | None:
-    """Return a text without space around it, and none for an empty one."""
+    """Return a text without space around it, and none for one of which nothing is seen."""
     tidy = (text or "").replace("\r\n", "\n").strip()
     lines = tidy.split("\n")
     if len(lines) > 1 and name not in _LONG:
         raise CampaignError("{field} is one line.", field=name)
     if any(unicodedata.category(letter) in _UNSEEN or letter in _TURNING for line in lines for letter in line):
         raise CampaignError("{field} holds control characters, or marks that turn text around.", field=name)
-    return tidy or None
+    seen = (each for each in tidy if each not in _BLANK_LETTERS and unicodedata.category(each) not in _BLANK)
+    return tidy if any(seen) else None
 
 
 def _notice(text: str | None) -> str | None:

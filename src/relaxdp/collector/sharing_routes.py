@@ -12,12 +12,13 @@ from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
+from relaxdp.service.wire import WHOLE_TEXT
 
 
 class CodeRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """An address, as whoever scans the code should open it: only the page knows under which one people reach it."""
 
-    address: Annotated[str, Meta(pattern="^https?://[!-~]+$", max_length=1000)]
+    address: Annotated[str, Meta(pattern=f"^https?://[!-~]+{WHOLE_TEXT}", max_length=1000)]
 
 
 class Code(Struct, frozen=True):

@@ -36,6 +36,13 @@ def test_a_campaign_needs_to_say_nothing() -> None:
     assert set(introduction_of(stored()).values()) == {None, False}
 
 
+@pytest.mark.parametrize("unseen", ["\u200b", "\u00ad \u200d", "\u2060\ufeff", "\U000e0041", "\u200f\u3164"])
+def test_what_nobody_sees_says_nothing(unseen: str) -> None:
+    """Or a page would leave out that nobody says who asks."""
+    assert stored(asker=unseen).asker is None
+    assert stored(asker=f"{unseen}a").asker == f"{unseen}a".strip()
+
+
 def test_it_is_kept_in_one_spelling() -> None:
     found = stored(
         asker="  The city library\u00a0\n",
