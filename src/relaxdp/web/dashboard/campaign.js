@@ -48,9 +48,10 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const exports = exportPart(api, path, () => ({ campaign, estimate }));
   const publication = publicationPart();
   const settings = h("div", {});
-  const share = sharePart(api, campaign);
+  // A question of a survey is asked there, under one limit: who came to it alone as well would count twice.
+  const share = campaign.survey === null ? sharePart(api, campaign) : "";
   const fresh = needsPeople(campaign); // then there is one thing to do
-  const invitations = campaign.needs_invitation ? invitationsPart(api, path, id) : null;
+  const invitations = campaign.needs_invitation && campaign.survey === null ? invitationsPart(api, path, id) : null;
   const series = campaign.series === null ? null : seriesPart(measure, campaign, campaign.series);
   const results = h(
     "div",
@@ -146,7 +147,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
 
   update(campaign);
   main.replaceChildren(
-    h("p", { class: "row small" }, h("a", { href: "#" }, "All campaigns"), live),
+    h("p", { class: "row small" }, h("a", { href: "#" }, "All campaigns"), surveyLink(campaign), live),
     h("h1", { tabindex: -1 }, campaign.question),
     h("section", { class: "card", "aria-label": "How it stands" }, summary, steps.element),
     ...(fresh ? [share, invitations ?? ""] : []),
@@ -174,6 +175,10 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   };
   follow(api, `${path}/stream?${optionsOf(campaign)}`, { receive, linked, signal }).catch(fail);
 }
+
+/** @param {Campaign} campaign */
+const surveyLink = ({ survey }) =>
+  survey === null ? null : h("a", { href: `#survey/${survey.name}` }, "The survey that asks it");
 
 /**
  * The intervals are those that the target speaks of; of more values than are shown the server chooses the largest.

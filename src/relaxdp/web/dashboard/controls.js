@@ -112,8 +112,9 @@ function relaxQuestion(campaign) {
  * @param {Api} api
  * @param {string} path
  * @param {string} id
+ * @param {string} [address]
  */
-export function invitationsPart(api, path, id) {
+export function invitationsPart(api, path, id, address = surveyAddress(id)) {
   const count = h("input", { type: "number", min: 1, max: MOST_INVITATIONS, value: 10 });
   const form = formPart([field("count", "How many", count)], {
     yes: "Make invitations",
@@ -123,7 +124,7 @@ export function invitationsPart(api, path, id) {
       /** @type {import("../kit/wire.d.ts").Invitations} */
       const { invitations } = await api.ask("POST", `${path}/invitations`, { count: Number(textOf(data, "count")) });
       const label = `${plural(invitations.length, "invitation")}, shown this once`;
-      const links = invitations.map((each) => `${surveyAddress(id)}#invitation=${each}`).join("\n");
+      const links = invitations.map((each) => `${address}#invitation=${each}`).join("\n");
       const keep = () => save(new Blob([`${links}\n`], { type: "text/plain" }), `${id}-invitations.txt`);
       return h(
         "div",

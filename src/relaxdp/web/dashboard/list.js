@@ -1,8 +1,7 @@
-/** The list of campaigns. */
+/** The list of campaigns; the questions of a survey are one of its cards. */
 
 import { facts, h } from "../kit/dom.js";
-import { measureOf, whole } from "../kit/words.js";
-import { surveyLinks } from "./surveys.js";
+import { measureOf, plural, whole } from "../kit/words.js";
 import { knownTo, levelOf, progressOf, STATES, standing } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
@@ -14,7 +13,12 @@ import { knownTo, levelOf, progressOf, STATES, standing } from "./words.js";
 export async function showList(api, main) {
   /** @type {import("../kit/wire.d.ts").Campaigns} */
   const { campaigns } = await api.ask("GET", "campaigns");
-  const cards = campaigns.reverse().map(card);
+  const groups = groupsOf(campaigns.reverse());
+  /** @type {import("../kit/wire.d.ts").Surveys} */
+  const { surveys } = groups.some(({ name }) => name !== null) ? await api.ask("GET", "surveys") : { surveys: [] };
+  const cards = groups.map(({ name, questions }) =>
+    name === null ? card(questions[0]) : surveyCard(name, surveys.find(({ id }) => id === name)?.about, questions),
+  );
   main.replaceChildren(
     h(
       "div",
@@ -22,10 +26,65 @@ export async function showList(api, main) {
       h("h1", { tabindex: -1 }, "Campaigns"),
       cards.length > 0 ? h("a", { class: "button primary", href: "#new" }, "New campaign") : "",
     ),
-    surveyLinks(campaigns) ?? "",
     cards.length > 0 ? h("div", { class: "grid" }, ...cards) : noCampaign(),
   );
 }
+
+/**
+ * Return campaigns that are asked alone, and those of each survey together, where the first of them stands.
+ *
+ * @param {Campaign[]} campaigns
+ */
+function groupsOf(campaigns) {
+  /** @type {Map<string, { name: string | null, questions: Campaign[] }>} */
+  const groups = new Map();
+  for (const each of campaigns) {
+    const name = each.survey?.name ?? null;
+    const key = name === null ? `campaign/${each.id}` : `survey/${name}`;
+    const group = groups.get(key) ?? { name, questions: [] };
+    group.questions.push(each);
+    groups.set(key, group);
+  }
+  return [...groups.values()];
+}
+
+/**
+ * @param {string} name
+ * @param {string | null | undefined} about
+ * @param {Campaign[]} campaigns newest first
+ */
+function surveyCard(name, about, campaigns) {
+  const questions = [...campaigns].reverse();
+  const states = [...new Set(questions.map(({ state }) => state))];
+  return h(
+    "article",
+    { class: "card campaign" },
+    h("h2", {}, h("a", { href: `#survey/${name}` }, about ?? name)),
+    h(
+      "p",
+      { class: "row" },
+      ...states.map((state) => stateBadge({ state })),
+      h("span", { class: "muted small" }, `survey of ${plural(questions.length, "question")}`),
+      h("span", { class: "muted small code" }, name),
+    ),
+    h(
+      "ul",
+      {},
+      ...questions.map((each) =>
+        h(
+          "li",
+          {},
+          h("a", { href: `#campaign/${each.id}` }, each.question),
+          h("span", { class: "small muted" }, ` – ${standingOf(each)}`),
+        ),
+      ),
+    ),
+  );
+}
+
+/** @param {Campaign} campaign */
+const standingOf = (campaign) =>
+  campaign.devices.total === 0 ? "nobody yet" : `${plural(campaign.devices.total, "device")}, ${knownTo(campaign)}`;
 
 /** @param {Campaign} campaign */
 function card(campaign) {
@@ -43,7 +102,7 @@ function card(campaign) {
   );
 }
 
-/** @param {Campaign} campaign */
+/** @param {Pick<Campaign, "state">} campaign */
 export const stateBadge = ({ state }) => h("span", { class: `badge ${state}` }, STATES[state]);
 
 /**

@@ -1,4 +1,4 @@
-/** How people come to a campaign: its address, as a link, a picture to scan and a piece of a site. */
+/** How people come to a campaign, or to a survey of several questions: its address, as a link, a picture to scan and a piece of a site. */
 
 import { ROOT } from "../kit/api.js";
 import { copyPart } from "../kit/copy.js";
@@ -6,21 +6,22 @@ import { attempt, h, s, save } from "../kit/dom.js";
 import { pngOf } from "../kit/picture.js";
 
 /** @typedef {import("../kit/api.js").Api} Api */
-/** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
 
 const QUIET = 4; // modules of light around the code, without which many cameras do not find it
 const PRINTED = 1024;
 
-/** @param {string} id */
+/** @param {string} id of a campaign */
 export const surveyAddress = (id) => new URL(`survey/${id}`, ROOT).href;
+
+/** @param {string} name of a survey of several questions */
+export const severalAddress = (name) => new URL(`surveys/${name}`, ROOT).href;
 
 /**
  * @param {Api} api
- * @param {Campaign} campaign
+ * @param {{ id: string, needs_invitation: boolean }} asked a campaign, or a survey
+ * @param {string} [address]
  */
-export function sharePart(api, campaign) {
-  const { id, needs_invitation: invited } = campaign;
-  const address = surveyAddress(id);
+export function sharePart(api, { id, needs_invitation: invited }, address = surveyAddress(id)) {
   const refusal = h("div", {});
   const code = h("div", { class: "qr" });
   const snippet = `<iframe src="${address}" title="Survey" width="100%" height="900" referrerpolicy="no-referrer"></iframe>`;

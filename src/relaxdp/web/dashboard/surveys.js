@@ -1,8 +1,11 @@
 /** Surveys of several questions: results side by side, and tables of questions that are counted together. */
 
 import { attempt, confirmed, h, s, tableHead } from "../kit/dom.js";
+import { Problem } from "../kit/problem.js";
 import { measureOf, plural, whole } from "../kit/words.js";
-import { isReadable, STATES, tooFew } from "./words.js";
+import { invitationsPart } from "./controls.js";
+import { severalAddress, sharePart } from "./share.js";
+import { isReadable, needsPeople, STATES, tooFew } from "./words.js";
 
 /** @typedef {import("../kit/api.js").Api} Api */
 /** @typedef {import("../kit/wire.d.ts").OperatorSurvey} OperatorSurvey */
@@ -17,22 +20,6 @@ const SECONDS = 2;
 const WIDEST_CELL = 0.15;
 
 /**
- * Links to the surveys of which some campaigns are questions; nothing where there are none.
- *
- * @param {Campaign[]} campaigns
- */
-export function surveyLinks(campaigns) {
-  /** @type {Map<string, number>} */
-  const found = new Map();
-  for (const { survey } of campaigns) if (survey !== null) found.set(survey.name, (found.get(survey.name) ?? 0) + 1);
-  if (found.size === 0) return null;
-  const items = [...found].map(([name, questions]) =>
-    h("li", {}, h("a", { href: `#survey/${name}` }, name), ` – ${plural(questions, "question")}, one limit`),
-  );
-  return h("section", { class: "card", "aria-label": "Surveys" }, h("h2", {}, "Surveys"), h("ul", {}, ...items));
-}
-
-/**
  * @param {Api} api
  * @param {HTMLElement} main
  * @param {string} name
@@ -43,30 +30,43 @@ export async function showSurvey(api, main, name, { signal }) {
   const tables = h("div", {});
   const wrong = h("div", {});
   const head = h("h1", { tabindex: -1 }, name);
-  const address = `${location.origin}/surveys/${name}`;
+  const address = severalAddress(name);
   const say = async () => {
     const [survey, found] = await read(api, name);
+    if (survey === undefined) throw new Problem("There is no such survey.", { status: 404 });
     const campaigns = new Map(survey.questions.map((each) => [each.id, each]));
     head.textContent = survey.about ?? name;
     place.replaceChildren(...found.questions.map((each) => questionCard(each, campaigns.get(each.campaign))));
     tables.replaceChildren(...found.tables.map((table) => tableCard(table, found)));
+    return survey;
   };
   const step = (/** @type {string} */ verb) =>
     attempt(wrong, () => api.ask("POST", `surveys/${name}/${verb}`).then(say));
-  await say();
+  const { questions } = await say();
   if (signal.aborted) return;
+  const fresh = questions.every(needsPeople); // then there is one thing to do
+  const invited = questions.some(({ needs_invitation: needed }) => needed);
+  const people = questions.every(({ state }) => state === "finished")
+    ? []
+    : [
+        sharePart(api, { id: name, needs_invitation: invited }, address),
+        invited ? invitationsPart(api, `surveys/${name}`, name, address) : "",
+      ];
   main.replaceChildren(
+    h("p", { class: "row small" }, h("a", { href: "#" }, "All campaigns")),
     head,
-    h("p", {}, "People answer at ", h("a", { href: address }, address), ". One limit holds over all questions."),
+    h("p", {}, `${plural(questions.length, "question")}. People set one limit for all of them.`),
     h(
       "div",
-      { class: "row" },
+      { class: "row steps" },
       h("button", { type: "button", onclick: () => relax(step) }, "Relax all questions …"),
       h("button", { type: "button", onclick: () => finish(step) }, "End all questions …"),
     ),
     wrong,
+    ...(fresh ? people : []),
     place,
     tables,
+    ...(fresh ? [] : people),
   );
   const timer = setInterval(() => void say().catch(() => {}), 1000 * SECONDS); // what is shown stays where it fails
   signal.addEventListener("abort", () => clearInterval(timer));
@@ -75,7 +75,7 @@ export async function showSurvey(api, main, name, { signal }) {
 /**
  * @param {Api} api
  * @param {string} name
- * @returns {Promise<[OperatorSurvey, SurveyEstimate]>}
+ * @returns {Promise<[OperatorSurvey | undefined, SurveyEstimate]>}
  */
 async function read(api, name) {
   const [{ surveys }, found] = await Promise.all([
