@@ -18,18 +18,25 @@ export function advicePart(api) {
     { "aria-live": "polite" },
     h("p", { class: "muted" }, "Fill in the answers to see how precise each level will be."),
   );
+  const whose = h("p", { class: "small muted" });
   const element = h(
     "aside",
     { class: "card advice", "aria-label": "What to expect" },
     h("h2", {}, "What to expect"),
+    whose,
     body,
   );
   let last = "";
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
 
-  /** @param {FormData} data */
-  function update(data) {
+  /**
+   * @param {FormData} data of one question
+   * @param {string} question which it is, where there are several
+   */
+  function update(data, question) {
+    whose.textContent = question;
+    whose.hidden = question === "";
     const [reason] = Object.values(wrongPlan(data));
     if (reason !== undefined) {
       if (last === "" || reason === last) return; // nothing was shown yet, or this was

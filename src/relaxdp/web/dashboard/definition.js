@@ -6,7 +6,7 @@ import { stopField } from "./stops.js";
 const DATE = /^[0-9A-Za-z._-]{1,40}$/;
 const NUMBER = /^[-+]?[0-9]+(\.[0-9]+)?$/;
 const MOST_DEVICES = 1e15;
-const INTRODUCTION = /** @type {const} */ ([
+export const INTRODUCTION = /** @type {const} */ ([
   "asker",
   "about",
   "purpose",
@@ -21,7 +21,7 @@ const INTRODUCTION = /** @type {const} */ ([
  *
  * @param {FormData} data
  */
-const valuesOf = (data) =>
+export const valuesOf = (data) =>
   textOf(data, "values")
     .split("\n")
     .map((line) => line.trim().normalize("NFC"))

@@ -3,6 +3,7 @@
 import { h } from "../kit/dom.js";
 import { field } from "../kit/form.js";
 import { optionField } from "./definition.js";
+import { ownField } from "./several.js";
 
 /** @typedef {import("../kit/wire.d.ts").OfferedEncoding} OfferedEncoding */
 
@@ -11,14 +12,16 @@ const DOMAINS = { choice: "values", number: "range" };
 
 /**
  * @param {OfferedEncoding[]} encodings
- * @param {{ advice: HTMLElement, stops: HTMLElement, preview: HTMLElement, suggested: HTMLSelectElement,
- *           picture: HTMLInputElement }} parts
+ * @param {{ advice: HTMLElement, questions: HTMLElement, together: HTMLElement, stops: HTMLElement, preview: HTMLElement,
+ *           suggested: HTMLSelectElement, picture: HTMLInputElement }} parts
  *   which change with what is typed; the advice stands beside the fields, or after those that it depends on where
  *   there is no room
  */
-export function fields(encodings, { advice, stops, preview, suggested, picture }) {
+export function fields(encodings, { advice, questions, together, stops, preview, suggested, picture }) {
   return [
-    ...questionFields(),
+    ...questionFields(1),
+    questions,
+    together,
     ...precisionFields(stops),
     advice,
     introductionFields(suggested, picture),
@@ -28,10 +31,12 @@ export function fields(encodings, { advice, stops, preview, suggested, picture }
   ];
 }
 
-function questionFields() {
+/** @param {number} place of the question, counted from 1 */
+export function questionFields(place) {
+  const own = (/** @type {string} */ name) => ownField(name, place);
   return [
     field(
-      "question",
+      own("question"),
       "Question",
       h("textarea", { rows: 2, maxlength: 2000 }),
       "As people will read it. It cannot be changed later.",
@@ -40,14 +45,14 @@ function questionFields() {
       "fieldset",
       {},
       h("legend", {}, "Kind of answer"),
-      choice("kind", "choice", "One of several answers", true),
-      choice("kind", "number", "A number, of which the mean is estimated"),
+      choice(own("kind"), "choice", "One of several answers", true),
+      choice(own("kind"), "number", "A number, of which the mean is estimated"),
     ),
     h(
       "div",
-      { "data-for": "choice" },
+      { "data-for": own("choice") },
       field(
-        "values",
+        own("values"),
         "Possible answers",
         h("textarea", { rows: 5 }),
         "One on each line. Have one for everybody, like “other” or “I’d rather not say”.",
@@ -55,9 +60,9 @@ function questionFields() {
     ),
     h(
       "div",
-      { class: "pair", "data-for": "number" },
-      field("low", "Smallest", h("input", { inputmode: "decimal" })),
-      field("high", "Largest", h("input", { inputmode: "decimal" })),
+      { class: "pair", "data-for": own("number") },
+      field(own("low"), "Smallest", h("input", { inputmode: "decimal" })),
+      field(own("high"), "Largest", h("input", { inputmode: "decimal" })),
     ),
   ];
 }
@@ -179,7 +184,7 @@ function moreFields(encodings) {
     ),
     h(
       "div",
-      { class: "pair" },
+      { class: "pair", "data-for": "one" },
       field(
         "series",
         "Series",
@@ -204,6 +209,13 @@ function moreFields(encodings) {
 }
 
 /**
+ * What shows the encodings of a kind of answer: there is a question of that kind.
+ *
+ * @param {string} kind
+ */
+export const blurredFor = (kind) => `blurred-${kind}`;
+
+/**
  * The encodings of one kind of answer, and whatever each of them wants to know.
  *
  * @param {string} kind
@@ -214,7 +226,7 @@ function encodingFields(kind, encodings) {
     `${each.name}: ${each.meaning}${each.browsers ? "" : " (not in browsers)"}`;
   return h(
     "div",
-    { "data-for": kind },
+    { "data-for": blurredFor(kind) },
     field(
       `encoding-${kind}`,
       "How answers are blurred",

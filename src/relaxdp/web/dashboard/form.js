@@ -1,14 +1,16 @@
-/** A new campaign: its question, its levels, and what to expect of them while they are chosen. */
+/** A new campaign, or a survey of several questions: what is asked, its levels, and what to expect of them while they are chosen. */
 
 import { h, notice } from "../kit/dom.js";
 import { formPart, markField, markWrong } from "../kit/form.js";
 import { sentenceOf } from "../kit/problem.js";
 import { advicePart } from "./advice.js";
-import { askedAgain, definitionOf, encodingChosen, levelsOf, wrongDefinition } from "./definition.js";
+import { askedAgain, definitionOf, encodingChosen, levelsOf } from "./definition.js";
 import { draftOf, dropDraft, keepDraft } from "./drafts.js";
-import { fields } from "./fields.js";
+import { blurredFor, fields } from "./fields.js";
 import { logoOf } from "./logo.js";
 import { previewPart } from "./preview.js";
+import { questionsPart } from "./questions.js";
+import { limitsOf, ownField, placesOf, questionAt, surveyOf, wrongSurvey } from "./several.js";
 import { stopsPart } from "./stops.js";
 
 /** @typedef {import("../kit/api.js").Api} Api */
@@ -26,38 +28,69 @@ export async function showForm(api, main, { again, copy } = {}) {
   /** @type {import("../kit/wire.d.ts").OfferedEncodings} */
   const { encodings } = await api.ask("GET", "encodings");
   const [advice, preview, stops] = [advicePart(api), previewPart(), stopsPart()];
+  const questions = questionsPart((kept) => fill(form, kept));
+  let place = 1; // the question that was written at last: the advice is for it
   const suggested = h("select", {}, h("option", { value: "" }, "none"));
   const picture = h("input", { type: "file", accept: "image/*", onchange: choosePicture });
-  const parts = { advice: advice.element, preview: preview.element, stops: stops.element, suggested, picture };
+  const parts = {
+    advice: advice.element,
+    questions: questions.element,
+    together: questions.together,
+    preview: preview.element,
+    stops: stops.element,
+    suggested,
+    picture,
+  };
   const form = formPart(fields(encodings, parts), {
     yes: "Create the campaign",
     primary: true,
     attributes: { class: "card form", oninput: typed, onchange: typed },
-    check: wrongDefinition,
+    check: wrongSurvey,
     work: async (data) => {
-      /** @type {import("../kit/wire.d.ts").OperatorCampaign} */
-      const campaign = await api.ask("POST", "campaigns", definitionOf(data));
+      const several = placesOf(data).length > 1;
+      /** @type {import("../kit/wire.d.ts").OperatorCampaign | import("../kit/wire.d.ts").OperatorSurvey} */
+      const made = several
+        ? await api.ask("POST", "surveys", surveyOf(data))
+        : await api.ask("POST", "campaigns", definitionOf(data));
       dropDraft();
-      location.hash = `campaign/${campaign.id}`;
+      location.hash = `${several ? "survey" : "campaign"}/${made.id}`;
       return null;
     },
   });
 
   function changed() {
     stops.update(levelsOf(new FormData(form)));
-    suggestLevels(suggested, levelsOf(new FormData(form)));
+    suggestLevels(suggested, limitsOf(new FormData(form)));
+    questions.update(new FormData(form));
     const data = new FormData(form);
+    const places = placesOf(data);
+    const kinds = places.map((each) => String(data.get(ownField("kind", each))));
     const ticked = ["coloured", "publish"].filter((name) => data.has(name));
-    const chosen = [data.get("kind"), data.get("advance"), encodingChosen(data), ...ticked];
+    const chosen = [
+      data.get("advance"),
+      places.length > 1 ? "several" : "one",
+      ...places.map((each) => ownField(kinds[each - 1], each)),
+      ...kinds.map(blurredFor),
+      ...places.map((each) => encodingChosen(questionAt(data, each))),
+      ...ticked,
+    ];
     for (const part of /** @type {NodeListOf<HTMLElement>} */ (form.querySelectorAll("[data-for]"))) {
       part.hidden = !chosen.includes(part.dataset.for ?? null);
     }
-    if (form.querySelector("[aria-invalid]") !== null) markWrong(form, wrongDefinition(data));
-    advice.update(data);
+    if (form.querySelector("[aria-invalid]") !== null) markWrong(form, wrongSurvey(data));
+    place = Math.min(place, places.length);
+    advice.update(questionAt(data, place), places.length > 1 ? `Question ${place}` : "");
+    button.textContent = places.length > 1 ? "Create the survey" : "Create the campaign";
     preview.update(data);
   }
 
-  function typed() {
+  const button = partIn(form);
+
+  /** @param {Event} [event] */
+  function typed(event) {
+    const named = event?.target instanceof Element ? (event.target.getAttribute("name") ?? "") : "";
+    const [, written] = /^(?:question|kind|values|low|high)-?(\d*)$/.exec(named) ?? [];
+    if (written !== undefined) place = Number(written || 1);
     changed();
     form.querySelector("[role=alert]")?.remove(); // it was of what stood here before
     keepDraft(page, new FormData(form));
@@ -78,8 +111,10 @@ export async function showForm(api, main, { again, copy } = {}) {
   const draft = draftOf(page);
   if (draft === null && pattern !== undefined) fill(form, await known(api, pattern, again !== undefined));
   if (draft !== null) {
+    questions.grow(placesOf(toData(draft)).length);
     stops.update(levelsOf(toData(draft)));
-    suggestLevels(suggested, levelsOf(toData(draft)));
+    fill(form, draft);
+    questions.update(new FormData(form)); // pairs have the names of their questions
     fill(form, draft);
   }
   const title = again !== undefined ? TITLES.again : copy !== undefined ? TITLES.copy : TITLES.new;
@@ -93,6 +128,9 @@ export async function showForm(api, main, { again, copy } = {}) {
   main.replaceChildren(h("h1", { tabindex: -1 }, title), draft === null ? "" : kept, form);
   changed();
 }
+
+/** @param {HTMLFormElement} form */
+const partIn = (form) => /** @type {HTMLButtonElement} */ (form.querySelector("button[type=submit]"));
 
 /** @param {Record<string, string>} fields */
 function toData(fields) {
@@ -141,7 +179,7 @@ async function known(api, pattern, again) {
 function fill(form, known) {
   if (known.levels !== undefined) {
     const select = form.elements.namedItem("suggested");
-    if (select instanceof HTMLSelectElement) suggestLevels(select, levelsOf(toData(known)));
+    if (select instanceof HTMLSelectElement) suggestLevels(select, limitsOf(toData(known)));
   }
   for (const [name, value] of Object.entries(known)) {
     const input = form.elements.namedItem(name);

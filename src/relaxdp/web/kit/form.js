@@ -104,13 +104,14 @@ export function formPart(fields, { yes, primary = false, check = () => ({}), wor
       first.focus();
       return;
     }
+    const said = button.textContent; // a form may say more precisely what it will do
     button.disabled = true;
     button.textContent = "One moment …";
     await attempt(outcome, async () => {
       const done = await work(new FormData(form));
       if (done !== null) outcome.replaceChildren(done);
     });
-    button.textContent = yes;
+    button.textContent = said;
     button.disabled = false;
     if (document.activeElement === document.body && button.isConnected) button.focus(); // a disabled button loses it
   };
