@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -106,15 +107,28 @@ def application(operations: Sequence[Operation], **options: Any) -> tuple[Starle
     made = []
     for path, own in routes.items():
         for operation in own:
-            templates[operation.handler] = path
-            consequences[operation.handler] = operation.nothing
-            made.append(Route(path, operation.handler, methods=[operation.method]))
+            handler = operation.handler if operation.security is None else _unkept(operation.handler)
+            templates[handler] = path
+            consequences[handler] = operation.nothing
+            made.append(Route(path, handler, methods=[operation.method]))
     handlers: dict[Any, Any] = {RelaxdpError: _on_error, HTTPException: _on_http, Exception: _on_mistake}
     allowed = {path: _allowed(own) for path, own in routes.items()}
     app = Starlette(routes=made, exception_handlers=handlers, **options)
     app.state.allowed, app.state.consequences = allowed, consequences
     app.router.redirect_slashes = False
     return app, lambda endpoint: templates.get(endpoint, "unknown")
+
+
+def _unkept(handler: Handler) -> Handler:
+    """Return a handler whose answer is kept by no browser and no proxy: it is for whoever has the token."""
+
+    @wraps(handler)
+    async def answered(request: Request) -> Response:
+        response = await handler(request)
+        response.headers.setdefault("cache-control", "no-store")
+        return response
+
+    return answered
 
 
 def read_queries(request: Request, operation_queries: Sequence[Query], kind: Any) -> Any:
