@@ -6,7 +6,6 @@ import { arrived, failure, followAddress, partOf } from "../kit/page.js";
 import { isUnknownToken, Problem } from "../kit/problem.js";
 import { Session, showSignIn } from "../kit/session.js";
 import { showCampaign } from "./campaign.js";
-import { dropDraft } from "./drafts.js";
 import { showForm } from "./form.js";
 import { showList } from "./list.js";
 import { showSurvey } from "./surveys.js";
@@ -92,7 +91,6 @@ function signIn(sentence) {
 
 function leave() {
   session.leave();
-  dropDraft();
   left.abort();
   menu.hidden = true;
 }
