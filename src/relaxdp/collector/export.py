@@ -23,7 +23,8 @@ _PAGE = 50_000
 def export(connection: Connection, campaign: Campaign, place: int) -> IO[bytes]:
     """Write the reports of a level, in the order of the devices, and return the file, which has no name any more.
 
-    A device is the digest of its pseudonym, the same in all exports of a campaign and in no other campaign.
+    A device is the digest of its pseudonym: the same in all exports of a campaign, and of questions that are counted
+    together with it, and in no other.
     """
     import pyarrow.parquet as pa_parquet  # noqa: PLC0415
 
