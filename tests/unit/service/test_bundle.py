@@ -122,6 +122,7 @@ def test_the_wheel_has_the_bundle(tmp_path: Path) -> None:
     tree.mkdir()
     for name in ("hatch_build.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
+    shutil.copytree(ROOT / "packages", tree / "packages", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("bundled", "__pycache__", "*.so"))
     line = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d"]
     subprocess.run([*line, str(tmp_path / "without")], cwd=tree, check=True, capture_output=True)
