@@ -33,7 +33,7 @@ def server(bundle_is_served: None, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @in_both()
 def test_a_survey_on_a_phone(service: Collector, person: Callable[..., Person]) -> None:
-    """Answer, follow the campaign as it relaxes, come back later, and see it end."""
+    """Answer, follow the campaign as it relaxes, come back later, in another language too, and see it end."""
     someone = person(viewport=PHONE)
     assert any("/bundle/survey/main.js" in request.url for request in someone.requests)
     someone.answer("fruit")
@@ -47,6 +47,12 @@ def test_a_survey_on_a_phone(service: Collector, person: Callable[..., Person]) 
     someone.page.reload()
     someone.received(2)
     assert someone.kept() == record
+    for language, heading in (
+        ("Deutsch", "Ihre Antwort, und was gesendet wurde"),
+        ("English", "Your answer, and what"),
+    ):
+        someone.page.get_by_role("button", name=language).click()
+        expect(someone.page.get_by_role("heading", name=heading)).to_be_visible()
     service.act(someone.campaign, "finish")
     someone.look()
     someone.now("The survey has finished")
