@@ -150,8 +150,13 @@ def test_a_folder_that_is_not_signed_is_no_unfinished_one(everybodys: Path) -> N
     (ours / "file").touch()
     left_folder(unfinished(everybodys, "out.parquet", 1)).rename(signed)
     unfinished(everybodys, "out.parquet", 3).mkdir(0o700)  # killed before it was signed
+    half, full = unfinished(everybodys, "out.parquet", 4), unfinished(everybodys, "out.parquet", 5)
+    for each in (half, full):
+        each.mkdir(0o700)
+        (each / ".relaxdp-unfinished").touch(0o600)  # killed while it was
+    (full / "file").touch()  # and so nothing else can be in it
     with aside(everybodys / "out.parquet") as place:
-        assert sorted(everybodys.iterdir()) == sorted([ours, signed, place])
+        assert sorted(everybodys.iterdir()) == sorted([ours, signed, full, place])
         assert (ours / "file").exists()
         assert (signed / "within" / "truths").exists()
 
