@@ -112,7 +112,8 @@ class PageFiles:
             text = _LINK.sub(lambda link: f'href="{place}{link["name"]}"', text)
         lines = [f'    <script type="module" src="{place}{main}"></script>\n']
         lines += [f'    <link rel="modulepreload" href="{place}{each}">\n' for each in needed]
-        return _SCRIPT.sub(lambda _: "".join(lines), PRELOAD.sub("", text))
+        text = _SCRIPT.sub(lambda _: "".join(lines), PRELOAD.sub("", text))
+        return re.sub(r"\n +", "\n", text)  # indentation, which only readers of the sources need
 
     def _modules(self, scripts: list[str]) -> list[str]:
         """Return some scripts and all that they import at once, without the first one."""

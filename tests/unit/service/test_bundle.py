@@ -17,6 +17,12 @@ from relaxdp.service.bundle import INDEX, MADE, PAGES, SOURCES, build, digest_of
 from relaxdp.service.page_files import SETTING, PageFile, PageFiles, enclosing
 
 
+@pytest.fixture(autouse=True)
+def _bundles_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by default, whatever tests of pages set for all of a session."""
+    monkeypatch.delenv(SETTING, raising=False)
+
+
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle of the pages as they are."""

@@ -71,10 +71,14 @@ export class SeveralLimitView {
    */
   show(offer, said, learns, others) {
     if (!show("limit")) return;
-    form().reset(); // whoever comes back here chooses anew
     this.#shown = { offer, said, learns, others };
     this.#choices = choicesOf(offer);
     this.#say();
+  }
+
+  /** Whoever begins anew chooses anew. */
+  forget() {
+    form().reset();
   }
 
   #say() {

@@ -2,9 +2,8 @@
 
 import { h } from "../kit/dom.js";
 import { onLanguage } from "../kit/language.js";
-import { partOf } from "../kit/page.js";
-import { complaint, input, onSubmit, part, say, show } from "./page.js";
-import { answerText, confirmFirst, nowSentence, reportItem } from "./status.js";
+import { part, say, show } from "./page.js";
+import { answerText, nowSentence, onDeeds, reportItem } from "./status.js";
 import { word } from "./words.js";
 
 /** @typedef {import("../device/errors.js").RelaxdpError} RelaxdpError */
@@ -23,31 +22,15 @@ export class SeveralStatusView {
   #open = false;
   #list = h("ol", { class: "answers" });
 
-  /**
-   * @param {{ check: () => Promise<void>, stop: () => Promise<void>, leave: () => Promise<void>,
-   *           invite: (invitation: string) => Promise<void> }} deeds
-   */
-  constructor({ check, stop, leave, invite }) {
+  /** @param {import("./status.js").Deeds} deeds */
+  constructor(deeds) {
     for (const id of SINGLE) part(id).hidden = true;
     for (const each of part("status").querySelectorAll(".mine, .theirs")) each.toggleAttribute("hidden", true);
     part("status-about").before(this.#list);
     const other = part("status-about").querySelector("p");
     other?.setAttribute("data-word", "several.else");
     if (other) other.textContent = word("several.else");
-    const button = partOf("status-check", HTMLButtonElement);
-    button.addEventListener("click", async () => {
-      button.disabled = true;
-      await check();
-      button.disabled = false;
-    });
-    confirmFirst("stop", stop);
-    confirmFirst("leave", leave);
-    const complain = complaint("status-invited", "status-invitation-wrong");
-    onSubmit("status-invited", async () => {
-      const invitation = input("status-invitation").value.trim();
-      if (invitation === "") return complain(() => word("invitation.missing"), input("status-invitation"));
-      await invite(invitation);
-    });
+    onDeeds(deeds);
     onLanguage(() => {
       this.#listed = "";
       this.#say();

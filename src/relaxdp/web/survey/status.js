@@ -23,32 +23,43 @@ import { endedSentence, meaningOf, pieces, problemWords, seriesSentence, word } 
  * @property {import("../device/participation.js").DateCost[]} dates of its series that this browser joined
  */
 
+/**
+ * @typedef {{ check: () => Promise<void>, stop: () => Promise<void>, leave: () => Promise<void>,
+ *             invite: (invitation: string) => Promise<void> }} Deeds
+ */
+
+/**
+ * Let the buttons below what was sent do something.
+ *
+ * @param {Deeds} deeds
+ */
+export function onDeeds({ check, stop, leave, invite }) {
+  const button = partOf("status-check", HTMLButtonElement);
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    await check();
+    button.disabled = false;
+  });
+  confirmFirst("stop", stop);
+  confirmFirst("leave", leave);
+  const complain = complaint("status-invited", "status-invitation-wrong");
+  onSubmit("status-invited", async () => {
+    const field = input("status-invitation");
+    const invitation = field.value.trim();
+    if (invitation === "") return complain(() => word("invitation.missing"), field);
+    await invite(invitation);
+  });
+}
+
 /** Shows what the device keeps of this campaign, apart from its key. */
 export class StatusView {
   #listed = "";
   /** @type {Shown | null} */
   #shown = null;
 
-  /**
-   * @param {{ check: () => Promise<void>, stop: () => Promise<void>, leave: () => Promise<void>,
-   *           invite: (invitation: string) => Promise<void> }} deeds
-   */
-  constructor({ check, stop, leave, invite }) {
-    const button = partOf("status-check", HTMLButtonElement);
-    button.addEventListener("click", async () => {
-      button.disabled = true;
-      await check();
-      button.disabled = false;
-    });
-    confirmFirst("stop", stop);
-    confirmFirst("leave", leave);
-    const complain = complaint("status-invited", "status-invitation-wrong");
-    onSubmit("status-invited", async () => {
-      const field = input("status-invitation");
-      const invitation = field.value.trim();
-      if (invitation === "") return complain(() => word("invitation.missing"), field);
-      await invite(invitation);
-    });
+  /** @param {Deeds} deeds */
+  constructor(deeds) {
+    onDeeds(deeds);
     onLanguage(() => {
       this.#listed = "";
       this.#say();
@@ -141,7 +152,7 @@ export function answerText(own, offer) {
  * @param {"stop" | "leave"} name
  * @param {() => Promise<void>} deed
  */
-export function confirmFirst(name, deed) {
+function confirmFirst(name, deed) {
   const dialog = partOf(`${name}-dialog`, HTMLDialogElement);
   part(`status-${name}`).addEventListener("click", () => {
     dialog.returnValue = "no";
