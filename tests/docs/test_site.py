@@ -19,6 +19,7 @@ from docs.site.javascript_pages import exported, javascript_pages, undocumented
 from docs.site.pictures import PICTURES
 from docs.site.python_pages import BEYOND, kinds_of_errors, python_pages
 from docs.site.staging import DOCS, ROOT, for_site, stage
+from tests.conftest import missing
 from tests.patience import PATIENCE
 
 import relaxdp as rx
@@ -164,7 +165,7 @@ def test_what_a_built_site_is_checked_for(tmp_path: Path) -> None:
 def test_the_site_is_built() -> None:
     """Every tutorial runs, every warning is an error, every link inside leads somewhere, nothing is asked of others."""
     if shutil.which("make") is None:
-        pytest.skip("there is no make")
+        missing("there is no make")
     environment = {**os.environ, "MAKEFLAGS": ""}
     done = subprocess.run(
         ["make", "docs"], cwd=ROOT, capture_output=True, text=True, timeout=10 * PATIENCE, check=False, env=environment

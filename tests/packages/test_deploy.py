@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
 import yaml  # type: ignore[import-untyped]
+from tests.conftest import require
 from tests.patience import PATIENCE
 from typer.main import get_command
 
@@ -65,12 +64,12 @@ def test_compose_keeps_the_database_inside() -> None:
     assert "password" not in re.sub(r"DATABASE_PASSWORD|POSTGRES_PASSWORD", "", str(asked)).lower()
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd")
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    analyze = require("systemd-analyze")
     unit = tmp_path / "relaxdp.service"
     unit.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", UNIT, flags=re.MULTILINE), "utf-8")
     done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, timeout=PATIENCE, check=False
+        [analyze, "verify", "--man=no", unit], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert "relaxdp.service" not in done.stdout + done.stderr
     assert not re.search(r"^User=root|^User=0$", UNIT, flags=re.MULTILINE)
