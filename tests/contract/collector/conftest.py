@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import pytest
 from tests.servers.collectors import STORES, Running, running
 
+from relaxdp.service.schema import SCHEMA
+from relaxdp.storage.database import Database
+
 
 @pytest.fixture(scope="module", params=STORES)
 def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -17,6 +20,14 @@ def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     name = postgres.database()
     yield postgres.url(name)
     postgres.give_back(name)
+
+
+@pytest.fixture(scope="module")
+def database(address: str) -> Iterator[Database]:
+    made = Database(address)
+    made.prepare(SCHEMA)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="module")

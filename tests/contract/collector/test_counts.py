@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
-from tests.servers.collectors import STORES
 
 from relaxdp.collector import campaigns, counts, pairs, states
 from relaxdp.collector.campaign import Campaign
@@ -20,7 +18,6 @@ from relaxdp.collector.schema import REPORTS, WITHDRAWN
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.errors import CampaignStateError
 from relaxdp.estimation.transitions import count_pairs
-from relaxdp.service.schema import SCHEMA
 from relaxdp.service.wire import EncodingRequest
 from relaxdp.storage.database import Database
 
@@ -35,22 +32,6 @@ ENCODINGS = {
 }
 FIXED = {"local-hash": 8, "bloom": 4}
 DEVICES = [bytes([number]) * 16 for number in range(6)]
-
-
-@pytest.fixture(scope="module", params=STORES)
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    name = None
-    if request.param == "sqlite":
-        made = Database(f"sqlite:///{tmp_path_factory.mktemp('counts')}/service.db")
-    else:
-        postgres = request.getfixturevalue("postgres")
-        name = postgres.database()
-        made = Database(postgres.url(name))
-    made.prepare(SCHEMA)
-    yield made
-    made.close()
-    if name is not None:
-        postgres.give_back(name)
 
 
 def kept(encoding: str, device: int, choice: int) -> bytes:

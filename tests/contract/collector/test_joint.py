@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
 from tests.refusals import refused
-from tests.servers.collectors import STORES
 
 from relaxdp.collector import campaigns, joint, surveys
 from relaxdp.collector.campaign import Campaign
@@ -22,7 +20,6 @@ from relaxdp.collector.schema import JOINT, REPORTS, WITHDRAWN
 from relaxdp.collector.survey_wire import SurveyRequest
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.errors import CampaignError, CampaignExistsError, CampaignReducedError, CampaignStateError
-from relaxdp.service.schema import SCHEMA
 from relaxdp.service.wire import EncodingRequest
 from relaxdp.storage.database import Database
 
@@ -34,22 +31,6 @@ ENCODINGS = [
     EncodingRequest("numeric", range=(0.0, 1.0)),
 ]
 DEVICES = [bytes([number]) * 16 for number in range(6)]
-
-
-@pytest.fixture(scope="module", params=STORES)
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    name = None
-    if request.param == "sqlite":
-        made = Database(f"sqlite:///{tmp_path_factory.mktemp('joint')}/service.db")
-    else:
-        postgres = request.getfixturevalue("postgres")
-        name = postgres.database()
-        made = Database(postgres.url(name))
-    made.prepare(SCHEMA)
-    yield made
-    made.close()
-    if name is not None:
-        postgres.give_back(name)
 
 
 def asked(name: str | None = None) -> SurveyRequest:

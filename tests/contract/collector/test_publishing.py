@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.ingest import DIFFERS, SAME, Item, ingest
 from relaxdp.collector.wire import CampaignRequest, LevelRequest, Publish
 from relaxdp.errors import CampaignError, CampaignStateError, NotPublishedError
-from relaxdp.service.schema import SCHEMA
 from relaxdp.service.wire import Target
 from relaxdp.storage.database import Database
 
@@ -33,14 +31,6 @@ LEVELS = [
     LevelRequest("2", opens="1972-01-01T00:00:00Z"),
 ]
 OPEN = END - 1
-
-
-@pytest.fixture(scope="module")
-def database(address: str) -> Iterator[Database]:
-    made = Database(address)
-    made.prepare(SCHEMA)
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")
