@@ -7,13 +7,16 @@ import re
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request as Asking
+from urllib.request import urlopen
 
 from playwright.sync_api import BrowserContext, Page, Request, expect
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 
 from relaxdp.device.address import Server
 from relaxdp.device.operator import Operator
@@ -50,11 +53,29 @@ class Collector:
         per_level: list[int] = status["devices"]["per_level"]
         return per_level
 
+    def others_answer(self, campaign: str, answers: Sequence[object]) -> None:
+        """Have a campaign that publishes ended by so many reports more, straight to the service."""
+        place = f"{self.url}/v1/campaigns/{campaign}"
+        level = self.operator.status(campaign)["levels"][0]
+        reports = [{"device": uuid.uuid4().hex, "level": level, "report": answer} for answer in answers]
+        body = json.dumps({"reports": reports}).encode()
+        with urlopen(Asking(f"{place}/reports/batch", body, {"content-type": "application/json"})) as answered:
+            assert set(json.load(answered)["results"]) == {"new"}
+        until(lambda: _is_there(f"{place}/published"))
+
     def bytes(self) -> bytes:
         """Every byte that the service has on disk, the log of its database included."""
         files = [file for file in self.folder.rglob("*") if file.is_file()]
         assert any(file.suffix == ".db" for file in files)
         return b"".join(file.read_bytes() for file in files)
+
+
+def _is_there(address: str) -> bool:
+    try:
+        with urlopen(address):
+            return True
+    except HTTPError:
+        return False
 
 
 @contextmanager

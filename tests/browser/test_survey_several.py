@@ -32,8 +32,8 @@ def survey(service: Collector, **changes: Any) -> str:
     ]
     cross = [[f"{name}-diet", f"{name}-lunch"]]
     asked = {"id": name, "about": "How you eat", "asker": "The canteen", "suggested": "3", "cross": cross}
-    service.operator.create_survey({**asked, "questions": questions, **changes})
-    return name
+    created = service.operator.create_survey({**asked, "questions": questions, **changes})
+    return str(created["id"])
 
 
 class Visitor:
@@ -192,6 +192,34 @@ def test_offline_between_two_questions(service: Collector, visitor: Callable[...
     person.context.set_offline(False)
     person.received(3)
     assert sum(cost(person).values()) == Decimal("1.5")
+
+
+def test_what_was_learnt_of_each_question_is_shown(service: Collector, visitor: Callable[..., Visitor]) -> None:
+    ending = {"levels": [{"epsilon": "4"}], "target": {"half_width": 0.2}, "publish": {"least": 20}}
+    name = f"r-{uuid.uuid4().hex[:12]}"
+    asked = [
+        {"id": f"{name}-{each}", "question": QUESTIONS[each][0], "encoding": QUESTIONS[each][1], **ending}
+        for each in ("diet", "lunch")
+    ]
+    survey(service, id=name, questions=asked, cross=[], shows_results=True, suggested="8")
+    person = visitor(name)
+    person.limit(1)  # for both of them
+    person.answer("1 of 2", "meat")
+    person.answer("2 of 2", "home")
+    person.received(2)
+    expect(person.page.locator("#results")).to_be_hidden()
+    service.others_answer(f"{name}-diet", ["meat", "roots"] * 50)
+    service.others_answer(f"{name}-lunch", ["home", "canteen"] * 50)
+    late = visitor(name)
+    expect(late.page.locator("#problem-title")).to_have_text("This survey has finished")
+    person.page.reload()
+    for each in (person, late):
+        shown = each.page.locator("#results")
+        expect(shown.get_by_role("heading", level=3)).to_have_text([QUESTIONS["diet"][0], QUESTIONS["lunch"][0]])
+        expect(shown.get_by_text("From the reports of 101 people together")).to_have_count(2)
+        pages = [link.get_attribute("href") for link in shown.get_by_role("link").all()]
+        assert pages == [f"{service.url}/published/{name}-{question}" for question in ("diet", "lunch")]
+        each.check()
 
 
 @pytest.mark.long

@@ -47,7 +47,7 @@ class PageFile:
     @cached_property
     def stem(self) -> str:
         """What the tags of both forms begin with."""
-        return sha256(self.content).hexdigest()[:32]
+        return sha256(self.content).hexdigest()[:16]
 
     def form(self, accepted: str) -> tuple[bytes, str]:
         """Return the bytes for a browser that accepts these codings, and the coding; nothing for plain bytes.

@@ -40,8 +40,7 @@ export class Survey {
     leave: () => this.#leave((participation) => participation.withdraw()),
     invite: (invitation) => this.#visit.invite(invitation),
   });
-
-  #results;
+  #results = new ResultsView();
 
   /**
    * @param {string} address
@@ -49,7 +48,6 @@ export class Survey {
    */
   constructor(address, invitation) {
     this.#address = address;
-    this.#results = new ResultsView(address.replace(/\/v1\/campaigns\/([^/]+)$/, "/published/$1"));
     this.#visit = new Visit(address, invitation, {
       look: () => this.#look(),
       joined: async (device) => (await device.campaigns()).find((each) => this.#isOwn(each)) ?? null,
@@ -148,7 +146,7 @@ export class Survey {
    */
   async #learnt(offer, said) {
     if (offer?.state !== "finished" || !said?.showsResults) return true;
-    return this.#results.show(() => this.#visit.ask(this.#parsed(), ["published"]));
+    return this.#results.show([{ address: this.#parsed(), offer }], this.#visit.ask);
   }
 
   /** @param {unknown} value */

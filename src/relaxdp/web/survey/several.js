@@ -11,6 +11,7 @@ import { IntroductionView, readIntroduction } from "./introduced.js";
 import { part, say } from "./page.js";
 import { QuestionView } from "./question.js";
 import { refusalOf } from "./refusals.js";
+import { ResultsView } from "./results.js";
 import { SeveralLimitView } from "./several_limit.js";
 import { SeveralStatusView } from "./several_status.js";
 import { Visit } from "./visit.js";
@@ -43,6 +44,7 @@ export class Several {
     leave: () => this.#leave((participation) => participation.withdraw()),
     invite: (invitation) => this.#visit.invite(invitation),
   });
+  #results = new ResultsView();
   #progress = () => "";
 
   /**
@@ -93,7 +95,7 @@ export class Several {
       whole,
       this.#states().every((state) => state === "paused"),
     );
-    const early = this.#closed() ?? (await this.#visit.uninvited(problem));
+    const early = (await this.#closed()) ?? (await this.#visit.uninvited(problem));
     if (early !== null) return early;
     const learns = this.#said.questions.map((each) => each.learns);
     this.#limits.show(this.#offer, whole, learns, await this.#visit.others());
@@ -107,15 +109,21 @@ export class Several {
   /**
    * Say so where no question takes answers; null while one does.
    *
-   * @returns {Outcome | null}
+   * @returns {Promise<Outcome | null>}
    */
-  #closed() {
+  async #closed() {
     const states = new Set(this.#states());
     if (states.has("open") || states.has("paused")) return null;
     const waits = states.has("waiting");
     const opens = this.#said?.questions.find((each) => each.opens !== null)?.opens ?? null;
     showClosed(waits ? "waiting" : "finished", opens, waits);
-    return waits ? "go on" : "over";
+    return waits || !(await this.#learnt()) ? "go on" : "over";
+  }
+
+  /** Show what was learnt of the questions that have ended; whether nothing more of them is to come. */
+  async #learnt() {
+    const ended = this.#offer?.questions.filter(({ offer }) => offer.state === "finished") ?? [];
+    return !this.#said?.whole.showsResults || this.#results.show(ended, this.#visit.ask);
   }
 
   /**
@@ -142,15 +150,14 @@ export class Several {
     this.#asked = null;
     const spent = all.map(({ details }) => amount(details.spent)).reduce((sum, each) => sum.plus(each), ZERO);
     const answered = all.filter(({ details }) => details.answered || details.sent.length > 0);
-    if (answered.length === 0) return this.#closed() ?? "go on";
+    if (answered.length === 0) return (await this.#closed()) ?? "go on";
     const known = new Set((await this.#visit.device?.campaigns())?.map(({ address }) => address));
     const out = (this.#offer?.questions ?? []).filter(({ address }) => !known.has(String(address)));
     const leftOut = out.map(({ offer }) => offer.question);
     this.#statuses.show({ answered, leftOut, limit: mine.limit, spent: String(spent) });
     if (answered.some((each) => each.problem !== null)) return "failed";
-    return answered.every(({ details }) => details.ended !== null && details.ended !== "withdrawing")
-      ? "over"
-      : "go on";
+    const over = answered.every(({ details }) => details.ended !== null && details.ended !== "withdrawing");
+    return (await this.#learnt()) && over ? "over" : "go on";
   }
 
   /** @param {Participation} participation */

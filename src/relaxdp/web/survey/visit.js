@@ -121,10 +121,8 @@ export class Visit {
     return enclosed?.content ?? (await this.#client.ask(address, []));
   }
 
-  /** @param {Parameters<Client["ask"]>} asked */
-  ask(...asked) {
-    return this.#client.ask(...asked);
-  }
+  /** @type {Client["ask"]} */
+  ask = (...asked) => this.#client.ask(...asked);
 
   /** @returns {Promise<Mine | null>} null where this browser has not joined */
   async joined() {
