@@ -12,6 +12,7 @@ const { Client, Device, RelaxdpError } = await import("../../src/relaxdp/web/dev
 const client = new Client({ timeout: 180, attempts: 3, sleep: async () => {} });
 let storage;
 let device;
+let seen;
 
 const shown = ({ epsilon, threshold, report, status, cohort }) => ({ epsilon, threshold, report, status, cohort });
 const find = async (campaign) => (await device.campaigns()).find(({ address }) => address === campaign);
@@ -28,12 +29,13 @@ const COMMANDS = {
     return { question, values: await joined.values(), consent };
   },
   join_survey: async ({ survey, upto, invitation }) => {
-    const { questions, leftOut, limit, cross } = await device.joinSurvey(survey, { upto, invitation });
+    const { questions, leftOut, limit, cross } = await device.joinSurvey(survey ?? seen, { upto, invitation });
     const consents = await Promise.all(questions.map(async (each) => [each.address, (await each.details()).consent]));
     return { questions: Object.fromEntries(consents), left_out: leftOut, limit, cross };
   },
   look: async ({ survey, upto }) => {
-    const { given, leftOut } = await device.look(survey, { upto });
+    const { offer, given, leftOut } = await device.look(survey, { upto });
+    seen = offer;
     const epsilons = [...given].map(([id, epsilon]) => [id, String(epsilon)]);
     return { given: Object.fromEntries(epsilons), left_out: leftOut.map(({ id }) => id) };
   },

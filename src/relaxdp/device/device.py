@@ -15,7 +15,7 @@ from relaxdp.device.participation import Participation, ask_offer, now
 from relaxdp.device.rules import check_same, consent_to
 from relaxdp.device.state import Joined, Record, Sent, State
 from relaxdp.device.store import DeviceFile, DeviceStore
-from relaxdp.device.survey import Division, Survey, ask_survey, check_some, divided
+from relaxdp.device.survey import Division, Survey, SurveyOffer, ask_survey, check_some, divided
 from relaxdp.errors import BudgetError, ConsentError, ParticipationError, RelaxdpError, refusing
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.ledger.account import as_budget
@@ -132,18 +132,20 @@ class Device:
     def look(self, survey: str, *, upto: Epsilon | None = None) -> Division:
         """Ask what a survey's questions are, and say how the limit would be divided among them. Nothing is kept."""
         agreed = _checked(upto, None)
-        offer = ask_survey(self._client, SurveyAddress.parse(survey, allow_http=self._client.allow_http))
-        return divided(self._file.state(), offer, agreed)
+        return divided(self._file.state(), self._survey(survey), agreed)
 
-    def join_survey(self, survey: str, *, upto: Epsilon | None = None, invitation: str | None = None) -> Survey:
+    def join_survey(
+        self, survey: str | SurveyOffer, *, upto: Epsilon | None = None, invitation: str | None = None
+    ) -> Survey:
         """Join the questions of a survey that fit into the limit, agreeing to `upto` for all of them together.
 
-        The limit is divided now, before any answer, and in one step: whatever happens later, the questions together
-        cost no more. What did not fit is in `left_out` and stays there. Nothing is sent yet. To join twice is to join
-        once.
+        Give the `offer` that `look` returned where a person has seen it: that is joined then, and not what the server
+        may say a moment later. The limit is divided now, before any answer, and in one step: whatever happens later,
+        the questions together cost no more. What did not fit is in `left_out` and stays there. Nothing is sent yet. To
+        join twice is to join once.
         """
         agreed = _checked(upto, invitation)
-        offer = ask_survey(self._client, SurveyAddress.parse(survey, allow_http=self._client.allow_http))
+        offer = survey if isinstance(survey, SurveyOffer) else self._survey(survey)
 
         def join(state: State) -> State:
             division = divided(state, offer, agreed)
@@ -167,6 +169,9 @@ class Device:
 
         with _unless_changed:
             return Survey(self._file, self._client, divided(self._file.change(join), offer, agreed))
+
+    def _survey(self, address: str) -> SurveyOffer:
+        return ask_survey(self._client, SurveyAddress.parse(address, allow_http=self._client.allow_http))
 
     @property
     def campaigns(self) -> list[Participation]:

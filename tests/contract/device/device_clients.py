@@ -6,7 +6,7 @@ command per line and writes one answer per line. Commands (all amounts are text,
     {"do": "open", "file": PATH, "limit": "2" | null}
     {"do": "join", "campaign": ADDRESS, "upto": "1" | null, "invitation": TEXT | null}
                                                   -> {"question", "values", "consent"}
-    {"do": "join_survey", "survey": ADDRESS, "upto": "1" | null, "invitation": TEXT | null}
+    {"do": "join_survey", "survey": ADDRESS | null (what was looked at), "upto": "1" | null, "invitation": TEXT | null}
                                                   -> {"questions": {ADDRESS: CONSENT}, "left_out", "limit", "cross"}
     {"do": "look", "survey": ADDRESS, "upto": "1" | null}    -> {"given": {ID: EPSILON}, "left_out": [ID, ...]}
     {"do": "answer", "campaign": ADDRESS, "value": VALUE}
@@ -55,6 +55,7 @@ class PythonClient:
         self.waits: list[float] = []
         self.client = Client(timeout=PATIENCE, attempts=3, sleep=self.waits.append)
         self._device: Device | None = None
+        self._seen: Any = None
 
     def do(self, command: dict[str, Any]) -> dict[str, Any]:
         arguments = dict(command)
@@ -73,8 +74,10 @@ class PythonClient:
         values = None if joined.values is None else list(joined.values)
         return {"question": joined.question, "values": values, "consent": epsilon_text(joined.consent)}
 
-    def _join_survey(self, survey: str, upto: str | None = None, invitation: str | None = None) -> dict[str, Any]:
-        joined = self.device.join_survey(survey, upto=upto, invitation=invitation)
+    def _join_survey(
+        self, survey: str | None, upto: str | None = None, invitation: str | None = None
+    ) -> dict[str, Any]:
+        joined = self.device.join_survey(self._seen if survey is None else survey, upto=upto, invitation=invitation)
         return {
             "questions": {str(each.address): epsilon_text(each.consent) for each in joined.questions},
             "left_out": joined.left_out,
@@ -84,6 +87,7 @@ class PythonClient:
 
     def _look(self, survey: str, upto: str | None = None) -> dict[str, Any]:
         found = self.device.look(survey, upto=upto)
+        self._seen = found.offer
         given = {name: epsilon_text(most) for name, most in found.most.items()}
         return {"given": given, "left_out": [each.address.id for each in found.left_out]}
 

@@ -29,7 +29,7 @@ def client(request: pytest.FixtureRequest, tmp_path: Path) -> DeviceClient:
     return made
 
 
-def join(client: DeviceClient, survey: str, **options: Any) -> Any:
+def join(client: DeviceClient, survey: str | None, **options: Any) -> Any:
     found = client.do({"do": "join_survey", "survey": survey, **options})
     assert "error" not in found, found
     return found
@@ -146,6 +146,17 @@ def test_one_pseudonym_where_questions_are_counted_together_and_nowhere_else(
     again = join(client, server.survey("another", NAMES, ("diet", "age")))  # they are joined already, and stay apart
     assert len(again["questions"]) == 4
     assert client.do({"do": "secrets", "campaign": server.address("age")})["device"] == devices["age"]
+
+
+def test_what_a_person_has_seen_is_what_is_joined(server: FakeCollector, client: DeviceClient) -> None:
+    """A server that counts more together a moment later learns nothing more by it."""
+    seen = server.survey("canteen", NAMES[:3], ("diet", "lunch"))
+    client.do({"do": "look", "survey": seen, "upto": "3"})
+    server.survey("canteen", NAMES, ("diet", "lunch"), ("lunch", "age"))
+    joined = join(client, None, upto="3")
+    assert (len(joined["questions"]), joined["cross"]) == (3, [["diet", "lunch"]])
+    devices = {name: client.do({"do": "secrets", "campaign": server.address(name)})["device"] for name in NAMES[:3]}
+    assert devices["diet"] == devices["lunch"] != devices["age"]
 
 
 def test_a_survey_whose_questions_were_all_replaced_gets_no_second_limit(

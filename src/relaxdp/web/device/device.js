@@ -159,15 +159,15 @@ export class Device {
    * The limit is divided now, before any answer, and in one step: whatever happens later, the questions together cost no
    * more. What did not fit is in `leftOut` and stays there. Nothing is sent yet. To join twice is to join once.
    *
-   * @param {string} survey
+   * @param {string | import("./survey.js").SurveyOffer} survey its address; or what a person has seen of it, which is joined
+   *   then, and not what the server may say a moment later
    * @param {{ upto?: string | null, invitation?: string | null }} [options]
    * @returns {Promise<Survey>}
    */
   async joinSurvey(survey, { upto = null, invitation = null } = {}) {
-    const address = this.#survey(survey);
     const agreed = upto === null ? null : Amount.parse(upto);
     checkInvitation(invitation);
-    const offer = await askSurvey(this.#client, address);
+    const offer = typeof survey === "string" ? await askSurvey(this.#client, this.#survey(survey)) : survey;
     const groups = groupsOf(offer.cross).map((group) => ({ group, device: random(16) }));
     const joined = await this.#book.change((state) => {
       const division = divided(state, offer, agreed);
@@ -184,7 +184,7 @@ export class Device {
         }
         const device = groups.find(({ group }) => group.has(id))?.device ?? random(16);
         const consent = String(given.get(id));
-        const survey = { address: String(address), limit: String(limit) };
+        const survey = { address: String(offer.address), limit: String(limit) };
         changed = withRecord(changed, { ...newRecord(where, each, { device, consent, invitation }), survey });
       }
       return changed;

@@ -34,6 +34,7 @@ const NOTHING = "Nothing was sent.";
  * How a limit is divided among the questions of a survey.
  *
  * @typedef {object} Division
+ * @property {SurveyOffer} offer
  * @property {Amount} limit what was agreed to for all questions together
  * @property {Map<string, Amount>} given up to which epsilon each question may be reported, by its id
  * @property {Question[]} asked the questions that fit, in their order
@@ -114,7 +115,8 @@ export function groupsOf(cross) {
  * @param {Amount | null} agreed
  * @returns {Division}
  */
-export function divided(state, { address, questions }, agreed) {
+export function divided(state, offer, agreed) {
+  const { address, questions } = offer;
   const known = new Map(
     questions.flatMap(({ id, address: where }) => {
       const record = recordOf(state, String(where));
@@ -122,12 +124,13 @@ export function divided(state, { address, questions }, agreed) {
     }),
   );
   const records = [...known.values()];
-  const allLevels = sum(questions.map(({ offer }) => offer.levels[offer.levels.length - 1].epsilon));
+  const allLevels = sum(questions.map(({ offer: { levels } }) => levels[levels.length - 1].epsilon));
   const limit = agreed === null ? allLevels : least(agreed, allLevels);
   // Also of questions that the server does not name any more: what was agreed to was for the survey, once.
   const before = state.campaigns.find(({ survey }) => survey?.address === String(address))?.survey ?? null;
   const taken = sum(records.map(mostBy));
   const division = (/** @type {Amount} */ whole, /** @type {Map<string, Amount>} */ given) => ({
+    offer,
     limit: whole,
     given,
     asked: questions.filter(({ id }) => given.has(id)),
@@ -139,7 +142,7 @@ export function divided(state, { address, questions }, agreed) {
     // What was joined by itself keeps what it has; the device's own limit holds over everything.
     const free = leftIn(state).plus(sum(records.map(spentBy)));
     const whole = least(limit, most(free, taken));
-    const levels = questions.filter(({ id }) => !known.has(id)).map(({ id, offer }) => epsilonsOf(id, offer));
+    const levels = questions.filter(({ id }) => !known.has(id)).map((each) => epsilonsOf(each.id, each.offer));
     return division(limit, new Map([...divide(new Map(levels), whole.minus(taken)), ...kept]));
   }
   const told = before === null ? taken : amount(before.limit);

@@ -58,7 +58,7 @@ export class Several {
       joined: (device) => device.joined(address),
       stranger: (problem) => this.#stranger(problem),
       shown: (mine, problem, news) => this.#shown(mine, problem, news),
-      join: (device, options) => device.joinSurvey(address, options),
+      join: (device, options) => device.joinSurvey(this.#offer ?? address, options),
       isOwn: (participation) => this.#offerOf(participation) !== undefined,
       invited: () => this.#offer?.questions.find(({ offer }) => offer.needsInvitation)?.address ?? null,
       forget: () => this.#limits.forget(),
