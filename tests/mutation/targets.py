@@ -20,7 +20,7 @@ _DRAWS, _BRIDGED, _TAGS = (
 )
 _STEP = tuple(f"{_KERNEL}::test_a_{name}" for name in (
     "step_reads_the_same_bytes_and_draws_the_same", "step_whose_digits_do_not_suffice_is_left_to_numpy",
-    "keystream_goes_on_where_somebody_else_read",
+    "keystream_goes_on_where_somebody_else_read", "step_from_a_code_outside_of_the_alphabet_is_refused",
 ))  # fmt: skip
 _CHAIN = (
     "tests/unit/mechanisms/test_relaxation.py",

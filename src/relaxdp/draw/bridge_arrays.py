@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.bridge import draw_mixture
 from relaxdp.draw.entropy import Bytestream, Entropy, Keystream
-from relaxdp.draw.kernel.loaded import CompiledStep, Kernel, kernel
+from relaxdp.draw.kernel.loaded import Kernel, kernel
+from relaxdp.draw.kernel.steps import CompiledStep
 from relaxdp.draw.stream import Messages, RowCipher, Words
 from relaxdp.law.bridge import NOISE, Mixture, bridge_mixture
 from relaxdp.law.epsilon import ONE

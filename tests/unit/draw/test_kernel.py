@@ -23,7 +23,7 @@ from relaxdp.draw.bridge_arrays import FRESH_CHUNK, ArrayBridges, _FreshBridge, 
 from relaxdp.draw.canonical import canonical
 from relaxdp.draw.columns import _ascii_bytes, read_ids
 from relaxdp.draw.entropy import Keystream
-from relaxdp.draw.kernel import build, loaded
+from relaxdp.draw.kernel import answers, build, loaded
 from relaxdp.draw.kernel.loaded import SETTING, Kernel, kernel
 from relaxdp.draw.path import ArrayPath, ArrayTags, accepted_draws, keyed_path, keyed_tags, report_at
 from relaxdp.draw.repeats import _ascending_text
@@ -654,7 +654,7 @@ def test_a_library_that_draws_something_else_is_refused(compiled: Kernel, monkey
     for name, wrong in [("_NIST_CODE", bytes(16)), ("_PATH", {921569357186432047: 0})]:
         with monkeypatch.context() as patch:
             loaded._load.cache_clear()
-            patch.setattr(loaded, name, wrong)
+            patch.setattr(answers, name, wrong)
             with refused(KernelError, says="does not draw what it should"):
                 kernel()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.draw.entropy import Keystream
+from relaxdp.draw.kernel.answers import answers_right
 from relaxdp.draw.stream import Ids, Messages, Words
 from relaxdp.errors import KernelError, ObjectIdError
 
@@ -264,7 +263,7 @@ def _load(asked: str) -> Kernel | None:
     if library is None or not sets:
         return None
     found = Kernel(library, asked or sets[-1])
-    if not _answers_right(found):
+    if not answers_right(found):
         raise KernelError(
             "the compiled path does not draw what it should on this machine: {setting}=off leaves it alone.",
             setting=SETTING,
@@ -284,96 +283,3 @@ def _library() -> ctypes.CDLL | None:
 def _sets(library: ctypes.CDLL) -> list[str]:
     """Return the sets of instructions that this processor has, the best one last."""
     return {0: [], 1: ["aesni"], 2: ["aesni", "vaes"], 3: ["neon"]}[library.relaxdp_best()]
-
-
-# NIST SP 800-38B, appendix D.3 (AES-256), the message of four blocks; and the second vector of docs/stream.md.
-_NIST_KEY = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
-_NIST_MESSAGE = bytes.fromhex(
-    "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51"
-    "30c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710"
-)
-_NIST_CODE = bytes.fromhex("e1992190549f6ed5696a2c056c315410")
-_PATH_KEY = bytes.fromhex("ba2c43f230a589d03e3f7b5c24942284a48da269652075cb93375e7d5493e01e")
-_PATH = {921569357186432047: 1, 4517951884236491746: 1, 8524556932045589908: 0, 14048932482948833964: 1}
-
-
-def _answers_right(found: Kernel) -> bool:
-    """Ask what has a published answer, before anything is drawn: wrong noise would not be noticed later."""
-    blocks = np.frombuffer(_NIST_MESSAGE, "<u8").reshape(-1, 1, 2)
-    sums = found.tags(_NIST_KEY, Messages(None, blocks[:-1]), blocks[-1, :, 0], blocks[-1, :, 1])[1]
-    if sums.tobytes() != _NIST_CODE:
-        return False
-    object_id, index = Messages(Ids.of_integers(np.array([-7]))), np.array([1], np.uint64)
-    for threshold, report in _PATH.items():
-        target = np.array([[1]], np.uint8)
-        found.draw(_PATH_KEY, 2, threshold, object_id, index, target)
-        if target[0, 0] != report:
-            return False
-    return True
-
-
-Codes = NDArray[np.unsignedinteger]
-Kinds = Sequence[tuple[int, int, Fraction]]
-
-
-class _Chance(ctypes.Structure):
-    _fields_ = (
-        ("digits", ctypes.c_uint64 * 2),
-        ("tops", ctypes.c_uint8 * 2),
-        ("decided", ctypes.c_uint8 * 2),
-        ("is_decided", ctypes.c_uint8),
-    )
-
-
-class _Step(ctypes.Structure):
-    _fields_ = (("values", ctypes.c_uint64), ("first", _Chance), ("redraw", _Chance))
-
-
-class CompiledStep:
-    """Steps for codes of any width, in chunks of `most` objects.
-
-    `first` and `redraw` are chances of objects whose ends agree, and of others.
-    A chance is its first byte, its next 64 binary digits, and all that is left after the byte.
-    """
-
-    def __init__(
-        self,
-        found: Kernel,
-        source: Keystream,
-        values: int,
-        first: Kinds,
-        redraw: Kinds,
-        most: int,
-    ) -> None:
-        self._kernel, self._source = found, source
-        self._law = _Step(values, _chance(first), _chance(redraw))
-        self._room, self._places = np.empty(4 * most, np.uint8), np.empty(most + 2, np.uint32)
-
-    def into(self, result: Codes, lower: Codes, upper: Codes) -> int:
-        """Draw into `result`, chunk after chunk; return how many objects are drawn. A code outside is refused.
-
-        That is none where codes have gaps or another width than the alphabet asks for, and not all where a chance ties
-        with all of its digits in the next chunk: of that one nothing counts as read.
-        """
-        wide = self._law.values > 256
-        for each in (result, lower, upper):
-            if (each.itemsize > 1) != wide or not (each.flags.c_contiguous and each.flags.aligned):
-                return 0
-        drawn, self._source.position, largest = self._kernel.step(
-            self._source.seed,
-            self._source.position,
-            ctypes.byref(self._law),
-            (lower, upper, result),
-            (self._room, self._places),
-        )
-        if largest >= self._law.values:
-            raise ValueError("a code is outside of the alphabet")
-        return drawn
-
-
-def _chance(kinds: Kinds) -> _Chance:
-    tops, digits, rests = zip(*kinds, strict=True)
-    made = _Chance(is_decided=all(rest in (0, 1) for rest in rests))
-    for kind in (0, 1):
-        made.tops[kind], made.digits[kind], made.decided[kind] = tops[kind], digits[kind], rests[kind] == 1
-    return made

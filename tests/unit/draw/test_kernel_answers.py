@@ -1,0 +1,124 @@
+"""What the compiled path is asked when it is loaded: the answers are NumPy's, and a wrong one is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import cycle, product
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import missing
+from tests.refusals import refused
+
+from relaxdp.draw.bridge_arrays import ArrayBridges, Codes, _FreshBridge
+from relaxdp.draw.entropy import Keystream
+from relaxdp.draw.kernel import answers, loaded
+from relaxdp.draw.kernel.answers import KINDS, OBJECTS, codes_of, digest, ends_of, messages
+from relaxdp.draw.kernel.loaded import SETTING, Kernel, kernel
+from relaxdp.draw.path import ArrayPath
+from relaxdp.errors import KernelError
+from relaxdp.law.bridge import Mixture
+from relaxdp.law.epsilon import ONE
+
+
+def paths() -> Iterator[Codes]:
+    index = np.arange(OBJECTS, dtype=np.uint64)
+    for (values, kind), of in zip(KINDS, cycle(messages()), strict=False):
+        for level, symbols in zip(answers.LEVELS, (1, 3, 1, 2), strict=True):
+            drawn = codes_of(values, kind, (OBJECTS, symbols), level)
+            path = ArrayPath(answers._PATH_KEY, values, level)
+            path.draw_objects(drawn, of, index)
+            path.finish()
+            yield drawn
+
+
+def bridges(monkeypatch: pytest.MonkeyPatch) -> Iterator[Codes]:
+    """The law of the cuts, whatever three levels would have it."""
+    agree, differ = (
+        Mixture(Fraction(first, ONE), Fraction(second - first, ONE), Fraction(ONE - second, ONE))
+        for first, second in zip(*answers.CUTS, strict=True)
+    )
+    monkeypatch.setattr(
+        "relaxdp.draw.bridge_arrays.bridge_mixture", lambda *_, **given: agree if given["agree"] else differ
+    )
+    for ((values, kind), symbols), of in zip(product(KINDS, (1, 3)), cycle(messages()), strict=False):
+        made = ArrayBridges(answers._PATH_KEY, values, Fraction(1, 4), Fraction(1, 3), Fraction(1, 2))
+        assert made.cut_digits() == [[*cut] for cut in answers.CUTS]
+        yield made.reports(of, *ends_of(values, kind, (OBJECTS, symbols)), first=5)
+
+
+def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Codes]:
+    """In chunks as short as those of the question."""
+    monkeypatch.setattr("relaxdp.draw.bridge_arrays.FRESH_CHUNK", answers.MOST)
+    source = Keystream(answers._PATH_KEY + bytes(16))
+    agree, differ = (Mixture(*(Fraction(each, 35) for each in of)) for of in ((21, 0, 14), (15, 10, 10)))
+    for values, kind in KINDS:
+        ends = ends_of(values, kind, (answers.STEPS,))
+        bridge, drawn = _FreshBridge(values, agree, differ, source), np.zeros_like(ends[0])
+        assert (bridge._flip if values == 2 else bridge._to_upper).kinds() == [
+            *(answers.FLIP if values == 2 else answers.TO_UPPER)
+        ]
+        assert bridge._redraw.kinds() == [*answers.REDRAW]
+        bridge.into(drawn, *ends)
+        yield drawn
+    yield np.array([source.position], np.uint64)
+
+
+def test_the_answers_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SETTING, "off")
+    made = {"paths": digest(paths()), "bridges": digest(bridges(monkeypatch)), "steps": digest(steps(monkeypatch))}
+    assert made == answers.DIGESTS
+
+
+class Wrong(Kernel):
+    """Right in all but one code of one kind of draw: the last one, of a value that is not the first."""
+
+    where: str
+
+    def draw(self, *given: Any) -> None:
+        super().draw(*given)
+        self._spoil("paths", given[1], given[-1])
+
+    def bridge(self, *given: Any) -> Any:
+        made = super().bridge(*given)
+        self._spoil("bridges", given[1], made)
+        return made
+
+    def step(self, seed: bytes, position: int, law: Any, codes: Any, room: Any) -> tuple[int, int, int]:
+        drawn, position, largest = super().step(seed, position, law, codes, room)
+        self._spoil("steps", law._obj.values, codes[-1])
+        return drawn, position + (self.where == "positions"), largest
+
+    def _spoil(self, where: str, values: int, codes: Any) -> None:
+        if where == self.where and values == KINDS[-1][0]:
+            codes.reshape(-1)[-1] ^= 1
+
+
+@pytest.fixture(params=["paths", "bridges", "steps", "positions"])
+def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if kernel() is None:
+        missing("the compiled path is not built, or this processor has not what it needs")
+    loaded._load.cache_clear()
+    monkeypatch.delenv(SETTING, raising=False)
+    monkeypatch.setattr(Wrong, "where", request.param, raising=False)
+    monkeypatch.setattr(loaded, "Kernel", Wrong)
+    yield
+    loaded._load.cache_clear()
+
+
+@pytest.mark.usefixtures("wrong")
+def test_a_library_that_draws_one_code_wrong_is_refused() -> None:
+    with refused(KernelError, says="does not draw what it should"):
+        kernel()
+
+
+def test_a_library_that_draws_nothing_wrong_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Wrong, "where", "nowhere", raising=False)
+    found = kernel()
+    if found is None:
+        missing("the compiled path is not built, or this processor has not what it needs")
+    library = loaded._library()
+    assert library is not None
+    assert all(answers.answers_right(Wrong(library, name)) for name in loaded._sets(library))
