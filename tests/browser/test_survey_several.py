@@ -176,6 +176,30 @@ def test_what_does_not_fit_is_said_before_and_not_asked(service: Collector, visi
     assert cost(person) == {"diet": Decimal("0.5"), "lunch": Decimal("0.5")}
 
 
+def test_a_question_that_was_answered_on_its_own_page(service: Collector, visitor: Callable[..., Visitor]) -> None:
+    """A limit below what it may cost is refused, and that is said; else it is shown with the others, also later."""
+    name = survey(service)
+    person = visitor(name)
+    person.page.goto(f"{service.url}/survey/{name}-diet")
+    person.limit(2)
+    person.page.get_by_label("roots", exact=True).check()
+    person.page.locator("#question-form button").click()
+    expect(person.page.locator("#status-now")).to_be_visible()
+    person.page.goto(f"{service.url}/surveys/{name}")
+    person.limit(0)
+    expect(person.page.locator("#problem")).to_contain_text("more than your limit allows")
+    person.page.locator("#problem-again").click()
+    expect(person.page.locator("#limit")).to_be_visible()
+    person.page.locator("#limit-choices input").last.check()
+    person.page.locator("#limit-form button").click()
+    for place, value in (("2 of 3", "home"), ("3 of 3", "41")):
+        person.answer(place, value)
+    person.received(3)
+    person.page.reload()
+    person.received(3)
+    assert service.operator.survey(name)["tables"][0]["devices"] == 0, "it was joined by itself, and stays apart"
+
+
 @pytest.mark.long
 def test_offline_between_two_questions(service: Collector, visitor: Callable[..., Visitor]) -> None:
     """An answer that was given is kept and sent later; the limit holds all the same."""

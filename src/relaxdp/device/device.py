@@ -160,11 +160,12 @@ class Device:
             joined = Joined(str(offer.address), epsilon_text(division.limit))
             pseudonyms = {group: new_pseudonym() for group in offer.groups}
             for each in division.asked:
-                if str(each.address) not in state.records:
+                own = state.records.get(str(each.address))
+                if own is None:
                     device = next((pseudonyms[group] for group in offer.groups if each.address.id in group), None)
-                    most = division.most[each.address.id]
-                    record = _record(each, device or new_pseudonym(), most, invitation)
-                    state = state.with_record(replace(record, survey=joined))
+                    own = _record(each, device or new_pseudonym(), division.most[each.address.id], invitation)
+                # Also what was joined by itself: without any record of the survey its limit would be forgotten.
+                state = state.with_record(replace(own, survey=joined))
             return state
 
         with _unless_changed:

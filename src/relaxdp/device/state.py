@@ -89,7 +89,7 @@ class Record:
     series: Series | None = None
     """As it was when the campaign was joined."""
     survey: Joined | None = None
-    """None where the campaign was joined by itself."""
+    """None where the campaign was joined by itself, and its survey not yet."""
 
     @property
     def server(self) -> str:

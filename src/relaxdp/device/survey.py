@@ -100,6 +100,8 @@ def divided(state: State, offer: SurveyOffer, agreed: Decimal | None) -> Divisio
     before = [record.survey for record in state.records.values() if record.survey is not None]
     joined = next((from_text(each.limit) for each in before if each.address == str(offer.address)), None)
     taken = total(record.most for record in known.values())
+    if joined is None and any(record.survey is not None for record in known.values()):
+        raise ConsentError("a question of this survey was joined with another survey already.")
     if joined is None and taken <= limit:
         # What was joined by itself keeps what it has; the device's own limit holds over everything.
         free = difference(total((state.left, total(record.spent for record in known.values()))), taken)

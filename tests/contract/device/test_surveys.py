@@ -143,8 +143,8 @@ def test_one_pseudonym_where_questions_are_counted_together_and_nowhere_else(
     devices = {name: each["device"] for name, each in secrets.items()}
     assert devices["diet"] == devices["lunch"] == devices["sport"] != devices["age"]
     assert len({each["key"] for each in secrets.values()}) == 4
-    again = join(client, server.survey("another", NAMES, ("diet", "age")))  # they are joined already, and stay apart
-    assert len(again["questions"]) == 4
+    again = client.do({"do": "join_survey", "survey": server.survey("another", NAMES, ("diet", "age"))})
+    assert again["error"] == "consent_error"  # they are joined already, and stay apart
     assert client.do({"do": "secrets", "campaign": server.address("age")})["device"] == devices["age"]
 
 
@@ -173,6 +173,35 @@ def test_a_survey_whose_questions_were_all_replaced_gets_no_second_limit(
         assert (again["limit"], len(again["questions"])) == ("1", questions)
     assert client.do({"do": "join_survey", "survey": survey, "upto": "3"})["error"] == "consent_error"
     assert sum(arrived(server).values()) == 1
+
+
+@pytest.mark.parametrize("asked", [NAMES, NAMES[2:]], ids=["added", "replaced"])
+def test_a_survey_of_questions_that_were_joined_by_themselves_gets_no_second_limit(
+    server: FakeCollector, client: DeviceClient, asked: list[str]
+) -> None:
+    """Nothing was new in it when it was joined, and what was agreed to is remembered all the same."""
+    for name in NAMES[:2]:
+        assert client.do({"do": "join", "campaign": server.address(name), "upto": "0.5"})["consent"] == "0.5"
+    joined = join(client, server.survey("canteen", NAMES[:2]), upto="1")
+    assert [*joined["questions"].values()] == ["0.5", "0.5"]
+    survey = server.survey("canteen", asked)
+    for upto in ("1", None):
+        again = join(client, survey, upto=upto)
+        assert (again["limit"], [each in again["questions"] for each in map(server.address, NAMES[2:])]) == (
+            "1",
+            [False, False],
+        )
+    assert client.do({"do": "join_survey", "survey": survey, "upto": "3"})["error"] == "consent_error"
+
+
+def test_a_question_belongs_to_one_survey(server: FakeCollector, client: DeviceClient) -> None:
+    """A second survey of questions that are joined already would have nowhere to keep its limit."""
+    joined = join(client, server.survey("canteen", NAMES[:2]), upto="1")
+    for asked in (NAMES[:2], NAMES[:3]):
+        other = server.survey("other", asked)
+        assert client.do({"do": "join_survey", "survey": other})["error"] == "consent_error"
+        assert client.do({"do": "look", "survey": other, "upto": None})["error"] == "consent_error"
+    assert join(client, server.survey("canteen", NAMES[:2])) == joined
 
 
 def test_an_invitation_goes_to_all_questions_and_may_come_later(server: FakeCollector, client: DeviceClient) -> None:

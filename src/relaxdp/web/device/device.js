@@ -176,16 +176,18 @@ export class Device {
       let changed = state;
       for (const { id, address: where, offer: each } of asked) {
         const record = recordOf(state, String(where));
-        if (record !== undefined) {
-          checkSame(record, each);
+        if (record !== undefined) checkSame(record, each);
+        if (record !== undefined && !isNew) {
           const invited = invitation !== null && record.invitation !== invitation && record.ended === null;
-          if (invited && !isNew) changed = withRecord(changed, { ...record, invitation });
+          if (invited) changed = withRecord(changed, { ...record, invitation });
           continue;
         }
         const device = groups.find(({ group }) => group.has(id))?.device ?? random(16);
         const consent = String(given.get(id));
         const survey = { address: String(offer.address), limit: String(limit) };
-        changed = withRecord(changed, { ...newRecord(where, each, { device, consent, invitation }), survey });
+        // Also what was joined by itself: without any record of the survey its limit would be forgotten.
+        const own = record ?? newRecord(where, each, { device, consent, invitation });
+        changed = withRecord(changed, { ...own, survey });
       }
       return changed;
     });

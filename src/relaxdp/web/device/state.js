@@ -49,7 +49,7 @@ const ENDINGS = [null, "finished", "withdrawing", "withdrawn", "forgotten"];
  * @property {Ending | null} ended
  * @property {Series | null} [series] as it was when the campaign was joined
  * @property {{ address: string, limit: string } | null} [survey] the survey with which it was joined, and the limit that
- *   was set for all of its questions together; none where it was joined by itself
+ *   was set for all of its questions together; none where it was joined by itself, and its survey not yet
  */
 
 /**

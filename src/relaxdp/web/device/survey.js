@@ -128,6 +128,12 @@ export function divided(state, offer, agreed) {
   const limit = agreed === null ? allLevels : least(agreed, allLevels);
   // Also of questions that the server does not name any more: what was agreed to was for the survey, once.
   const before = state.campaigns.find(({ survey }) => survey?.address === String(address))?.survey ?? null;
+  if (before === null && records.some(({ survey }) => survey)) {
+    throw new RelaxdpError(
+      "consent_error",
+      "a question of this survey was joined with another survey already. Nothing was changed.",
+    );
+  }
   const taken = sum(records.map(mostBy));
   const division = (/** @type {Amount} */ whole, /** @type {Map<string, Amount>} */ given) => ({
     offer,

@@ -263,8 +263,9 @@ export class Visit {
       this.#startOver = false;
       this.tell();
     } catch (problem) {
-      // Another tab was faster: what was chosen there is shown now.
-      if (!isRefusal(problem, "consent_error")) return void this.failed(refusalOf(problem));
+      // Another tab was faster: what was chosen there is shown now. Or a question was joined before, up to more.
+      const elsewhere = isRefusal(problem, "consent_error") && (await this.joined()) !== null;
+      if (!elsewhere) return void this.failed(refusalOf(problem));
     }
     await this.wake();
   }
