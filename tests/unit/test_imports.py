@@ -74,3 +74,34 @@ def test_type_checkers_and_python_find_the_same_names() -> None:
     assert {*rx._HOME_OF, "errors"} == set(rx.__all__) <= set(dir(rx))
     with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
         _ = rx.no_such_name
+
+
+NEEDS_MORE = ("collector.", "ledger.postgres", "market.", "service.", "table.spark.estimate")
+"""What asks for an extra as soon as it is imported: servers, and what speaks to one database or to Spark."""
+EXTRAS = {
+    "httptools", "keyring", "matplotlib", "msgspec", "openpyxl", "pandas", "prometheus_client", "psycopg", "pyspark",
+    "segno", "shamir_mnemonic", "sklearn", "starlette", "uvicorn", "uvloop",
+}  # fmt: skip
+WITHOUT_EXTRAS = """
+import importlib, pkgutil, sys
+class NotInstalled:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv:
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, NotInstalled())
+import relaxdp
+for module in pkgutil.walk_packages(relaxdp.__path__, "relaxdp."):
+    if not module.name.endswith(("__main__", "relaxdp_kernel")):
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError:
+            print(module.name.removeprefix("relaxdp."))
+"""
+
+
+def test_after_a_plain_installation_no_command_is_missing() -> None:
+    """Nor is the auditor, who audits the market as well: what only a server needs is not asked for."""
+    line = [sys.executable, "-c", WITHOUT_EXTRAS, *EXTRAS]
+    missing = subprocess.run(line, capture_output=True, check=True, text=True).stdout.split()
+    assert "service.run" in missing
+    assert [name for name in missing if not name.startswith(NEEDS_MORE)] == []

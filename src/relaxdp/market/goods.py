@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +25,13 @@ from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeliveryError, RelaxdpError
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.level import Level
-from relaxdp.market.listings import Listing
 from relaxdp.market.schema import FILES
 from relaxdp.publication.description import ColumnDescription, FileDescription, parquet_metadata, parquet_writer
 from relaxdp.publication.plain import plain
 from relaxdp.table.formats import BATCH_ROWS, Input
+
+if TYPE_CHECKING:  # the auditor draws levels where nothing of a service is installed
+    from relaxdp.market.listings import Listing
 
 MOST_OBJECTS = 50_000_000
 MOST_BYTES = 2 << 30
