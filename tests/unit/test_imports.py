@@ -59,6 +59,11 @@ def test_keygen_does_not_wait_for_tables() -> None:
     assert imported("import relaxdp.cli.keygen") <= LIGHT
 
 
+def test_a_service_starts_without_what_only_estimates_need() -> None:
+    code = "import relaxdp.cli.serve, relaxdp.collector.component, relaxdp.market.component"
+    assert not imported(code) & {"alembic", "duckdb", "matplotlib", "scipy"}
+
+
 def test_the_list_of_commands_says_what_each_says_itself() -> None:
     commands = typer.main.get_group(app).commands
     assert list(commands) == list(COMMANDS)

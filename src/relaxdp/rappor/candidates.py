@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_matrix
 
 from relaxdp.errors import RapporError
 from relaxdp.rappor.filter import BloomShape
@@ -84,6 +83,8 @@ class CandidateMap:
 
     def design(self, cohorts: NDArray[np.intp]) -> Any:
         """Return the sparse matrix of zeros and ones of (cohort, bit) by word, for some of the cohorts."""
+        from scipy.sparse import csc_matrix  # noqa: PLC0415 (slow to import)
+
         rows = np.arange(len(cohorts))[None, :, None] * self.shape.bits + self.bits[:, cohorts]
         rows = rows.reshape(len(self.words), -1)
         columns = np.repeat(np.arange(len(self.words)), rows.shape[1])

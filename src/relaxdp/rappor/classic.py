@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from relaxdp.errors import RapporError
+from relaxdp.estimation import special
 from relaxdp.estimation.result import About, Result, check_about
 from relaxdp.law.level import log_up
 from relaxdp.law.support import Support
@@ -214,7 +214,7 @@ class SampledShares(Result):
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of the intervals."""
-        reach = -float(ndtri(tail)) * self.standard_error(about)
+        reach = -float(special.ndtri(tail)) * self.standard_error(about)
         return self.value - reach, self.value + reach
 
     @property

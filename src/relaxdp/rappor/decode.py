@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc, ndtr, ndtri
 
 from relaxdp.errors import CountsError, RapporError
+from relaxdp.estimation import special
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.result import About, Result, check_about
@@ -117,7 +117,7 @@ def decode(
     if not trust_map:
         candidates.check()
     fit = fit_words(counts.estimates(method), candidates)
-    words, chance = _Words(candidates.words, fit), np.asarray(ndtr(-fit.score))
+    words, chance = _Words(candidates.words, fit), np.asarray(special.ndtr(-fit.score))
     return Decoded(words, fit.share, chance, counts.devices, fit.unlisted)
 
 
@@ -137,7 +137,7 @@ class _Words(Result):
         return np.sqrt(self.fit.variance if about == "objects" else self.fit.population_variance)
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        reach = -float(ndtri(tail)) * self.standard_error(about)
+        reach = -float(special.ndtri(tail)) * self.standard_error(about)
         return self.value - reach, self.value + reach
 
 
@@ -161,14 +161,14 @@ def _direct(counts: RapporCounts, words: Sequence[str], places: NDArray[Any], me
         raise RapporError("there are no reports to decode.")
     part = parts[0]
     if len(parts) == 1 and isinstance(part, Frequency):
-        chance = bdtrc(np.maximum(part.counts, 1) - 1.0, part.objects, float(part.support.noise))
+        chance = special.bdtrc(np.maximum(part.counts, 1) - 1.0, part.objects, float(part.support.noise))
         chance = np.where(part.counts == 0, 1.0, chance)
         return Decoded(part, _at_most_one(part.value), np.asarray(chance), counts.devices)
     weights = devices if method == "average" else [1 / spread for spread in spreads]
     shares = [weight / sum(weights) for weight in weights]
     combined = Combined(parts, shares)
     spread = sum(share**2 * each for share, each in zip(shares, spreads, strict=True))
-    chance = ndtr(-combined.value / np.sqrt(spread))
+    chance = special.ndtr(-combined.value / np.sqrt(spread))
     return Decoded(combined, _at_most_one(combined.value), np.asarray(chance), counts.devices)
 
 

@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh, solve_triangular
-from scipy.optimize import nnls
-from scipy.special import ndtri
 
 from relaxdp.errors import MissingPartError
+from relaxdp.estimation import special
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import BitEstimates
 
@@ -77,7 +75,7 @@ class _Problem:
         self.variance = estimates.variance.ravel()
         self.weights = 1 / self.variance
         self.target = self.share - self.background
-        self.penalty = -float(ndtri(1 / (2 * len(candidates.words))))
+        self.penalty = -float(special.ndtri(1 / (2 * len(candidates.words))))
         """What the largest of so many scores would reach by noise alone."""
 
     def fit(self, model: Places) -> Fit:
@@ -189,6 +187,9 @@ class _Problem:
 
         The sum is a row of the system with a weight so large that it holds to a millionth.
         """
+        from scipy.linalg import cholesky, solve_triangular  # noqa: PLC0415 (slow to import)
+        from scipy.optimize import nnls  # noqa: PLC0415
+
         weighted = design.multiply(self.weights[:, None]).tocsc()
         edge = np.asarray(weighted.T @ self.background)
         corner = float(self.weights @ self.background**2)
@@ -242,6 +243,8 @@ class _Problem:
 
 def _inverse(matrix: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the inverse, and which words it is known for: those that no others can take the place of."""
+    from scipy.linalg import eigh  # noqa: PLC0415 (slow to import)
+
     scale = float(np.diag(matrix).max(initial=1e-300))
     values, vectors = eigh(matrix / scale)
     null = values < _SINGULAR

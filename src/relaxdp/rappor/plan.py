@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from math import exp, log, sqrt
 
-from scipy.optimize import brentq
-from scipy.special import ndtri
-
 from relaxdp.errors import PlanError, RapporError
+from relaxdp.estimation import special
 from relaxdp.estimation.planning import DIGITS, MOST_OBJECTS
 from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.rappor.candidates import MOST_CANDIDATES
@@ -69,7 +67,7 @@ def word_error(shape: BloomShape, *, epsilon: Epsilon, devices: int, candidates:
 
 def smallest_share(standard_error: float, candidates: int) -> float:
     """Return the share of a word that is found with a probability of 90 %, with Holm's correction at 5 %."""
-    return -float(ndtri(RATE / candidates) + ndtri(1 - POWER)) * standard_error
+    return -float(special.ndtri(RATE / candidates) + special.ndtri(1 - POWER)) * standard_error
 
 
 def advise(
@@ -92,6 +90,8 @@ def advise_share(
     cohorts: int | None = None,
 ) -> list[Plan]:  # fmt: skip
     """Return plans that find words with this share, that with the smallest epsilon first; rounded up."""
+    from scipy.optimize import brentq  # noqa: PLC0415 (slow to import)
+
     check_numbers(devices, candidates)
     if not 0 < share < 1:
         raise PlanError("a share lies between 0 and 1, like 0.01; not {share}.", share=share)
