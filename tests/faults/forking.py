@@ -15,19 +15,28 @@ class Zygote:
         self._process = subprocess.Popen(
             [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        self._at_work = False
 
     def start(self, *orders: dict[str, Any]) -> list[int]:
         """Give orders, and return the workers' process numbers."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(orders) + "\n")
         self._process.stdin.flush()
-        return self.line()
+        children = self.line()
+        self._at_work = True
+        return children
 
     def line(self) -> list[int]:
         """Return the next line that it says: numbers, such as how its workers ended."""
         assert self._process.stdout is not None
         found: list[int] = json.loads(self._process.stdout.readline())
+        self._at_work = False
         return found
+
+    def settle(self) -> None:
+        """Hear what a test that failed did not wait for: the next one has other workers."""
+        if self._at_work:
+            self.line()
 
     def close(self) -> None:
         """End it, and wait until it is gone."""

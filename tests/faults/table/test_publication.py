@@ -9,8 +9,6 @@ import contextlib
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -37,7 +35,6 @@ from tests.faults.table.releases import (
     target_of,
     wanted,
 )
-from tests.patience import PATIENCE
 from tests.refusals import refused
 
 from relaxdp.draw.key import Key
@@ -66,11 +63,29 @@ class Killed(BaseException):
     """What stands for a crash: nobody catches it."""
 
 
-@pytest.fixture
-def zygote() -> Iterator[Zygote]:
+@pytest.fixture(scope="module")
+def forking() -> Iterator[Zygote]:
     one = Zygote("tests.faults.zygote")
     yield one
     one.close()
+
+
+class Releases:
+    """Releases in processes of their own, with the state folder of one test."""
+
+    def __init__(self, forking: Zygote, state: Path) -> None:
+        self._forking, self._state = forking, str(state)
+        self.line = forking.line
+
+    def start(self, *orders: dict[str, Any], **options: Any) -> list[int]:
+        """Start them at once, and return their process numbers."""
+        return self._forking.start(*({"order": order, "state": self._state, **options} for order in orders))
+
+
+@pytest.fixture
+def zygote(forking: Zygote, state: Path) -> Iterator[Releases]:
+    yield Releases(forking, state)
+    forking.settle()
 
 
 def spent(folder: Path) -> Decimal:
@@ -295,7 +310,7 @@ def test_a_resume_says_of_itself_what_was_paid_for(tmp_path: Path, monkeypatch: 
     is_paid("algorithm-1", tmp_path, tmp_path / "out.csv", "2", None)
 
 
-def test_eight_steps_of_algorithm_1_race_for_one_name(zygote: Zygote, tmp_path: Path) -> None:
+def test_eight_steps_of_algorithm_1_race_for_one_name(zygote: Releases, tmp_path: Path) -> None:
     prepare(tmp_path, SMALL)
     order = {"kind": "algorithm-1", "folder": str(tmp_path), "budget": "5", "epsilon": "1", "target": "out.parquet"}
     zygote.start(*[order] * 8)
@@ -367,7 +382,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "kind", ["file", pytest.param("csv", marks=LONG), "algorithm-1", pytest.param("rappor", marks=LONG)]
 )
-def test_killed_at_random_instants(zygote: Zygote, tmp_path: Path, kind: str, kills: int) -> None:
+def test_killed_at_random_instants(zygote: Releases, tmp_path: Path, kind: str, kills: int) -> None:
     """After every kill: no half-written file, the ledger shows at least what left; and the rerun is what was paid for.
 
     Algorithm 1 goes on from what came out last; what waits for its name after a kill is what comes out then.
@@ -421,7 +436,7 @@ def _go_on(kind: str, folder: Path, name: str) -> None:
             file.unlink()
 
 
-def test_what_a_kill_leaves_is_swept_away(zygote: Zygote, tmp_path: Path) -> None:
+def test_what_a_kill_leaves_is_swept_away(zygote: Releases, tmp_path: Path) -> None:
     prepare(tmp_path)
     order = {"kind": "file", "folder": str(tmp_path), "budget": "10", "target": "out.parquet", "epsilon": "0.5"}
     for _ in range(50):
@@ -445,7 +460,7 @@ def test_what_a_kill_leaves_is_swept_away(zygote: Zygote, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", ["file", pytest.param("csv", marks=LONG), pytest.param("rappor", marks=LONG)])
-def test_sixteen_releases_race_for_the_last_of_a_budget(zygote: Zygote, tmp_path: Path, kind: str) -> None:
+def test_sixteen_releases_race_for_the_last_of_a_budget(zygote: Releases, tmp_path: Path, kind: str) -> None:
     """Sixteen paths at 0.1 each, and a budget of 0.5: exactly five are granted, and exactly five files appear."""
     prepare(tmp_path, SMALL)
     orders = [
@@ -459,7 +474,7 @@ def test_sixteen_releases_race_for_the_last_of_a_budget(zygote: Zygote, tmp_path
     assert spent(tmp_path) == Decimal("0.5")
 
 
-def test_eight_steps_of_algorithm_1_race_for_one_level(zygote: Zygote, tmp_path: Path) -> None:
+def test_eight_steps_of_algorithm_1_race_for_one_level(zygote: Releases, tmp_path: Path) -> None:
     """One of them draws and pays; what the others drew is thrown away unseen."""
     prepare(tmp_path, SMALL)
     order = {"kind": "algorithm-1", "folder": str(tmp_path), "budget": "5", "epsilon": "1"}
@@ -478,27 +493,16 @@ def test_eight_steps_of_algorithm_1_race_for_one_level(zygote: Zygote, tmp_path:
 
 @pytest.mark.parametrize("limit", [0, 1_000])
 @pytest.mark.parametrize("kind", FILES)
-def test_a_full_disk(tmp_path: Path, kind: str, limit: int) -> None:
+def test_a_full_disk(zygote: Releases, state: Path, tmp_path: Path, kind: str, limit: int) -> None:
     """The system refuses to let the output grow: one sentence, nothing written, nothing charged."""
     prepare(tmp_path)
     order = {"kind": kind, "folder": str(tmp_path), "target": target_of(kind, "full"), "epsilon": "1", "budget": "2"}
-    script = (
-        "import resource, sys\n"
-        "from pathlib import Path\n"
-        "import relaxdp.table.formats as formats\n"
-        "from tests.faults.zygote import carry_out\n"
-        "start = formats.Output.__init__\n"
-        "def limited(*arguments, **options):\n"
-        f"    resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))\n"
-        "    start(*arguments, **options)\n"
-        "formats.Output.__init__ = limited\n"
-        f"sys.exit(carry_out({order!r}))\n"
-    )
-    before = sorted(tmp_path.iterdir())
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.strip().endswith("Nothing was released.")
-    assert len(done.stderr.strip().splitlines()) == 1
+    before, says = sorted(tmp_path.iterdir()), state / "says"
+    state.mkdir(exist_ok=True)
+    zygote.start(order, disk=limit, says=str(says))
+    assert zygote.line() == [2], says.read_text("utf-8")
+    (said,) = says.read_text("utf-8").splitlines()
+    assert said.endswith("Nothing was released.")
     assert sorted(tmp_path.iterdir()) == before
 
 
