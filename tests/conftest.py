@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from tests.servers.postgres import Server
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what meets a PostgreSQL server, so that it can be run with another one: `-m postgres`."""
+    for item in items:
+        given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        asks = "postgres" in getattr(item, "fixturenames", ())
+        if asks or any(isinstance(each, str) and each == "postgres" for each in given):
+            item.add_marker("postgres")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder for what would be remembered in the user's state folder, which no test and no process of one has."""
@@ -108,8 +118,9 @@ def postgres() -> Iterator[Server]:
 
 
 @pytest.fixture
-def postgres_url(postgres: Server) -> Iterator[Callable[[], str]]:
+def postgres_url(postgres: Server, request: pytest.FixtureRequest) -> Iterator[Callable[[], str]]:
     """Return the URL of an empty database, of another one each time that it is called."""
+    assert request.node.get_closest_marker("postgres"), "name this fixture in the test, so that the test can be chosen"
     made: list[str] = []
 
     def make() -> str:

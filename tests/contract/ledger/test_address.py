@@ -34,7 +34,7 @@ def address_of(url: str, *, timeout: float) -> PostgresAddress:
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest) -> PostgresPlace:
+def place(postgres_url: object, request: pytest.FixtureRequest) -> PostgresPlace:
     found = place_of("postgres", request)
     assert isinstance(found, PostgresPlace)
     return found

@@ -86,6 +86,8 @@ def test_a_backup_that_is_restored(postgres: Server, request: pytest.FixtureRequ
     if not isinstance(postgres, OwnServer):
         missing("the server is somebody else's, and its version may not be that of pg_dump")
     folder = programs()
+    if not (folder / "pg_dump").exists():
+        missing("this server came without pg_dump")
     old, new = place_of("postgres", request), place_of("postgres", request)
     with Ledger.open(old.where) as ledger:
         ledger.charge(EVERYONE, path("a"), FACTS, "0.5", budget=1)
@@ -106,7 +108,7 @@ def test_a_backup_that_is_restored(postgres: Server, request: pytest.FixtureRequ
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest) -> Place:
+def place(postgres_url: object, request: pytest.FixtureRequest) -> Place:
     found = place_of("postgres", request)
     with Ledger.open(found.where) as ledger:
         ledger.charge(EVERYONE, path("a"), FACTS, "0.5", budget=1)

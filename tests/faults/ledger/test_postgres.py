@@ -34,7 +34,7 @@ from relaxdp.ledger.postgres import PostgresStore
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest) -> Place:
+def place(postgres_url: object, request: pytest.FixtureRequest) -> Place:
     found = place_of("postgres", request)
     with Ledger.open(found.where) as ledger:
         ledger.charge(EVERYONE, path("a"), FACTS, "0.5", budget=1)
@@ -363,7 +363,7 @@ def test_tables_that_are_gone(place: PostgresPlace) -> None:
         Ledger.open(place.where, create=False)
 
 
-def test_tables_of_others_that_bear_the_names(request: pytest.FixtureRequest) -> None:
+def test_tables_of_others_that_bear_the_names(postgres_url: object, request: pytest.FixtureRequest) -> None:
     for statement in ("CREATE TABLE ledger_path (x int)", "CREATE TABLE ledger_version (version_num text)"):
         place = place_of("postgres", request)
         place.run(statement, "CREATE TABLE ledger_event (x int)")
