@@ -1,8 +1,8 @@
 """Run the core of the tests with other versions of Python and of what relaxdp stands on; write docs/versions.md.
 
 Everything is the newest that pip finds and that a case allows, in an environment of its own in build/versions. PYTHONS
-names the interpreters (else python3.11 and newer are looked for on the PATH). What is not to be had is left out, and
-the page keeps what it said of it before.
+names the interpreters (else python3.11 and newer are looked for on the PATH); a server of PostgreSQL meets the last of
+them. What is not to be had is left out, and the page keeps what it said of it before.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from packages import postgres
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "versions.md"
@@ -26,7 +29,9 @@ FRAMES = (
     "tests/unit/table/test_calls.py",
 )
 SPARK = ("tests/spark/test_spark.py", "tests/spark/test_spark_types.py", "tests/spark/test_spark_growing.py")
-LEDGER = ("tests/contract/ledger", "tests/unit/publication")
+SERVER = ("tests/contract", *(f"tests/unit/{room}" for room in ("market", "safekeeping", "service")))
+# It asks distutils which pandas is there, and leaves it to Python to close its sockets.
+OLD_SPARK = ("ignore:distutils Version classes:DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 TOOLS = (
     "pytest>=8.2",
     "pytest-xdist>=3.6",
@@ -42,11 +47,17 @@ EXTRAS = "decode,device,excel,plot,postgres,server,shares"
 
 @dataclass(frozen=True)
 class Case:
-    """What is tested, and with which packages beside the newest ones."""
+    """What is tested, with which packages beside the newest ones, and what of it a page shows.
+
+    `server` is the PostgreSQL that the tests meet, if that is the question; `allows` are warnings that are no failure.
+    """
 
     tests: Sequence[str]
     needs: Sequence[str]
     shows: Sequence[str]
+    chosen: str = "not long"
+    server: str = ""
+    allows: Sequence[str] = ()
 
 
 NEWEST = ("numpy", "pyarrow", "duckdb", "pandas")
@@ -63,9 +74,12 @@ CASES = {
     ),
     "pandas 2": Case(FRAMES, ["pandas<3"], ("pandas", "numpy")),
     "Spark 4": Case(SPARK, ["pandas>=3", "pyspark>=4"], ("pyspark", "pandas")),
-    "Spark 3.5": Case(SPARK, ["pandas<3", "pyspark==3.5.*", "setuptools"], ("pyspark", "pandas")),
-    "PostgreSQL": Case(LEDGER, ["pandas>=3"], ("psycopg", "sqlalchemy")),
+    "Spark 3.5": Case(SPARK, ["pandas<3", "pyspark==3.5.*", "setuptools"], ("pyspark", "pandas"), allows=OLD_SPARK),
 }
+for _major in ("15", "16", "17", "18"):
+    _met: Any = {"needs": ["pandas>=3"], "shows": ("psycopg", "sqlalchemy"), "server": _major}
+    CASES[f"PostgreSQL {_major}"] = Case(SERVER, **_met, chosen="postgres")
+    CASES[f"PostgreSQL {_major}, faults"] = Case(["tests/faults"], **_met, chosen="postgres and not long")
 
 
 def pythons() -> list[str]:
@@ -83,14 +97,19 @@ def ask(python: Path | str, program: str) -> str:
 def environment(python: str, case: Case) -> Path:
     """Make an environment for what a case needs, and return its interpreter."""
     version = ask(python, "import sys; print('%d.%d' % sys.version_info[:2])")
-    folder = ROOT / "build" / "versions" / "-".join([version, *(re.sub("[^a-z0-9.]", "", need) for need in case.needs)])
+    folder = (
+        ROOT
+        / "build"
+        / "versions"
+        / "-".join([version, *(re.sub("[>=*]", "", need).replace("<", "-before-") for need in case.needs)])
+    )
     inside = folder / "bin" / "python"
-    if not inside.exists():
-        subprocess.run([python, "-m", "venv", folder], check=True)
-    wanted = ["-e", f"{ROOT}[{EXTRAS}]", *TOOLS, *case.needs]
-    line = [str(inside), "-m", "pip", "install", "--quiet", "--prefer-binary", *wanted]
+    make, line = [python, "-m", "venv"], [str(inside), "-m", "pip", "install", "--quiet", "--prefer-binary"]
     if uv := shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"):  # several times as fast
-        line = [uv, "pip", "install", "--quiet", "--python", str(inside), *wanted]
+        make, line = [uv, "venv", "--quiet", "--python", python], [uv, "pip", "install", "--quiet", "--python", line[0]]
+    if not inside.exists():
+        subprocess.run([*make, folder], check=True)
+    line += ["-e", f"{ROOT}[{EXTRAS}]", *TOOLS, *case.needs]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or ["?"])[-1][:160])
@@ -99,24 +118,17 @@ def environment(python: str, case: Case) -> Path:
 
 def run(python: Path, case: Case) -> str:
     """Run the tests of a case, and return what pytest says at the end."""
-    line = [
-        str(python),
-        "-m",
-        "pytest",
-        "-q",
-        "-m",
-        "not long",
-        "-n",
-        "2",
-        "--dist",
-        "worksteal",
-        "-p",
-        "no:cacheprovider",
-    ]
-    options = ["-o", "addopts=--strict-markers --import-mode=importlib"]  # there is no plugin to leave out here
-    done = subprocess.run([*line, *options, *case.tests], cwd=ROOT, capture_output=True, text=True, check=False)
+    world = dict(os.environ)
+    if case.server:  # the tests take the one on the path
+        world["PATH"] = f"{postgres.programs(case.server)}:{world['PATH']}"
+        world.pop("DATABASE_URL", None)
+    line = [str(python), "-m", "pytest", "-q", "-rfEs", "-m", case.chosen, "-n", "2", "--dist", "worksteal"]
+    # There is no plugin to leave out here, nor the fuzzer, which is a run of its own (make fuzz).
+    line += ["-p", "no:cacheprovider", "-o", "addopts=--strict-markers --import-mode=importlib", "-k", "not test_fuzz"]
+    line += [word for each in case.allows for word in ("-W", each)]
+    done = subprocess.run([*line, *case.tests], cwd=ROOT, env=world, capture_output=True, text=True, check=False)
     for row in done.stdout.splitlines():
-        if row.startswith(("FAILED", "ERROR")):
+        if row.startswith(("FAILED", "ERROR", "SKIPPED")):
             print("   ", row[:200], flush=True)
     last = [row for row in done.stdout.splitlines() if re.search(r"\d (passed|failed|error)", row)]
     return re.sub(r" in [\d.]+s.*", "", last[-1]).strip("= ") if last else "could not be run"
@@ -129,17 +141,6 @@ def versions(python: Path, names: Sequence[str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in zip(names, found, strict=True))
 
 
-def server() -> str:
-    """Return the version of the PostgreSQL that the tests meet: that of DATABASE_URL, or the newest one here."""
-    if url := os.environ.get("DATABASE_URL"):
-        done = subprocess.run(["psql", url, "-tAc", "SHOW server_version"], capture_output=True, text=True, check=False)
-        return (done.stdout.split() or ["?"])[0]
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda each: int(each.parts[4]))
-    if not found:
-        return ""
-    return subprocess.run([found[-1], "--version"], capture_output=True, text=True, check=True).stdout.split()[2]
-
-
 def write(row: tuple[str, str, str, str]) -> None:
     """Put a row into the table of the page, in the place of the one about the same things."""
     before, table, after = re.split(r"(?<=\|---\|---\|---\|---\|\n)((?:\|.*\n)*)", PAGE.read_text("utf-8"), maxsplit=1)
@@ -149,11 +150,9 @@ def write(row: tuple[str, str, str, str]) -> None:
     PAGE.write_text(before + text + after, "utf-8")
 
 
-def order(row: tuple[str, ...]) -> tuple[object, ...]:
-    """Sort by what was tested, then by version, as numbers."""
-    names = list(CASES)
-    place = next((i for i, name in enumerate(names) if row[1].startswith(name)), len(names))
-    return place, [int(each) for each in re.findall(r"\d+", row[1])], [int(each) for each in re.findall(r"\d+", row[0])]
+def order(row: tuple[str, ...]) -> tuple[int, list[int]]:
+    """Sort by what was tested, then by the version of Python, as numbers."""
+    return list(CASES).index(row[1]), [int(each) for each in row[0].split(".")]
 
 
 def main() -> None:
@@ -161,22 +160,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", action="append", choices=list(CASES), help="only this one; may be repeated")
     asked = parser.parse_args()
-    for python in pythons():
+    found = pythons()
+    for python in found:
         version = ask(python, "import platform; print(platform.python_version())")
         for name in asked.case or CASES:
-            case, about = CASES[name], name
-            if name == "PostgreSQL":
-                if not (found := server()):
-                    continue
-                about = f"{name} {found.split('.')[0]}"
+            case = CASES[name]
+            if case.server and python != found[-1]:
+                continue
             try:
+                server = f", server {postgres.version(postgres.programs(case.server))}" if case.server else ""
                 inside = environment(python, case)
-                shown = versions(inside, case.shows) + (f", server {found}" if name == "PostgreSQL" else "")
-                result = run(inside, case)
+                shown, result = versions(inside, case.shows) + server, run(inside, case)
+            except postgres.MissingServerError as problem:
+                print(f"{name}: {problem}", flush=True)
+                continue
             except RuntimeError as problem:
                 shown, result = "", f"cannot be installed: {problem}"
-            print(f"Python {version}, {about} ({shown}): {result}", flush=True)
-            write((version, about, shown, result))
+            print(f"Python {version}, {name} ({shown}): {result}", flush=True)
+            write((version, name, shown, result))
 
 
 if __name__ == "__main__":
