@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -344,6 +345,16 @@ def test_two_levels_side_by_side_are_not_mistaken_for_one_another(spark: Any, pl
             rx.estimate(changed, description=high)
 
 
+@pytest.fixture
+def strict(spark: Any) -> Iterator[None]:
+    """Let a cell that cannot be cast be an error, as in Spark 4; before it that is a setting, and the cell is null."""
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    yield
+    spark.conf.set("spark.sql.ansi.enabled", before)
+
+
+@pytest.mark.usefixtures("strict")
 def test_what_spark_quotes_does_not_come_along(spark: Any, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write(place / "in.parquet", changed=5, value="a secret illness")
     frame = frame_of(spark, request_of(place, "unused")).selectExpr("person", "cast(diagnosis as int) as diagnosis")
