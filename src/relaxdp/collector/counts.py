@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from sqlalchemy import Connection, delete
+from sqlalchemy import Connection
 
-from relaxdp.collector.schema import COUNTS
 from relaxdp.service.codecs import Counted, Integers
 from relaxdp.storage.database import Statement
 
@@ -43,11 +42,6 @@ def add(connection: Connection, campaign: int, changes: Mapping[int, Counted]) -
 def read_level(connection: Connection, campaign: int, level: int) -> Counted:
     """Return the counts of a level, of all its parts."""
     return {part: unpack(packed) for part, packed in _READ.run(connection, (campaign, level)).fetchall()}
-
-
-def forget(connection: Connection, campaign: int) -> None:
-    """Remove all counts of a campaign."""
-    connection.execute(delete(COUNTS).where(COUNTS.c.campaign == campaign))
 
 
 def difference(plus: Counted, minus: Counted) -> Counted:

@@ -13,7 +13,7 @@ from relaxdp.encodings.protocol import Measure
 from relaxdp.estimation import special
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.frequency import Frequency
-from relaxdp.estimation.result import About, Result, check_about
+from relaxdp.estimation.result import About, Measured, Result, check_about
 from relaxdp.estimation.wave import Distribution
 
 Floats = NDArray[np.float64]
@@ -30,14 +30,10 @@ class Mean(Result):
     """
 
     is_share = False
+    labels = ("mean",)
     shares: Result
     least: float
     most: float
-
-    @property
-    def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """One row."""
-        return ("mean",)
 
     @property
     def value(self) -> Floats:
@@ -66,15 +62,11 @@ class WeightedMean(Result):
     """
 
     is_share = False
+    labels = ("mean",)
     shares: Frequency
     weights: tuple[float, ...]
     least: float
     most: float
-
-    @property
-    def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """One row."""
-        return ("mean",)
 
     @property
     def value(self) -> Floats:
@@ -97,7 +89,7 @@ class WeightedMean(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PresentMean(Result):
+class PresentMean(Measured):
     """The estimated mean of the numbers that are there, where some are missing: a ratio of two debiased sums.
 
     Let t be the mean's place in its range, and L(t) the mean of every object's debiased weight, which is 0 for what is
@@ -108,25 +100,9 @@ class PresentMean(Result):
     Claim: coverage of 94.5 % or more; tests/statistical/estimation/test_missing.py.
     """
 
-    is_share = False
     parts: Sequence[Frequency]
     weights: Sequence[float]
     measure: Measure
-
-    @property
-    def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """One row."""
-        return ("mean",)
-
-    @property
-    def least(self) -> float:  # type: ignore[override]
-        """The lower end of the range."""
-        return self.measure.least
-
-    @property
-    def most(self) -> float:  # type: ignore[override]
-        """The upper end of the range."""
-        return self.measure.most
 
     @property
     def shares(self) -> Result:
@@ -223,14 +199,10 @@ class Variance(Result):
     """A variance from the means of x and of x^2, two attributes whose privacy costs add up."""
 
     is_share = False
+    labels = ("variance",)
     mean: Mean
     mean_of_square: Mean
     most: float = np.inf
-
-    @property
-    def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """One row."""
-        return ("variance",)
 
     @property
     def value(self) -> Floats:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from relaxdp.encodings.protocol import Measure
 from relaxdp.errors import CountsError, MissingPartError
 
 Floats = NDArray[np.float64]
@@ -228,6 +229,24 @@ class Result(ABC):
         if shown is not self:
             lines.append(f"... and {len(self.labels) - self.most_shown:,} more, none of them larger")
         return "\n".join([*lines, IMPLAUSIBLE] if self.is_implausible() else lines)
+
+
+class Measured(Result):
+    """The mean of numbers that reports stand for: one row, within the range of the measure."""
+
+    is_share = False
+    labels = ("mean",)
+    measure: Measure
+
+    @property
+    def least(self) -> float:  # type: ignore[override]
+        """The lower end of the range."""
+        return self.measure.least
+
+    @property
+    def most(self) -> float:  # type: ignore[override]
+        """The upper end of the range."""
+        return self.measure.most
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,7 +17,7 @@ from relaxdp.estimation.bounds import Bounds
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.places import Places, likeliest, smoothed
-from relaxdp.estimation.result import About, Result, check_about
+from relaxdp.estimation.result import About, Measured, Result, check_about
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ _NORMAL = 1.959963984540054
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PlaceMean(Result):
+class PlaceMean(Measured):
     """The mean of numbers at one level, from the mean of their places, which is linear in it.
 
     A place is the bin and an offset with probability r, and anything else otherwise. So the variance of the noise is
@@ -38,25 +38,9 @@ class PlaceMean(Result):
     Claim: coverage of 94.5 % or more; tests/statistical/estimation/test_wave.py.
     """
 
-    is_share = False
     shares: Frequency
     measure: Measure
     window: int
-
-    @property
-    def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """One row."""
-        return ("mean",)
-
-    @property
-    def least(self) -> float:  # type: ignore[override]
-        """The lower end of the range."""
-        return self.measure.least
-
-    @property
-    def most(self) -> float:  # type: ignore[override]
-        """The upper end of the range."""
-        return self.measure.most
 
     @property
     def value(self) -> Floats:
@@ -127,7 +111,7 @@ class PlaceMean(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Distribution(Result):
+class Distribution(Measured):
     """The mean of numbers that were reported as places, and all else that their places tell.
 
     As any estimate it is asked for its value and its interval, which are those of the mean. Quantiles, shares of a part
@@ -135,25 +119,9 @@ class Distribution(Result):
     not depend on the number.
     """
 
-    is_share = False
     parts: Sequence[Frequency]
     weights: Sequence[float]
     measure: Measure
-
-    @property
-    def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """One row."""
-        return ("mean",)
-
-    @property
-    def least(self) -> float:  # type: ignore[override]
-        """The lower end of the range."""
-        return self.measure.least
-
-    @property
-    def most(self) -> float:  # type: ignore[override]
-        """The upper end of the range."""
-        return self.measure.most
 
     @cached_property
     def mean(self) -> Result:
@@ -276,13 +244,9 @@ class Spread(Result):
     tests/statistical/estimation/test_wave.py.
     """
 
-    whole: Distribution
     is_share = False
-
-    @property
-    def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """One row."""
-        return ("variance",)
+    labels = ("variance",)
+    whole: Distribution
 
     @property
     def most(self) -> float:  # type: ignore[override]

@@ -45,10 +45,6 @@ from relaxdp.publication.derive import (
 from relaxdp.publication.description import ColumnDescription, FileDescription
 from relaxdp.publication.plain import plain_type
 
-# How a table that looks like one column of a strange name is taken apart.
-_MARKS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-
-
 Derivation = Callable[[Any, int], Any]
 
 
