@@ -12,23 +12,16 @@ if TYPE_CHECKING:
     from relaxdp.estimation.integrity import Integrity, integrity, transitions
     from relaxdp.estimation.mean import variance
     from relaxdp.estimation.planning import Plan, plan
-    from relaxdp.estimation.schedules import (
-        ByDate,
-        Explicit,
-        Geometric,
-        Linear,
-        NoisySampling,
-        Schedule,
-        UntilPrecise,
-    )
+    from relaxdp.estimation.schedules import ByDate, Explicit, Geometric, Linear, NoisySampling, Schedule, UntilPrecise
     from relaxdp.estimation.shuffled import Shuffled, shuffled
     from relaxdp.estimation.transitions import Transitions
     from relaxdp.law.level import Level
     from relaxdp.law.relaxation import RelaxationLaw, relaxation_law
     from relaxdp.law.transcript import PrivacyLoss, privacy_loss
     from relaxdp.ledger.ledger import Ledger
-    from relaxdp.mechanisms import Categorical, LocalHash, Numeric, Relaxation, Unary, Wave, mechanism
-    from relaxdp.publication.request import Column
+    from relaxdp.mechanisms import Categorical, LocalHash, Numeric, Unary, Wave, mechanism
+    from relaxdp.publication.column import Column
+    from relaxdp.relaxation import Relaxation
     from relaxdp.table.calls import BESIDE_KEY, Released, count, description, estimate, relax, relax_reports, release
     from relaxdp.table.difference import difference
 
@@ -99,8 +92,9 @@ _HOMES = {
     "relaxdp.law.relaxation": "RelaxationLaw relaxation_law",
     "relaxdp.law.transcript": "PrivacyLoss privacy_loss",
     "relaxdp.ledger.ledger": "Ledger",
-    "relaxdp.mechanisms": "Categorical LocalHash Numeric Relaxation Unary Wave mechanism",
-    "relaxdp.publication.request": "Column",
+    "relaxdp.mechanisms": "Categorical LocalHash Numeric Unary Wave mechanism",
+    "relaxdp.publication.column": "Column",
+    "relaxdp.relaxation": "Relaxation",
     "relaxdp.table.calls": "BESIDE_KEY Released count description estimate relax relax_reports release",
     "relaxdp.table.difference": "difference",
 }

@@ -19,7 +19,8 @@ from relaxdp.law.epsilon import as_epsilon
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
-from relaxdp.publication.request import Column, Opening, TableRequest
+from relaxdp.publication.column import Column, Opening
+from relaxdp.publication.request import TableRequest
 from relaxdp.publication.transaction import publish
 from relaxdp.table.formats import Input
 from relaxdp.table.release import release_table

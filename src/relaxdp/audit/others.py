@@ -35,8 +35,9 @@ from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.law.level import Level
 from relaxdp.market.goods import Goods, draw_level
 from relaxdp.market.levels import Neighbours, check_delivery, neighbours
-from relaxdp.mechanisms import Categorical, Relaxation
+from relaxdp.mechanisms import Categorical
 from relaxdp.publication.description import ColumnDescription
+from relaxdp.relaxation import Relaxation
 
 
 class SaleSource(EncodedSource):

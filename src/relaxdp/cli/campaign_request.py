@@ -10,7 +10,7 @@ from typing import Any
 
 from relaxdp.cli.options import encoding_and_options
 from relaxdp.errors import OptionError, TableFileError
-from relaxdp.publication.request import values_from_file
+from relaxdp.publication.column import values_from_file
 
 _WORDS = {"bits": 128, "hashes": 2, "cohorts": 64}
 """The Bloom filter of free text, unless a file says otherwise."""

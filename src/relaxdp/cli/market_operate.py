@@ -33,7 +33,7 @@ from relaxdp.cli.market_tables import accounts_table, credits_text, heading, lev
 from relaxdp.cli.options import CaFile, JsonOption, encoding_and_options
 from relaxdp.draw.private_file import PrivateFileError, write_private
 from relaxdp.errors import OptionError, ServerAnswerError, TokenError, refusing
-from relaxdp.publication.request import values_from_file
+from relaxdp.publication.column import values_from_file
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why: it is recorded.", show_default=False)]
 AccountName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the account.", show_default=False)]

@@ -21,7 +21,7 @@ from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.rappor_encode import encode, relax
 from relaxdp.errors import OptionError, TableFileError, refusing
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.publication.request import values_from_file
+from relaxdp.publication.column import values_from_file
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.classic import Responses
 from relaxdp.rappor.counting import Taken, count_files

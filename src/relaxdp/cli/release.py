@@ -18,7 +18,7 @@ from relaxdp.cli.pipes import PIPE, Format, given, taken
 from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.render import progress_bar, show_released
 from relaxdp.errors import OptionError, RelaxdpError, TableChangedError, TellsNothingError, ValuesError, refusing
-from relaxdp.publication.request import Column, values_from_file
+from relaxdp.publication.column import Column, values_from_file
 from relaxdp.table.calls import BESIDE_KEY, changes
 from relaxdp.table.calls import release as release_table
 

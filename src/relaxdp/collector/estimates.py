@@ -13,11 +13,11 @@ from sqlalchemy import Connection
 
 from relaxdp.collector import counts
 from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.estimate_wire import Estimate, EstimateOptions, LevelEstimate, Quantile, Row, Unlisted
 from relaxdp.collector.integrity import integrity_of
 from relaxdp.collector.pairs import Kept
 from relaxdp.collector.rows import rows_of
 from relaxdp.collector.rules import CampaignState
-from relaxdp.collector.wire import Estimate, EstimateOptions, LevelEstimate, Quantile, Row, Unlisted
 from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.result import Chosen, Places, Result
 from relaxdp.estimation.wave import Distribution

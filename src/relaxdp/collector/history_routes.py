@@ -19,12 +19,12 @@ from starlette.responses import Response
 from relaxdp import errors
 from relaxdp.collector import counts, states, timeline
 from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.estimate_wire import EstimateOptions, HistoryOptions, LevelEstimate
 from relaxdp.collector.estimates import Levels, level_rows
 from relaxdp.collector.schema import REPORTS
 from relaxdp.collector.service import Collector
 from relaxdp.collector.timeline import Timeline
 from relaxdp.collector.views import ENCODER
-from relaxdp.collector.wire import EstimateOptions, HistoryOptions, LevelEstimate
 from relaxdp.errors import CampaignReducedError
 from relaxdp.service.operations import Operation, Query, read_queries
 from relaxdp.service.wire import About

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.estimate_wire import EstimateOptions, Integrity, MadeUp, PushedValue, Reach, Row
 from relaxdp.collector.pairs import Kept
 from relaxdp.collector.rows import rows_of
 from relaxdp.collector.rules import CampaignState
-from relaxdp.collector.wire import EstimateOptions, Integrity, MadeUp, PushedValue, Reach, Row
 from relaxdp.estimation.integrity import Integrity as Found
 from relaxdp.estimation.integrity import integrity
 from relaxdp.estimation.result import Places

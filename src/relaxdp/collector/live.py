@@ -11,12 +11,12 @@ from sqlalchemy import Connection
 
 from relaxdp.collector import pairs, states
 from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.estimate_wire import Estimate, EstimateOptions
 from relaxdp.collector.estimates import Levels, estimate, read_counts
 from relaxdp.collector.pairs import Kept
 from relaxdp.collector.rules import CampaignState, decided
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
-from relaxdp.collector.wire import Estimate, EstimateOptions
 from relaxdp.errors import RelaxdpError, TooManyRequestsError
 
 MOST_STREAMS = 100

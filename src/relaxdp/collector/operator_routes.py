@@ -13,6 +13,7 @@ from relaxdp import errors
 from relaxdp.collector import campaigns, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.campaigns import Step
+from relaxdp.collector.estimate_wire import Estimate, EstimateOptions
 from relaxdp.collector.estimates import csv_text, parquet
 from relaxdp.collector.export import export
 from relaxdp.collector.invitations import invite
@@ -23,8 +24,6 @@ from relaxdp.collector.views import ENCODER, operator_view
 from relaxdp.collector.wire import (
     CampaignRequest,
     Campaigns,
-    Estimate,
-    EstimateOptions,
     ExportOptions,
     InvitationRequest,
     Invitations,

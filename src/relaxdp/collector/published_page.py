@@ -6,8 +6,8 @@ import math
 from html import escape
 from string import Template
 
+from relaxdp.collector.estimate_wire import Row
 from relaxdp.collector.publishing import Publication
-from relaxdp.collector.wire import Row
 
 MOST_ROWS = 100
 

@@ -16,11 +16,12 @@ from sqlalchemy import Connection, insert, select, update
 
 from relaxdp.collector import counts
 from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.estimate_wire import EstimateOptions, Row
 from relaxdp.collector.estimates import Levels, level_rows, result_of
 from relaxdp.collector.rows import rows_of
 from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.schema import CAMPAIGNS, PUBLICATIONS
-from relaxdp.collector.wire import EstimateOptions, PublicEncoding, Row
+from relaxdp.collector.wire import PublicEncoding
 from relaxdp.errors import CampaignError, NotPublishedError
 from relaxdp.estimation.shuffled import Shuffled, default_delta, shuffled
 from relaxdp.law.epsilon import epsilon_text

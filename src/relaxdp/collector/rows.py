@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaxdp.collector.wire import EstimateOptions, Row
+from relaxdp.collector.estimate_wire import EstimateOptions, Row
 from relaxdp.estimation.result import BEYOND, Places, Result
 from relaxdp.rappor.decode import Decoded
 

@@ -20,13 +20,13 @@ from starlette.responses import Response
 from relaxdp import errors
 from relaxdp.collector import campaigns, states
 from relaxdp.collector.campaign import Campaign
+from relaxdp.collector.estimate_wire import EstimateOptions, SeriesChange, SeriesDate, SeriesEstimate
 from relaxdp.collector.estimates import Levels, read_counts, result_of
 from relaxdp.collector.operator_routes import QUERIES
 from relaxdp.collector.rows import rows_of
 from relaxdp.collector.rules import CampaignState, decided
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
-from relaxdp.collector.wire import EstimateOptions, SeriesChange, SeriesDate, SeriesEstimate
 from relaxdp.estimation.difference import change_between
 from relaxdp.estimation.result import Chosen, Places, Result
 from relaxdp.service.operations import Operation, read_queries

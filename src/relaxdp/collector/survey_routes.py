@@ -21,6 +21,7 @@ from relaxdp import errors
 from relaxdp.collector import invitations, joint, states, surveys
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.campaigns import Step
+from relaxdp.collector.estimate_wire import EstimateOptions
 from relaxdp.collector.estimates import Levels, read_counts, result_of
 from relaxdp.collector.introduction import introduction_of
 from relaxdp.collector.operator_routes import QUERIES
@@ -39,7 +40,7 @@ from relaxdp.collector.survey_wire import (
     TwoWay,
 )
 from relaxdp.collector.views import ENCODER, etag_of, operator_view, public_view
-from relaxdp.collector.wire import EstimateOptions, InvitationRequest, Invitations
+from relaxdp.collector.wire import InvitationRequest, Invitations
 from relaxdp.errors import CampaignError, CampaignExistsError, CampaignStateError, UnknownCampaignError
 from relaxdp.estimation.cross import JointCounts, pooled
 from relaxdp.estimation.result import Chosen

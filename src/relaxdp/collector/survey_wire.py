@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from relaxdp.collector.estimate_wire import Row
 from relaxdp.collector.introduction import Introduction
-from relaxdp.collector.wire import CampaignRequest, OperatorCampaign, PublicCampaign, Row, State
+from relaxdp.collector.wire import CampaignRequest, OperatorCampaign, PublicCampaign, State
 from relaxdp.service.wire import ID_PATTERN, About, Label, Method
 
 MOST_QUESTIONS = 20

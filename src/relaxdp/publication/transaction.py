@@ -24,7 +24,8 @@ from relaxdp.ledger.rules import already_drawn, differs
 from relaxdp.publication.description import FileDescription
 from relaxdp.publication.outlook import refuse_worthless
 from relaxdp.publication.request import Planned, ReleaseRequest
-from relaxdp.publication.snapshot import PartWriter, Snapshot, find, making, rebuilt
+from relaxdp.publication.snapshot import PartWriter, rebuilt
+from relaxdp.publication.snapshot_folder import Snapshot, find, making
 
 Progress = Callable[[int, int | None], None]
 

@@ -199,7 +199,8 @@ class Asked:
 
         `alone` is the only encoding that can be meant.
         """
-        from relaxdp.publication.request import Opening, ReleaseRequest, TableRequest, requested  # noqa: PLC0415
+        from relaxdp.publication.column import Opening, requested  # noqa: PLC0415
+        from relaxdp.publication.request import ReleaseRequest, TableRequest  # noqa: PLC0415
 
         columns, planned = [], self._planned(paid)
         for name, said in self.columns.items():
@@ -356,7 +357,7 @@ def file_beside(book: Ledger, key: Key) -> Path | None:
 
 def place_of_snapshots(said: FileName | bool, book: Ledger, key: Key) -> Path | None:
     """Return the folder of the snapshots: the one that was said, or the one beside the ledger; None where none is."""
-    from relaxdp.publication.snapshot import snapshots_folder  # noqa: PLC0415
+    from relaxdp.publication.snapshot_folder import snapshots_folder  # noqa: PLC0415
 
     if not isinstance(said, bool | str | os.PathLike):
         raise OptionError("snapshots lie in a folder; True and False say whether there are any.", option="snapshots")

@@ -37,8 +37,8 @@ from relaxdp.table.kinds import is_file, is_spark
 
 if TYPE_CHECKING:
     from relaxdp.ledger.ledger import Ledger
+    from relaxdp.publication.column import Column
     from relaxdp.publication.description import FileDescription
-    from relaxdp.publication.request import Column
     from relaxdp.publication.transaction import Progress
     from relaxdp.table.counting import PairTally, Tally
     from relaxdp.table.snapshots import Changes

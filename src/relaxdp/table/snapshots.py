@@ -22,7 +22,8 @@ from relaxdp.ledger.entries import Entry, Sampler
 from relaxdp.ledger.payer import Payer
 from relaxdp.mechanisms import mechanism_of
 from relaxdp.publication.request import ColumnRequest, Planned, ReleaseRequest, TableRequest, id_type_of
-from relaxdp.publication.snapshot import PartWriter, SnapshotTable, damaged, find, rebuilt
+from relaxdp.publication.snapshot import PartWriter, SnapshotTable, damaged, rebuilt
+from relaxdp.publication.snapshot_folder import find
 from relaxdp.publication.transaction import Drawing, Plan, Progress, Seen, Staged
 from relaxdp.table.engine import Engine, joined, read_ahead
 from relaxdp.table.formats import BATCH_ROWS, Input

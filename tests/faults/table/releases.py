@@ -20,7 +20,8 @@ from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
 from relaxdp.mechanisms import Categorical
 from relaxdp.publication.request import ColumnRequest, TableRequest
-from relaxdp.publication.snapshot import SnapshotTable, find
+from relaxdp.publication.snapshot import SnapshotTable
+from relaxdp.publication.snapshot_folder import find
 from relaxdp.publication.transaction import Drawing, Outcome, publish
 from relaxdp.rappor.filter import BloomShape
 from relaxdp.rappor.release import RapporDrawing, RapporRequest

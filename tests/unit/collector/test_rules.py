@@ -14,9 +14,10 @@ from msgspec import UNSET
 import relaxdp as rx
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
+from relaxdp.collector.estimate_wire import EstimateOptions
 from relaxdp.collector.estimates import estimate, parquet
 from relaxdp.collector.rules import CampaignState, decided, first_state
-from relaxdp.collector.wire import CampaignRequest, EstimateOptions, LevelRequest
+from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.estimation.planning import half_width
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.law.level import retention

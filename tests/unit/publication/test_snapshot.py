@@ -30,7 +30,7 @@ from relaxdp.errors import (
     WrongKeyError,
 )
 from relaxdp.ledger.entries import Subject
-from relaxdp.publication import snapshot
+from relaxdp.publication import snapshot, snapshot_folder
 from relaxdp.publication.snapshot import PartWriter, SnapshotTable, _as_steps, _ids, cannot_be_written
 
 ROWS = 400
@@ -527,7 +527,7 @@ def test_a_full_disk(place: Path, monkeypatch: pytest.MonkeyPatch, where: str) -
             Path, "rename", lambda self, to: _full() if to.suffix == ".snapshot" else real_rename(self, to)
         )
     elif where == "sync of the folder":
-        monkeypatch.setattr(snapshot, "sync_folder", lambda folder: _full())
+        monkeypatch.setattr(snapshot_folder, "sync_folder", lambda folder: _full())
     else:
         real = os.fsync
         monkeypatch.setattr(os, "fsync", lambda number: _full() if _is_snapshot(number) else real(number))
