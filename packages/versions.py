@@ -116,9 +116,9 @@ def environment(python: str, case: Case) -> Path:
     return inside
 
 
-def run(python: Path, case: Case) -> str:
-    """Run the tests of a case, and return what pytest says at the end."""
-    world = dict(os.environ)
+def run(python: Path, name: str) -> str:
+    """Run the tests of a case, and return what pytest says at the end; the rest is kept in its environment."""
+    case, world = CASES[name], dict(os.environ)
     if case.server:  # the tests take the one on the path
         world["PATH"] = f"{postgres.programs(case.server)}:{world['PATH']}"
         world.pop("DATABASE_URL", None)
@@ -127,6 +127,7 @@ def run(python: Path, case: Case) -> str:
     line += ["-p", "no:cacheprovider", "-o", "addopts=--strict-markers --import-mode=importlib", "-k", "not test_fuzz"]
     line += [word for each in case.allows for word in ("-W", each)]
     done = subprocess.run([*line, *case.tests], cwd=ROOT, env=world, capture_output=True, text=True, check=False)
+    (python.parents[1] / f"{name}.log").write_text(done.stdout + done.stderr, "utf-8")
     for row in done.stdout.splitlines():
         if row.startswith(("FAILED", "ERROR", "SKIPPED")):
             print("   ", row[:200], flush=True)
@@ -170,7 +171,7 @@ def main() -> None:
             try:
                 server = f", server {postgres.version(postgres.programs(case.server))}" if case.server else ""
                 inside = environment(python, case)
-                shown, result = versions(inside, case.shows) + server, run(inside, case)
+                shown, result = versions(inside, case.shows) + server, run(inside, name)
             except postgres.MissingServerError as problem:
                 print(f"{name}: {problem}", flush=True)
                 continue
