@@ -78,17 +78,22 @@ def test_its_types_are_understood(package: Path) -> None:
         "moduleResolution": "bundler",
         "types": [],
     }
-    (mine / "tsconfig.json").write_text(json.dumps({"compilerOptions": config, "files": ["mine.ts"]}), "utf-8")
+    (mine / "tsconfig.json").write_text(json.dumps({"compilerOptions": config, "files": ["mine.mts"]}), "utf-8")
     for program, is_right in [(right, True), (right.replace('"1"', "1"), False)]:
-        (mine / "mine.ts").write_text(program, "utf-8")
-        done = subprocess.run([TSC, "-p", mine], capture_output=True, text=True, timeout=PATIENCE, check=False)
-        assert (done.returncode == 0) is is_right, done.stdout
+        (mine / "mine.mts").write_text(program, "utf-8")
+        for resolution in ([], ["--module", "nodenext", "--moduleResolution", "nodenext"]):
+            line = [TSC, "-p", mine, *resolution]
+            done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, check=False)
+            assert (done.returncode == 0) is is_right, done.stdout
 
 
-def test_the_page_of_the_readme(package: Path, tmp_path: Path) -> None:
-    """Five lines of one's own, served beside a real collector: a report arrives there, and it is shown."""
-    (page,) = re.findall(r"```html\n(.*?)```", (package / "README.md").read_text("utf-8"), flags=re.DOTALL)
-    assert len(page.strip().splitlines()) == 2 + 5
+def test_pages_of_one_s_own(package: Path, tmp_path: Path) -> None:
+    """Five lines each, served beside a real collector: by path, and by a name that an import map explains."""
+    (by_path,) = re.findall(r"```html\n(.*?)```", (package / "README.md").read_text("utf-8"), flags=re.DOTALL)
+    embedding = (ROOT / "docs" / "embedding.md").read_text("utf-8")
+    (by_name,) = (each for each in re.findall(r"```html\n(.*?)```", embedding, flags=re.DOTALL) if "importmap" in each)
+    assert len(by_path.strip().splitlines()) == 2 + 5
+    assert len(by_name.strip().splitlines()) == 2 + 2 + 5
     (tmp_path / "collector").mkdir()
     with collector(tmp_path / "collector") as service, chromium() as browser:
         campaign = service.create(
@@ -96,10 +101,11 @@ def test_the_page_of_the_readme(package: Path, tmp_path: Path) -> None:
             question="How do you travel?",
             encoding={"name": "categorical", "values": ["bus", "bike", "feet"]},
         )
-        shown = visit(browser, service, package, f"<!doctype html><title>Mine</title><body>{page}</body>")
-        assert shown["epsilon"] == "0.5"
-        assert shown["status"] == "sent"
-        assert service.devices(campaign) == [1, 0, 0]
+        for people, page in enumerate([f"<!doctype html><title>Mine</title><body>{by_path}</body>", by_name], 1):
+            shown = visit(browser, service, package, page)
+            assert shown["epsilon"] == "0.5"
+            assert shown["status"] == "sent"
+            assert service.devices(campaign) == [people, 0, 0]
 
 
 def visit(browser: Browser, service: Collector, package: Path, page: str) -> dict[str, str]:

@@ -77,6 +77,7 @@ def test_a_wheel_holds_the_package_and_nothing_else(dist: list[Path]) -> None:
         with zipfile.ZipFile(wheel) as opened:
             names = set(opened.namelist())
             assert opened.testzip() is None
+            assert opened.read(f"relaxdp-{version}.dist-info/METADATA").startswith(b"Metadata-Version: 2.4\n")
             assert (
                 f"Tag: py3-none-{platform.split('.')[0]}" in opened.read(f"relaxdp-{version}.dist-info/WHEEL").decode()
             )
