@@ -82,7 +82,7 @@ def test_its_types_are_understood(package: Path) -> None:
     for program, is_right in [(right, True), (right.replace('"1"', "1"), False)]:
         (mine / "mine.mts").write_text(program, "utf-8")
         for resolution in ([], ["--module", "nodenext", "--moduleResolution", "nodenext"]):
-            line = [TSC, "-p", mine, *resolution]
+            line = [str(TSC), "-p", str(mine), *resolution]
             done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, check=False)
             assert (done.returncode == 0) is is_right, done.stdout
 
