@@ -1,4 +1,4 @@
-"""Growing tables: rows may join and leave, but a row that was released may not change.
+"""Growing tables: rows may join and leave, but a row that was released may not change, and not all may be others.
 
 A file holds two 64-bit tags of every row, one of its id and one of its id and truth; no id, no truth and no order of
 rows can be read from it. Two ids share a tag with a chance of about 7e-5 at 50 million rows: a false alarm, no leak.
@@ -110,9 +110,9 @@ def digest_of(path: Path) -> str | None:
     return digest.text()
 
 
-def merge(old: Path | None, fresh: Path, into: TagWriter, threads: int) -> int:
-    """Write all rows of both files in the order of their tags; return how many ids have another row than before."""
-    changed, last = 0, None
+def merge(old: Path | None, fresh: Path, into: TagWriter, threads: int) -> tuple[int, int]:
+    """Write all rows of both files in the order of their tags; return how many ids are in both, and in other rows."""
+    common, changed, last = 0, 0, None
     for batch in _together(old, fresh, threads):
         # The last row of the batch before stands in front, so that pairs across a border are seen too.
         carried = 0 if last is None else 1
@@ -121,12 +121,13 @@ def merge(old: Path | None, fresh: Path, into: TagWriter, threads: int) -> int:
         same = ids[1:] == ids[:-1]
         if (same & is_fresh[1:] & is_fresh[:-1]).any():
             raise repeated_id()
+        common += int(np.count_nonzero(same))
         changed += int(np.count_nonzero(same & (rows[1:] != rows[:-1])))
         first = np.concatenate([[True], ~same])
         first[:carried] = False
         into.write(ids[first], rows[first])
         last = [column[-1:] for column in columns]
-    return changed
+    return common, changed
 
 
 def _together(old: Path | None, fresh: Path, threads: int) -> Generator[list[Any]]:
@@ -271,7 +272,16 @@ class _Tags:
                 released=path,
                 path=str(old),
             )
-        digest, changed = ("", 0) if lost else self._merge(old, fresh, path, threads)
+        digest, common, changed = ("", 0, 0) if lost else self._merge(old, fresh, path, threads)
+        # Everybody would be drawn anew, and nothing charged for it: to release new rows alone nobody needs a path.
+        others = not (lost or common)
+        if others and not force:
+            raise TableChangedError(
+                "no id of this table was released before as {path}. If its ids are only written in another way, like "
+                "17.0 for 17, everybody would be drawn a second time. A table that grows has earlier rows, too.",
+                remedy="force_changed",
+                path=path,
+            )
         if changed and not force:
             refusal = TableChangedError(
                 "rows of {path} changed since the last release. Rows may join and leave, but a changed row shows that "
@@ -281,14 +291,14 @@ class _Tags:
             )
             refusal.changed_rows = changed
             raise refusal
-        if not (lost or changed):
+        if not (lost or others or changed):
             return Seen(digest)
         return Seen(self._merge(None, fresh, _next(path, state), threads)[0], changed=True)
 
-    def _merge(self, old: Path | None, fresh: Path, path: PathId, threads: int) -> tuple[str, int]:
+    def _merge(self, old: Path | None, fresh: Path, path: PathId, threads: int) -> tuple[str, int, int]:
         writer = TagWriter(self.folder / f"{self.name(path)}{_WORK}")
         try:
-            changed = merge(old, fresh, writer, threads)
+            common, changed = merge(old, fresh, writer, threads)
             digest = writer.close()
             writer.path.rename(self.file(path, digest))
             sync_folder(self.folder)
@@ -296,7 +306,7 @@ class _Tags:
             raise _cannot_be_written(problem) from None
         finally:
             writer.abandon()
-        return digest, changed
+        return digest, common, changed
 
     def name(self, path: PathId) -> str:
         """Return what the names of all tags of a path begin with, whatever its epoch."""

@@ -123,9 +123,39 @@ def test_forcing_opens_an_epoch_with_tags_of_its_own(place: Path) -> None:
     assert reports("again.parquet") == reports("out.parquet")
     write(range(50, ROWS), changed=[60])
     assert "'in', epoch 2 changed since the last release." in run(epsilon="2", target="more.parquet")[1]
-    write(range(10), changed=[3])  # only in the first epoch, so a new row of the second
+    write([*range(10), 100], changed=[3])  # only in the first epoch, so a new row of the second
     assert run(epsilon="2", target="new.parquet")[0] == 0
     assert [file.name.split("-")[1] for file in sidecars(place)] == ["2"]
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [lambda row: f"{row}.0", lambda row: f"{row:06d}", lambda row: f"{row} ", lambda row: f"P{row}"],
+    ids=["as a float", "with zeros", "padded", "in capitals"],
+)
+def test_ids_that_are_all_written_in_another_way_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelled: Callable[[int], str]
+) -> None:
+    """Else everybody would have a second report at the level, of noise of its own, and nothing would be charged."""
+    monkeypatch.chdir(tmp_path)
+    KEY.save(tmp_path / "key")
+
+    def spell(spelling: Callable[[int], str], rows: Any = range(ROWS)) -> None:
+        truth = TRUTH[list(rows)]
+        pa_parquet.write_table(pa.table({"id": [spelling(row) for row in rows], "diagnosis": truth}), "in.parquet")
+
+    usual: Callable[[int], str] = (lambda row: f"p{row}") if spelled(1) == "P1" else str
+    spell(usual)
+    assert run("--budget", "3", target="first.parquet")[0] == 0
+    spell(spelled)
+    status, sentence = run(target="second.parquet")
+    assert status == 2
+    assert sentence.startswith("no id of this table was released before as 'diagnosis' of release 'in'.")
+    assert spent() == "1"
+    assert "cost 1; spent 2" in run("--force", target="forced.parquet")[1]  # another path, and it is paid for
+    assert "cost 0; spent 2" in run(target="again.parquet")[1]
+    spell(spelled, range(ROWS - 1, ROWS + 50))  # one earlier row will do
+    assert "cost 0; spent 2" in run(target="grown.parquet")[1]
 
 
 def test_tags_show_neither_ids_nor_truths_and_are_private(place: Path) -> None:
@@ -345,6 +375,7 @@ def test_merging_across_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             writer.close()
         writer = growing.TagWriter(paths[2])
         both = np.intersect1d(old, fresh).astype(int)
-        assert growing.merge(paths[0], paths[1], writer, 1) == np.count_nonzero(rows[both] != other[both])
+        changed = int(np.count_nonzero(rows[both] != other[both]))
+        assert growing.merge(paths[0], paths[1], writer, 1) == (len(both), changed)
         assert writer.close() == growing.digest_of(paths[2])
         assert pa_parquet.read_table(paths[2])["id_tag"].to_pylist() == sorted({*old.tolist(), *fresh.tolist()})
