@@ -21,8 +21,8 @@ import pyarrow as pa
 from relaxdp.errors import DeliveryError, ServerAnswerError, TableFileError, refusing
 from relaxdp.publication.description import FileDescription
 from relaxdp.publication.staging import aside, put_in_place, temporary_folder
-from relaxdp.table.formats import Output
 from relaxdp.table.kinds import Format, Kind
+from relaxdp.table.output import Output
 from relaxdp.table.released_files import ReleasedFile, open_all
 
 

@@ -20,10 +20,11 @@ from relaxdp.publication.request import TableRequest, id_type_of
 from relaxdp.publication.staging import aside, put_in_place, refuse_existing
 from relaxdp.publication.transaction import Drawing, Outcome, Plan, Progress, Seen, Staged, publish
 from relaxdp.table.engine import Engine, read_ahead
-from relaxdp.table.formats import Input, Output
+from relaxdp.table.formats import Input
 from relaxdp.table.growing import Growth, Tagger, TagWriter
 from relaxdp.table.kinds import Format, format_of, kind_of, sidecar_of
 from relaxdp.table.order import NotAscendingError, counted_by_id, repeated_id, sorted_batches
+from relaxdp.table.output import Output
 
 
 def refuse_reports(table: Input, columns: Iterable[str]) -> None:

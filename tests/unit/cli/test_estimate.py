@@ -30,7 +30,7 @@ from relaxdp.ledger.entries import Sampler
 from relaxdp.mechanisms import Mechanism
 from relaxdp.publication.description import ColumnDescription, FileDescription
 from relaxdp.table.counting import count, count_pairs
-from relaxdp.table.formats import Output
+from relaxdp.table.output import Output
 from relaxdp.table.kinds import kind_of, sidecar_of
 
 KEY = Key.from_bytes(bytes(range(32)))

@@ -31,8 +31,9 @@ from relaxdp.errors import CountsError, DescriptionError, RelaxdpError
 from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import level_file
 from relaxdp.publication.description import FileDescription
-from relaxdp.table.formats import Input, Output, released
+from relaxdp.table.formats import Input, released
 from relaxdp.table.kinds import Format, Kind, sidecar_of
+from relaxdp.table.output import Output
 
 ROWS = 3_000
 VALUES = ["flu", "covid", "none"]

@@ -236,6 +236,16 @@ def test_a_folder_of_text_files_is_one_table(place: Path) -> None:
     assert stem_of(Path("patients.csv.gz")) == stem_of(Path("patients.csv")) == "patients"
 
 
+@pytest.mark.parametrize("lost", ["id", "illness"])
+def test_a_folder_of_parquet_files_with_other_columns_is_refused(place: Path, lost: str) -> None:
+    table = pa.table({"id": [1, 2], "illness": ["flu", "covid"]})
+    Path("folder").mkdir()
+    pa_parquet.write_table(table, "folder/a.parquet")
+    pa_parquet.write_table(table.rename_columns({lost: "other"}), "folder/b.parquet")
+    with refused(TableFileError, says="other columns"):
+        release("folder", "out.csv", keep=())
+
+
 def test_reports_in_a_folder_of_text_files_are_not_taken_for_a_truth(place: Path) -> None:
     Path("folder").mkdir()
     write("folder/a.csv", ROWS[:2])

@@ -29,10 +29,10 @@ from relaxdp.publication.plain import plain
 from relaxdp.publication.request import Planned, ReleaseRequest
 from relaxdp.publication.snapshot import PartWriter
 from relaxdp.table.engine import Engine
-from relaxdp.table.formats import Output
 from relaxdp.table.growing import Tagger
 from relaxdp.table.kinds import Format, Kind
 from relaxdp.table.order import NotAscendingError, repeated_id
+from relaxdp.table.output import Output
 from relaxdp.table.spark.types import Types, restored
 
 BATCH_ROWS = 1 << 16
