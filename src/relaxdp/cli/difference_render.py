@@ -11,17 +11,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from relaxdp.cli.estimate_render import (
-    Asked,
-    Row,
-    clean,
-    fitted,
-    label_of,
-    new_figure,
-    plain_label,
-    print_table,
-    save,
-)
+from relaxdp.cli.bars import Row, clean, fitted, label_of, plain_label, print_table
+from relaxdp.cli.estimate_render import Asked
+from relaxdp.cli.pictures import new_figure, save
 from relaxdp.cli.render import show_json
 from relaxdp.cli.talk import closing
 from relaxdp.errors import OptionError

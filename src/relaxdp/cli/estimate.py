@@ -9,19 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from relaxdp.cli.bars import plain_label
 from relaxdp.cli.difference_render import compared, show_changes
-from relaxdp.cli.estimate_render import (
-    ENDINGS,
-    Asked,
-    Block,
-    MethodChoice,
-    blocks_of,
-    draw,
-    name_of,
-    plain_label,
-    print_blocks,
-)
+from relaxdp.cli.estimate_render import Asked, Block, MethodChoice, blocks_of, name_of, print_blocks
 from relaxdp.cli.options import MOST_ROWS
+from relaxdp.cli.pictures import ENDINGS, draw
 from relaxdp.cli.pipes import Format, taken
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.render import show_json

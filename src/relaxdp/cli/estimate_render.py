@@ -1,26 +1,21 @@
-"""Estimates in words and bars at any width of a terminal, and as a picture."""
+"""Estimates in words and bars."""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.bar import Bar
-from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from relaxdp.cli.bars import Row, clean, fitted, label_of, print_table
 from relaxdp.cli.options import MOST_ROWS
 from relaxdp.encodings.numeric import CLIP
-from relaxdp.errors import CountsError, MissingPartError, TableFileError
 from relaxdp.estimation.mean import PresentMean
-from relaxdp.estimation.plot import draw_rows, intervals_named, plot_pairs, size_of_pairs
 from relaxdp.estimation.result import BEYOND, IMPLAUSIBLE, About, Chosen, Floats, Result
 from relaxdp.estimation.wave import Distribution
 from relaxdp.publication.description import ColumnDescription
@@ -145,9 +140,6 @@ def _quantiles(result: Distribution, asked: Asked) -> tuple[tuple[float, float, 
     return tuple(rows)
 
 
-# Words that the table and the picture share.
-
-
 def name_of(axis: Axis, asked: Asked) -> str:
     """Return what is estimated, in words."""
     name = repr(clean(axis.name))
@@ -160,28 +152,6 @@ def name_of(axis: Axis, asked: Asked) -> str:
     return name
 
 
-def label_of(label: Any) -> str:
-    """Return a value or a group as it is shown."""
-    if label is None:
-        return "(missing)"
-    return label.hex() if isinstance(label, bytes) else clean(str(label))
-
-
-def plain_label(label: Any) -> Any:
-    """Return a value as JSON knows it."""
-    if label is None or isinstance(label, str | int | float):
-        return label
-    return label.hex() if isinstance(label, bytes) else str(label)
-
-
-def clean(text: str) -> str:
-    """Return text that a terminal only shows: a file may come from anybody."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
-
-
-BAR_WIDTH = 24
-# Below these widths a bar is of no use, and a label cannot be read; above the last one a label gives way to a bar.
-_LEAST_BAR, _LEAST_LABEL, _EASY_LABEL = 6, 6, 24
 _NUMBERS = ("estimate", "low", "high")
 
 
@@ -248,16 +218,6 @@ def _release(described: ColumnDescription) -> str:
     return repr(clean(path.release)) + of + ("" if path.epoch == 1 else f", epoch {path.epoch}")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row in words, and how long its bar is; the last one of a group has a line below it."""
-
-    labels: list[str]
-    numbers: list[str]
-    length: float = 0.0
-    is_last: bool = False
-
-
 def _rows(parts: list[Block], asked: Asked, longest: float) -> Iterator[Row]:
     for part in parts:
         for place, row in enumerate(part.labels):
@@ -278,54 +238,6 @@ def _table(axis: Axis, parts: list[Block], asked: Asked, room: int) -> tuple[Tab
     return fitted(headings, _NUMBERS, list(_rows(parts, asked, longest)), room, longest)
 
 
-def fitted(
-    headings: Sequence[str], number_headings: Sequence[str], rows: Sequence[Row], room: int, longest: float | None
-) -> tuple[Table, int]:
-    """Return a table of labels, numbers and bars (none without a `longest`), and how wide it is.
-
-    It is as wide as there is room, but never so narrow that a number is cut.
-    """
-    numbers = [max(map(cell_len, each)) for each in zip(number_headings, *(row.numbers for row in rows), strict=True)]
-    natural = [max(map(cell_len, each)) for each in zip(headings, *(row.labels for row in rows), strict=True)]
-    left = room - sum(numbers) - _frame(len(headings) + len(numbers))
-    labels, bar = _widths(natural, left, most_bar=0 if longest is None else BAR_WIDTH)
-    table = Table()
-    for heading, width in zip(headings, labels, strict=True):
-        table.add_column(Text(heading), overflow="fold", width=width)
-    for heading, width in zip(number_headings, numbers, strict=True):
-        table.add_column(Text(heading), justify="right", no_wrap=True, width=width)
-    if bar:
-        table.add_column("", width=bar, no_wrap=True)
-    for row in rows:
-        bars = [Bar(longest or 1.0, 0, row.length, width=bar)] if bar else []
-        table.add_row(*map(Text, row.labels), *map(Text, row.numbers), *bars, end_section=row.is_last)
-    columns = [*labels, *numbers, *([bar] if bar else [])]
-    return table, sum(columns) + _frame(len(columns))
-
-
-def print_table(console: Console, table: Table, width: int) -> None:
-    """Print a table. A number is never cut: where even the least is too wide, the terminal breaks the lines."""
-    (console if width <= console.width else Console(width=width)).print(table)
-
-
-def _frame(columns: int) -> int:
-    """Return what the lines around so many columns take, and the blanks beside them."""
-    return 3 * columns + 1
-
-
-def _widths(natural: list[int], room: int, *, most_bar: int = BAR_WIDTH) -> tuple[list[int], int]:
-    """Return the widths of labels and of the bar, 0 for none: it shrinks and goes before labels are folded."""
-    left = room - sum(min(each, _EASY_LABEL) for each in natural) - 3
-    bar = min(most_bar // len(natural), left)
-    if bar < _LEAST_BAR:
-        bar = 0
-    room -= bar + 3 if bar else 0
-    most = max(natural)
-    while most > _LEAST_LABEL and sum(min(each, most) for each in natural) > room:
-        most -= 1
-    return [min(each, most) for each in natural], bar
-
-
 def _scale(part: Block) -> float:
     """Return what a full bar stands for: the range of a mean, or the largest share."""
     if part.rows_in_all == 1:
@@ -335,72 +247,3 @@ def _scale(part: Block) -> float:
 
 def _number(number: float) -> str:
     return f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}"
-
-
-MOST_PICTURES = 20
-ENDINGS = (".png", ".svg", ".pdf")
-
-
-def draw(path: Path, parts: list[Block], name: str, asked: Asked, pairs: Result | None = None) -> None:
-    """Write the picture of an answer; `pairs` is a two-way table."""
-    if len(parts) > MOST_PICTURES:
-        raise CountsError(
-            "a plot shows at most {most} groups, and there are {parts}.", most=MOST_PICTURES, parts=len(parts)
-        )
-    if pairs is not None and len(pairs.labels) == len(parts[0].labels):
-        rows, columns = (len(set(map(str, side))) for side in pairs.keys.values())
-        figure = new_figure(*size_of_pairs(rows, columns))
-        plot_pairs(
-            pairs,
-            figure.subplots(),
-            confidence_level=asked.confidence,
-            simultaneous=asked.simultaneous,
-            about=asked.about,
-        )
-        save(figure, path)
-        return
-    heights = [0.8 + 0.32 * len(part.labels) if part.distribution is None else 2.8 for part in parts]
-    figure = new_figure(7, 0.4 + sum(heights))
-    axes = figure.subplots(len(parts), 1, squeeze=False, sharex=True, gridspec_kw={"height_ratios": heights})[:, 0]
-    hollow = False
-    for part, each in zip(parts, axes, strict=True):
-        if part.distribution is not None:
-            part.distribution.plot(each, confidence_level=asked.confidence, about=asked.about)
-            each.set_xlabel("")
-        else:
-            labels = [" & ".join(label_of(label) for label in row if label is not None) for row in part.labels]
-            labels = [label.replace("$", r"\$") for label in labels]
-            hollow |= draw_rows(each, labels, part.estimate, part.low, part.high)
-        if asked.by is not None:
-            each.set_title(f"{clean(asked.by)}: {label_of(part.group)}".replace("$", r"\$"), loc="left", fontsize=10)
-    together = any(part.is_simultaneous for part in parts)
-    intervals = intervals_named(asked.confidence, simultaneous=together, about=asked.about, hollow=hollow)
-    chosen = sum(len(part.labels) for part in parts) < sum(part.rows_in_all for part in parts)
-    which = f"the largest of {parts[0].rows_in_all:,}, " if chosen else ""
-    if parts[0].distribution is not None:
-        name, which = "density, smoothed", f"line: {name}, "
-    axes[-1].set_xlabel(f"{name}\n{which}with {intervals}".replace("$", r"\$"))
-    save(figure, path)
-
-
-def new_figure(width: float, height: float) -> Any:
-    """Return an empty picture of so many inches."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError:
-        raise MissingPartError("plots need matplotlib: pip install 'relaxdp[plot]'.") from None
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def save(figure: Any, path: Path) -> None:
-    """Write the picture beside its place, then rename it: nothing half-written."""
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
-        figure.savefig(aside, format=path.suffix[1:].lower(), dpi=150)
-        aside.replace(path)
-    except OSError as problem:
-        raise TableFileError(
-            "{path!r} cannot be written: {why}.", why=problem.strerror or "the disk may be full", path=str(path)
-        ) from None
-    finally:
-        aside.unlink(missing_ok=True)

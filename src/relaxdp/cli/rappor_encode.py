@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from relaxdp.cli.options import LEDGER_VARIABLE, JsonOption, KeyCommand, KeyOption, key_of
-from relaxdp.cli.release import NewLedger
+from relaxdp.cli.release_options import NewLedger
 from relaxdp.cli.render import progress_bar, show_released
 from relaxdp.errors import DescriptionError, OptionError, ScheduleError, refusing
 from relaxdp.estimation.schedules import Linear, NoisySampling

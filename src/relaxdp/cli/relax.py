@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli.options import KeyCommand, KeyOption, key_of
-from relaxdp.cli.release import (
-    AsJson,
+from relaxdp.cli.options import JsonOption, KeyCommand, KeyOption, key_of
+from relaxdp.cli.release import agreed, declared_columns
+from relaxdp.cli.release_options import (
     Bins,
     Budget,
     Date,
@@ -31,8 +31,6 @@ from relaxdp.cli.release import (
     Values,
     ValuesFile,
     Yes,
-    agreed,
-    declared_columns,
 )
 from relaxdp.cli.render import show_released
 from relaxdp.errors import OptionError
@@ -57,7 +55,7 @@ def relax(
     again: Annotated[bool, typer.Option("--again", help="Allow a level below the last one; it costs nothing.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
     population: Population = "everyone",
     ledger: LedgerPlace = None,
     snapshots: Snapshots = None,

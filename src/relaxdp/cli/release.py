@@ -13,8 +13,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relaxdp.cli.asking import agreed_budget, is_interactive
-from relaxdp.cli.options import LEDGER_VARIABLE, KeyCommand, KeyOption, encoding_and_options, key_of
+from relaxdp.cli.options import JsonOption, KeyCommand, KeyOption, encoding_and_options, key_of
 from relaxdp.cli.pipes import PIPE, Format, given, taken
+from relaxdp.cli.release_options import (
+    LEDGER,
+    WHAT,
+    WHERE,
+    Bins,
+    Budget,
+    Date,
+    DryRun,
+    IdColumn,
+    Keep,
+    LedgerPlace,
+    Level,
+    MissingAs,
+    Name,
+    NewLedger,
+    NullValue,
+    PipedSource,
+    PipedTarget,
+    Population,
+    PublicValues,
+    Separator,
+    Snapshots,
+    Threads,
+    ValueMap,
+    Values,
+    ValuesFile,
+    Yes,
+)
 from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.render import progress_bar, show_released
 from relaxdp.errors import OptionError, RelaxdpError, TableChangedError, TellsNothingError, ValuesError, refusing
@@ -25,98 +53,6 @@ from relaxdp.table.calls import release as release_table
 if TYPE_CHECKING:
     from relaxdp.table.calls import Released
     from relaxdp.table.snapshots import Changes
-
-_WHAT, _LEDGER, _WHERE = "What its truth can be", "Who pays", "Where it is drawn"
-
-_KINDS = "Table: Parquet, CSV, TSV, JSON lines, Arrow IPC, Excel, a folder of files, or the address of one"
-Source = Annotated[str, typer.Argument(metavar="IN", help=f"{_KINDS}.")]
-PipedSource = Annotated[str, typer.Argument(metavar="IN", help=f"{_KINDS}; - is standard input.")]
-Target = Annotated[Path, typer.Argument(metavar="OUT", help="Released table; it must not exist.")]
-PipedTarget = Annotated[
-    Path, typer.Argument(metavar="OUT", help="Released table, which must not exist; - is standard output.")
-]
-IdColumn = Annotated[str, typer.Option("--id", help="Column that holds the ids; one id is one person.")]
-Level = Annotated[str, typer.Option(help="The level, like 0.5.")]
-Keep = Annotated[list[str] | None, typer.Option(help="Column to copy as it is; it is not protected.")]
-Name = Annotated[str | None, typer.Option("--release", help="Name of the release  [default: IN's name]")]
-Separator = Annotated[
-    str | None, typer.Option(metavar="MARK", help="What separates the fields of IN, like ';'  [default: by its ending]")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost. No row is read, so none is checked.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Release it though it would tell next to nothing.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Values = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Declared values, like a,b,c; COLUMN=a,b,c where there are several columns.", rich_help_panel=_WHAT
-    ),
-]
-ValuesFile = Annotated[
-    list[str] | None,
-    typer.Option(help="File of declared values, one a line; or COLUMN=FILE.", rich_help_panel=_WHAT),
-]
-PublicValues = Annotated[
-    bool,
-    typer.Option("--public-values", help="The values are public: take them from the column.", rich_help_panel=_WHAT),
-]
-Bins = Annotated[
-    str | None, typer.Option(help="Numbers become bins with these edges, like 18,30,65.", rich_help_panel=_WHAT)
-]
-ValueMap = Annotated[
-    Path | None,
-    typer.Option(
-        "--map", help="CSV of two columns: value, what it becomes before it is released.", rich_help_panel=_WHAT
-    ),
-]
-NullValue = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--nulls",
-        help="A missing value becomes this value, added to the declared; or COLUMN=NAME.",
-        rich_help_panel=_WHAT,
-    ),
-]
-MissingAs = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="TEXT",
-        help="A text that stands for a missing value, like NA; an empty field does.",
-        rich_help_panel=_WHAT,
-    ),
-]
-Population = Annotated[
-    str, typer.Option(help="Whose budget is charged; all its tables add up.", rich_help_panel=_LEDGER)
-]
-LedgerPlace = Annotated[
-    str | None,
-    typer.Option(
-        envvar=LEDGER_VARIABLE, help="Ledger file or database URL  [default: KEY.ledger]", rich_help_panel=_LEDGER
-    ),
-]
-Budget = Annotated[
-    str | None, typer.Option(help="Budget of the population; the first release needs it.", rich_help_panel=_LEDGER)
-]
-NewLedger = Annotated[
-    str,
-    typer.Option(
-        metavar="REASON",
-        help="Begin one more ledger for a key that has spent in another; the reason is recorded.",
-        rich_help_panel=_LEDGER,
-    ),
-]
-Date = Annotated[
-    str,
-    typer.Option(metavar="DATE", help="Which of the dated releases of a series, like 2026 (`relaxdp budget series`)."),
-]
-Snapshots = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="Where what is released is kept, sealed with the key  [default: LEDGER.snapshots]",
-        rich_help_panel=_LEDGER,
-    ),
-]
-Threads = Annotated[int | None, typer.Option(min=1, help="Cores to use  [default: all]", rich_help_panel=_WHERE)]
 
 
 class PartChoice(StrEnum):
@@ -165,29 +101,29 @@ def release(
     kind: Format = None,
     dry_run: DryRun = False,
     yes: Yes = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
     values: Values = None,
     values_file: ValuesFile = None,
     public_values: PublicValues = False,
     number_range: Annotated[
         tuple[float, float] | None,
-        typer.Option("--range", help="Numbers from LOW to HIGH, for means and quantiles.", rich_help_panel=_WHAT),
+        typer.Option("--range", help="Numbers from LOW to HIGH, for means and quantiles.", rich_help_panel=WHAT),
     ] = None,
     clip: Annotated[
-        bool, typer.Option("--clip", help="Put numbers outside of --range into it.", rich_help_panel=_WHAT)
+        bool, typer.Option("--clip", help="Put numbers outside of --range into it.", rich_help_panel=WHAT)
     ] = False,
     missing: Annotated[
         bool,
         typer.Option(
             "--missing",
             help="Numbers in --range may be missing: a report of its own, and the mean is that of the others.",
-            rich_help_panel=_WHAT,
+            rich_help_panel=WHAT,
         ),
     ] = False,
     bins: Bins = None,
     part: Annotated[
         PartChoice | None,
-        typer.Option(help="Times become their date (declare --values), hour, weekday or month.", rich_help_panel=_WHAT),
+        typer.Option(help="Times become their date (declare --values), hour, weekday or month.", rich_help_panel=WHAT),
     ] = None,
     value_map: ValueMap = None,
     nulls: NullValue = None,
@@ -197,47 +133,47 @@ def release(
         typer.Option(
             help="auto, categorical, unary-symmetric, unary-optimised, local-hash, numeric, wave, or one that is "
             "installed; with options like local-hash:buckets=16  [default: as before, or auto]",
-            rich_help_panel=_WHAT,
+            rich_help_panel=WHAT,
         ),
     ] = None,
     planned_epsilon: Annotated[
         str | None,
         typer.Option(
             help="The last level that is planned, for which auto chooses  [default: what is left of the budget]",
-            rich_help_panel=_WHAT,
+            rich_help_panel=WHAT,
         ),
     ] = None,
     population: Population = "everyone",
     budget: Budget = None,
     ledger: LedgerPlace = None,
     no_ledger: Annotated[
-        bool, typer.Option("--no-ledger", help="Release without accounting. Your risk.", rich_help_panel=_LEDGER)
+        bool, typer.Option("--no-ledger", help="Release without accounting. Your risk.", rich_help_panel=LEDGER)
     ] = False,
     new_ledger: NewLedger = "",
     snapshots: Snapshots = None,
     no_snapshot: Annotated[
         bool,
         typer.Option(
-            "--no-snapshot", help="Keep nothing: the next level needs this very table.", rich_help_panel=_LEDGER
+            "--no-snapshot", help="Keep nothing: the next level needs this very table.", rich_help_panel=LEDGER
         ),
     ] = False,
     threads: Threads = None,
     engine: Annotated[
-        EngineChoice, typer.Option(help="Where the rows are drawn.", rich_help_panel=_WHERE)
+        EngineChoice, typer.Option(help="Where the rows are drawn.", rich_help_panel=WHERE)
     ] = EngineChoice.LOCAL,
     master: Annotated[
         str | None,
         typer.Option(
             help="Spark's address, like spark://host:7077  [default: as Spark is set up, or here]",
-            rich_help_panel=_WHERE,
+            rich_help_panel=WHERE,
         ),
     ] = None,
     worker_key: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Where Spark's workers find the key  [default: KEY]", rich_help_panel=_WHERE),
+        typer.Option(metavar="FILE", help="Where Spark's workers find the key  [default: KEY]", rich_help_panel=WHERE),
     ] = None,
     partitions: Annotated[
-        int | None, typer.Option(min=1, help="Spark tasks  [default: Spark decides]", rich_help_panel=_WHERE)
+        int | None, typer.Option(min=1, help="Spark tasks  [default: Spark decides]", rich_help_panel=WHERE)
     ] = None,
 ) -> None:
     """Release columns of a table at a level, or relax an earlier release to a larger one.

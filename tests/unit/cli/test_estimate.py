@@ -21,7 +21,7 @@ from tests.refusals import refused
 from typer.testing import CliRunner
 
 from relaxdp import Categorical, Counts, Key, Numeric, Wave, cross, release
-from relaxdp.cli import estimate_render
+from relaxdp.cli import pictures
 from relaxdp.cli.main import app, main
 from relaxdp.draw.stream import PathId
 from relaxdp.errors import MixedFilesError
@@ -30,8 +30,8 @@ from relaxdp.ledger.entries import Sampler
 from relaxdp.mechanisms import Mechanism
 from relaxdp.publication.description import ColumnDescription, FileDescription
 from relaxdp.table.counting import count, count_pairs
-from relaxdp.table.output import Output
 from relaxdp.table.kinds import kind_of, sidecar_of
+from relaxdp.table.output import Output
 
 KEY = Key.from_bytes(bytes(range(32)))
 ANSWERS = Categorical(["flu", "covid", "none"])
@@ -351,7 +351,7 @@ def test_a_wave_is_drawn_as_its_density(tmp_path: Path, monkeypatch: pytest.Monk
     where: dict[str, Any] = {"id": "id", "key": Key.generate(), "release": "r", "ledger": None, "keep": ["town"]}
     pa_parquet.write_table(release(table, wave, epsilon=3, **where), tmp_path / "out.parquet")
     drawn: list[Any] = []
-    monkeypatch.setattr(estimate_render, "save", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(pictures, "save", lambda figure, path: drawn.append(figure))
     assert "Median: " in run(tmp_path / "out.parquet", "--plot", tmp_path / "plot.png")
     run(tmp_path / "out.parquet", "--by", "town", "--plot", tmp_path / "plot.png")
     assert [[axes.get_ylabel() for axes in figure.axes] for figure in drawn] == [["density"], ["density"] * 2]
