@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from relaxdp.cli.campaign_check import limits, pushed_table, shares_table, verdict
+from relaxdp.cli.campaign_options import (
+    About,
+    Confidence,
+    Invitations,
+    Method,
+    ServerOption,
+    TokenFile,
+    operator_of,
+    say,
+    say_invitations,
+)
 from relaxdp.cli.campaign_request import Asked, campaign_request
 from relaxdp.cli.campaign_tables import (
     dates_table,
@@ -20,6 +28,7 @@ from relaxdp.cli.campaign_tables import (
     heading,
     level_table,
     overview,
+    overview_table,
     plain,
     publication,
     series_table,
@@ -28,25 +37,11 @@ from relaxdp.cli.commands import Commands
 from relaxdp.cli.options import MOST_ROWS, CaFile, JsonOption
 from relaxdp.cli.talk import closing
 from relaxdp.device.address import Server
-from relaxdp.device.client import Client, tidy
-from relaxdp.device.operator import Operator, operator_token
 from relaxdp.errors import OptionError, refusing
 
 app = Commands(help="Ask many devices a question: create and steer campaigns of a collector.")
 
-ServerOption = Annotated[
-    str, typer.Option("--server", envvar="RELAXDP_SERVER", help="Address of the collector.", show_default=False)
-]
-TokenFile = Annotated[
-    Path | None, typer.Option("--token-file", help="File with the operator token  [default: RELAXDP_TOKEN is read]")
-]
 Campaign = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Name of the campaign.")]
-
-
-def operator_of(server: str, token_file: Path | None, ca_file: Path | None) -> Operator:
-    """Return the collector as whoever holds the token sees it."""
-    client = Client(attempts=3, ca_file=None if ca_file is None else str(ca_file))
-    return Operator(Server.parse(server), operator_token(token_file, os.environ), client)
 
 
 @app.command("create")
@@ -124,28 +119,15 @@ def list_(
 ) -> None:
     """List all campaigns of a collector."""
     found = operator_of(server, token_file, ca_file).campaigns()
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
-    table = Table()
-    for name in ("campaign", "question", "state"):
-        table.add_column(name)
-    for name in ("epsilon", "devices", "half-width"):
-        table.add_column(name, justify="right")
-    with expected():
-        for each in found:
-            table.add_row(*overview(each))
-    Console().print(table)
+    say(found, as_json, lambda: [overview_table(map(overview, found))])
 
 
 @app.command("show")
 def show(
     campaign: Campaign,
     server: ServerOption,
-    method: Annotated[
-        str, typer.Option(help="average, or precision where levels do not depend on answers.")
-    ] = "average",
-    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
+    method: Method = "average",
+    confidence: Confidence = 0.95,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     as_json: JsonOption = False,
@@ -158,26 +140,19 @@ def show(
         if "range" in status["encoding"]:
             shown["quartiles"] = "true"
     found = operator.estimate(campaign, method=method, confidence_level=confidence, **shown)
-    if as_json:
-        typer.echo(json.dumps({"status": status, "estimate": found}))
-        return
-    with expected():
-        parts = [
-            heading(status),
-            publication(status, str(Server.parse(server))),
-            level_table(status),
-            estimate_table(found),
-        ]
-    for part in parts:
-        if part is not None:
-            Console().print(part)
+    answer, where = {"status": status, "estimate": found}, str(Server.parse(server))
+    say(
+        answer,
+        as_json,
+        lambda: [heading(status), publication(status, where), level_table(status), estimate_table(found)],
+    )
 
 
 @app.command("check")
 def check(
     campaign: Campaign,
     server: ServerOption,
-    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
+    confidence: Confidence = 0.95,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     as_json: JsonOption = False,
@@ -191,13 +166,11 @@ def check(
     answer = operator_of(server, token_file, ca_file).estimate(campaign, confidence_level=confidence, **shown)
     with expected():
         found = answer["integrity"]
-        parts = [verdict(found), pushed_table(found), shares_table(found, confidence), limits(found)]
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
-    for part in parts:
-        if part:
-            Console().print(part)
+    say(
+        found,
+        as_json,
+        lambda: [verdict(found), pushed_table(found), shares_table(found, confidence), limits(found)],
+    )
 
 
 @app.command("series")
@@ -207,13 +180,9 @@ def series(
     value: Annotated[
         str | None, typer.Option(help=f"Only this value  [default: all, the largest {MOST_ROWS} of more]")
     ] = None,
-    method: Annotated[
-        str, typer.Option(help="average, or precision where levels do not depend on answers.")
-    ] = "average",
-    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
-    about: Annotated[
-        str, typer.Option(help="objects: these devices. population: those that they are a sample of.")
-    ] = "objects",
+    method: Method = "average",
+    confidence: Confidence = 0.95,
+    about: About = "objects",
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     as_json: JsonOption = False,
@@ -230,14 +199,7 @@ def series(
         values = {str(row["value"]) for each in found["dates"] for row in each["rows"] or []}
     if value is not None and values and value not in values:
         raise OptionError("the series {series!r} has no such value.", series=name)
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
-    with expected():
-        tables = [dates_table(found), series_table(found, value)]
-    for table in tables:
-        if table is not None:
-            Console().print(table)
+    say(found, as_json, lambda: [dates_table(found), series_table(found, value)])
 
 
 def _steering(verb: str, sentence: str) -> None:
@@ -252,12 +214,7 @@ def _steering(verb: str, sentence: str) -> None:
         as_json: JsonOption = False,
     ) -> None:
         status = operator_of(server, token_file, ca_file).act(campaign, verb)
-        if as_json:
-            typer.echo(json.dumps(status))
-            return
-        with expected():
-            words = heading(status)
-        Console().print(words)
+        say(status, as_json, lambda: [heading(status)])
 
 
 _steering("relax", "Open the next level. It cannot be closed again.")
@@ -309,11 +266,11 @@ def _make_room(folder: Path, files: list[Path]) -> None:
 def invite(
     campaign: Campaign,
     server: ServerOption,
-    count: Annotated[int, typer.Option(help="How many invitations.")] = 1,
+    count: Invitations = 1,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make one-time invitations. They are shown this once, one a line."""
     made = operator_of(server, token_file, ca_file).invite(campaign, count)
-    typer.echo(json.dumps({"invitations": made}) if as_json else "\n".join(map(tidy, made)))
+    say_invitations(made, as_json)

@@ -68,7 +68,7 @@ def campaign_request(asked: Asked, file: Path | None) -> dict[str, Any]:
             raise OptionError(
                 "--file says everything: {option} does not go with it.", option=f"--{given[0].replace('_', '-')}"
             )
-        return campaign_from_file(file)
+        return described_in(file, "campaign")
     if asked.question is None or asked.levels is None:
         raise OptionError("a campaign needs a --question and its --levels, or all of it in a --file.")
     request: dict[str, Any] = {
@@ -123,8 +123,8 @@ def _picture(file: Path) -> str:
     return f"data:{kind};base64,{b64encode(content).decode()}"
 
 
-def campaign_from_file(file: Path) -> dict[str, Any]:
-    """Return a campaign that is described as JSON."""
+def described_in(file: Path, what: str) -> dict[str, Any]:
+    """Return a campaign or a survey that is described as JSON."""
     try:
         content = json.loads(file.read_text("utf-8"))
     except OSError as problem:
@@ -132,5 +132,5 @@ def campaign_from_file(file: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise OptionError("{path!r} does not hold a campaign as JSON.", path=str(file))
+        raise OptionError("{path!r} does not hold a {what} as JSON.", path=str(file), what=what)
     return content

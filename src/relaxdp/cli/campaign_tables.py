@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -48,6 +48,18 @@ def overview(status: dict[str, Any]) -> list[str]:
     """Return a campaign as the row of a list."""
     counts = (f"{int(status['devices']['total']):,}", _width(status["half_width"]))
     return [text(status["id"]), text(status["question"]), text(status["state"]), _epsilon(status), *counts]
+
+
+def overview_table(rows: Iterable[list[str]], *more: str) -> Table:
+    """Return the list of campaigns; `more` heads what stands in front of each."""
+    table = Table()
+    for name in (*more, "campaign", "question", "state"):
+        table.add_column(name)
+    for name in ("epsilon", "devices", "half-width"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def heading(status: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from relaxdp.cli.campaign_request import campaign_from_file
+from relaxdp.cli.campaign_request import described_in
 from relaxdp.cli.options import KeyCommand, KeyOption, LedgerOption, ledger_place
 from relaxdp.cli.talk import hint
 from relaxdp.errors import TableFileError
@@ -35,7 +35,7 @@ def registry(
     read it before you send it.
     """
     if campaign is not None:
-        made = deployment_of_campaign(campaign_from_file(campaign))
+        made = deployment_of_campaign(described_in(campaign, "campaign"))
     else:
         with Ledger.open(ledger_place(ledger, key, key_command), create=False) as book:
             made = deployment_of_ledger(book, Subject.population(population))

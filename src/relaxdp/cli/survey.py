@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from relaxdp.cli.campaign import ServerOption, TokenFile, operator_of
-from relaxdp.cli.campaign_request import campaign_from_file
-from relaxdp.cli.campaign_tables import expected, overview, questions_table, text, two_way_table
+from relaxdp.cli.campaign_options import (
+    About,
+    Confidence,
+    Invitations,
+    Method,
+    ServerOption,
+    TokenFile,
+    operator_of,
+    say,
+    say_invitations,
+)
+from relaxdp.cli.campaign_request import described_in
+from relaxdp.cli.campaign_tables import expected, overview, overview_table, questions_table, text, two_way_table
 from relaxdp.cli.commands import Commands
 from relaxdp.cli.options import MOST_ROWS, CaFile, JsonOption
 from relaxdp.device.address import Server
-from relaxdp.device.client import tidy
 
 app = Commands(help="Ask many devices several questions: create and steer surveys of a collector.")
 
@@ -32,7 +40,7 @@ def create(
     as_json: JsonOption = False,
 ) -> None:
     """Create a survey with all its questions. Which of them are counted together is said now, or never."""
-    made = operator_of(server, token_file, ca_file).create_survey(campaign_from_file(file))
+    made = operator_of(server, token_file, ca_file).create_survey(described_in(file, "survey"))
     if as_json:
         typer.echo(json.dumps(made))
         return
@@ -52,32 +60,22 @@ def list_(
 ) -> None:
     """List all surveys of a collector, with their questions."""
     found = operator_of(server, token_file, ca_file).surveys()
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
-    table = Table()
-    for name in ("survey", "campaign", "question", "state"):
-        table.add_column(name)
-    for name in ("epsilon", "devices", "half-width"):
-        table.add_column(name, justify="right")
-    with expected():
-        for each in found:
-            for place, question in enumerate(each["questions"]):
-                table.add_row(text(each["id"]) if place == 0 else "", *overview(question))
-    Console().print(table)
+    say(found, as_json, lambda: [overview_table(_rows(found), "survey")])
+
+
+def _rows(surveys: list[dict[str, Any]]) -> Iterator[list[str]]:
+    for each in surveys:
+        for place, question in enumerate(each["questions"]):
+            yield [text(each["id"]) if place == 0 else "", *overview(question)]
 
 
 @app.command("show")
 def show(
     survey: Survey,
     server: ServerOption,
-    method: Annotated[
-        str, typer.Option(help="average, or precision where levels do not depend on answers.")
-    ] = "average",
-    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
-    about: Annotated[
-        str, typer.Option(help="objects: these devices. population: those that they are a sample of.")
-    ] = "objects",
+    method: Method = "average",
+    confidence: Confidence = 0.95,
+    about: About = "objects",
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     as_json: JsonOption = False,
@@ -86,13 +84,7 @@ def show(
     shown = {} if as_json else {"largest": MOST_ROWS}
     options = {"method": method, "confidence_level": confidence, "about": about, **shown}
     found = operator_of(server, token_file, ca_file).survey(survey, **options)
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
-    with expected():
-        tables = [questions_table(found), *(two_way_table(found, each) for each in found["tables"])]
-    for table in tables:
-        Console().print(table)
+    say(found, as_json, lambda: [questions_table(found), *(two_way_table(found, each) for each in found["tables"])])
 
 
 def _steering(verb: str, sentence: str) -> None:
@@ -107,12 +99,7 @@ def _steering(verb: str, sentence: str) -> None:
         as_json: JsonOption = False,
     ) -> None:
         found = operator_of(server, token_file, ca_file).act_survey(survey, verb)
-        if as_json:
-            typer.echo(json.dumps(found))
-            return
-        with expected():
-            lines = [f"{text(each['id'])}: {text(each['state'])}" for each in found["questions"]]
-        typer.echo("\n".join(lines))
+        say(found, as_json, lambda: [f"{text(each['id'])}: {text(each['state'])}" for each in found["questions"]])
 
 
 _steering("relax", "Open the next level of all questions that have one. It cannot be closed again.")
@@ -126,11 +113,11 @@ _steering("reduce", "Delete the reports of a survey whose questions are all fini
 def invite(
     survey: Survey,
     server: ServerOption,
-    count: Annotated[int, typer.Option(help="How many invitations.")] = 1,
+    count: Invitations = 1,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make invitations, each of which serves once in every question. They are shown this once, one a line."""
     made = operator_of(server, token_file, ca_file).invite_to_survey(survey, count)
-    typer.echo(json.dumps({"invitations": made}) if as_json else "\n".join(map(tidy, made)))
+    say_invitations(made, as_json)
