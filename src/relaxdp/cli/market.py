@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from relaxdp.cli import market_buy, market_operate, market_receipt, market_sell
+from relaxdp.cli import market_buy, market_list, market_operate, market_receipt, market_sell
 from relaxdp.cli.commands import Commands
 
 app = Commands(help="Sell and buy released data, level by level, on a market.")
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "list": market_buy.list_,
-    "show": market_buy.show,
+    "list": market_list.list_,
+    "show": market_list.show,
     "deliver": market_sell.deliver,
     "sales": market_sell.sales,
     "budget": market_sell.budget,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
+from typing import ClassVar, Self
 from urllib.parse import SplitResult, urlsplit
 
 from relaxdp.errors import AddressError, refusing
@@ -13,8 +14,6 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9._:-]{1,253}", re.ASCII)
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*", re.ASCII)
 _PORTS = {"https": 443, "http": 80}
-ROUTE = "/v1/campaigns/"
-SURVEY_ROUTE = "/v1/surveys/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,64 +58,57 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class CampaignAddress:
-    """Where a campaign is: its server, and its name there.
+class _Address:
+    """Where something of a server is: the server, and its name there."""
+
+    server: Server
+    id: str
+    kind: ClassVar[str]
+    route: ClassVar[str]
+
+    @classmethod
+    @refusing("Nothing was sent.")
+    def parse(cls, text: str, *, allow_http: bool = False) -> Self:
+        """Read an address, which ends in the route and the name."""
+        base, route, name = text.rpartition(cls.route) if isinstance(text, str) else ("", "", "")
+        if not route or not _ID.fullmatch(name):
+            raise AddressError(
+                "the address of a {kind} looks like https://collect.example{route}NAME.", kind=cls.kind, route=cls.route
+            )
+        return cls(Server.parse(base, allow_http=allow_http), name)
+
+    def path(self, *words: str) -> str:
+        """Return the path of it on its server, or of something below it."""
+        return "/".join((f"{self.route}{self.id}", *words))
+
+    def __str__(self) -> str:
+        return f"{self.server}{self.path()}"
+
+
+class CampaignAddress(_Address):
+    """Where a campaign is.
 
     >>> CampaignAddress.parse("https://collect.example/v1/campaigns/snacks").id
     'snacks'
     """
 
-    server: Server
-    id: str
-
-    @classmethod
-    @refusing("Nothing was sent.")
-    def parse(cls, text: str, *, allow_http: bool = False) -> CampaignAddress:
-        """Read the address of a campaign, which ends in /v1/campaigns/ and its name."""
-        base, route, name = text.rpartition(ROUTE) if isinstance(text, str) else ("", "", "")
-        if not route or not _ID.fullmatch(name):
-            raise AddressError("the address of a campaign looks like https://collect.example/v1/campaigns/NAME.")
-        return cls(Server.parse(base, allow_http=allow_http), name)
-
-    def path(self, *words: str) -> str:
-        """Return the path of the campaign, or of something below it."""
-        return "/".join((f"{ROUTE}{self.id}", *words))
-
-    def __str__(self) -> str:
-        return f"{self.server}{ROUTE}{self.id}"
+    __slots__ = ()
+    kind, route = "campaign", "/v1/campaigns/"
 
 
-@dataclass(frozen=True, slots=True)
-class SurveyAddress:
+class SurveyAddress(_Address):
     """Where a survey of several questions is.
 
     >>> SurveyAddress.parse("https://collect.example/v1/surveys/canteen").question("diet").id
     'diet'
     """
 
-    server: Server
-    id: str
-
-    @classmethod
-    @refusing("Nothing was sent.")
-    def parse(cls, text: str, *, allow_http: bool = False) -> SurveyAddress:
-        """Read the address of a survey, which ends in /v1/surveys/ and its name."""
-        base, route, name = text.rpartition(SURVEY_ROUTE) if isinstance(text, str) else ("", "", "")
-        if not route or not _ID.fullmatch(name):
-            raise AddressError("the address of a survey looks like https://collect.example/v1/surveys/NAME.")
-        return cls(Server.parse(base, allow_http=allow_http), name)
-
-    @property
-    def path(self) -> str:
-        """The path of the survey on its server."""
-        return f"{SURVEY_ROUTE}{self.id}"
+    __slots__ = ()
+    kind, route = "survey", "/v1/surveys/"
 
     def question(self, name: str) -> CampaignAddress:
         """Return where a question of the survey is: a campaign of the same server."""
         return CampaignAddress(self.server, check_campaign_id(name))
-
-    def __str__(self) -> str:
-        return f"{self.server}{self.path}"
 
 
 @refusing("Nothing was sent.")

@@ -29,14 +29,14 @@ class Running:
 
 
 @contextmanager
-def own_server(folder: Path, *, workers: int = 1) -> Iterator[Running]:
+def own_server(folder: Path) -> Iterator[Running]:
     """Start a server whose database lies in `folder`, and stop it in the end."""
     token_file = folder / "operator-token"
     database = (folder / "collector.db").resolve()
     if database.exists() or token_file.exists():
         with refusing("Nothing was started."):
             raise SimulationError("the folder {path!r} holds a collector already.", path=str(folder))
-    words = ["serve", "--db", f"sqlite:///{database}", "--port", "0", "--rate", "0", "--workers", str(workers)]
+    words = ["serve", "--db", f"sqlite:///{database}", "--port", "0", "--rate", "0", "--workers", "1"]
     process = subprocess.Popen(  # noqa: S603 (our own program)
         [sys.executable, "-m", "relaxdp", *words, "--token-file", str(token_file), "--no-request-log"],
         stdout=subprocess.PIPE,

@@ -10,7 +10,7 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
-from relaxdp.device.address import ROUTE
+from relaxdp.device.address import CampaignAddress
 from relaxdp.draw.stream import DATE
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import ZERO, difference, from_text, total
@@ -94,7 +94,7 @@ class Record:
     @property
     def server(self) -> str:
         """Where the campaign is."""
-        return self.address.rpartition(ROUTE)[0]
+        return self.address.rpartition(CampaignAddress.route)[0]
 
     @property
     def spent(self) -> Decimal:

@@ -185,4 +185,4 @@ class Survey:
 
 def ask_survey(client: Client, address: SurveyAddress) -> SurveyOffer:
     """Ask a server what a survey is."""
-    return SurveyOffer.from_json(address, client.ask_json(address.server, "GET", address.path))
+    return SurveyOffer.from_json(address, client.ask_json(address.server, "GET", address.path()))
