@@ -8,7 +8,8 @@ import tempfile
 from pathlib import Path
 
 from docs.site.checks import problems
-from docs.site.http_pages import description, http_pages
+from docs.site.error_pages import error_pages
+from docs.site.http_pages import described, http_pages
 from docs.site.javascript_pages import javascript_pages
 from docs.site.python_pages import linked, python_pages
 from docs.site.staging import DOCS, ROOT, stage
@@ -17,7 +18,7 @@ from docs.site.staging import DOCS, ROOT, stage
 def made() -> dict[str, str]:
     """Return every page that is made from code, by its place."""
     api = linked((DOCS / "api.md").read_text("utf-8"))
-    return {**python_pages(), **http_pages(description()), **javascript_pages(), "api.md": api}
+    return {**python_pages(), **error_pages(), **http_pages(*described()), **javascript_pages(), "api.md": api}
 
 
 def main() -> None:

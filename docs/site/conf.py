@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # for docs.site
 os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
+
+from docs.site.python_pages import MADE_BY_PEOPLE, listed, short  # noqa: E402
 
 from relaxdp import __version__  # noqa: E402
 
@@ -34,8 +37,8 @@ nb_number_source_lines = False
 default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_class_signature = "separated"
-autodoc_default_options = {"exclude-members": "__init__, __new__"}
+autodoc_default_options = {"exclude-members": "__init__, __new__", "no-value": True}
+autodoc_preserve_defaults = True
 maximum_signature_line_length = 100
 python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
@@ -43,7 +46,7 @@ toc_object_entries_show_parents = "hide"
 html_theme = "pydata_sphinx_theme"
 html_title = "relaxdp"
 html_static_path = [str(Path(__file__).parent / "static")]
-html_css_files = ["site.css"]
+html_css_files = ["site.css", "reference.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_favicon = str(Path(__file__).parent / "static" / "icon.svg")
@@ -62,3 +65,25 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+
+
+def readable(_: Any, what: str, name: str, *given: Any) -> tuple[str, str] | None:
+    """Show how a class is called only where a person calls it, and types by their names."""
+    signature, returned = given[-2:]
+    if signature is None:
+        return None
+    if what == "exception" or (what == "class" and name.rpartition(".")[2] not in MADE_BY_PEOPLE):
+        return "", ""
+    return short(signature), short(returned or "")
+
+
+def with_arguments(*given: Any) -> None:
+    """Make lists of what stands below "Args:" and "Raises:"."""
+    lines = given[-1]
+    lines[:] = listed(lines)
+
+
+def setup(app: Any) -> None:
+    """Tell Sphinx."""
+    app.connect("autodoc-process-signature", readable)
+    app.connect("autodoc-process-docstring", with_arguments)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -23,14 +25,61 @@ _PARTS = {
 }
 
 
-def description() -> dict[str, Any]:
-    """Ask a service of our own, started for this on a free port."""
+VISIT: list[tuple[str, str, str, Any]] = [
+    ("Is it there?", "GET", "/healthz", None),
+    (
+        "The operator makes a campaign of two levels.",
+        "POST",
+        "/v1/campaigns",
+        {
+            "id": "commute",
+            "question": "How do you get to work?",
+            "encoding": {"name": "categorical", "values": ["bike", "car", "train"]},
+            "levels": [{"epsilon": "0.5"}, {"epsilon": "2"}],
+        },
+    ),
+    (
+        "A device sends its report at the first level: never the answer, but what the path shows there.",
+        "POST",
+        "/v1/campaigns/commute/reports",
+        {
+            "device": "00112233445566778899aabbccddeeff",
+            "level": {"epsilon": "0.5", "threshold": "3279723050338863581"},
+            "report": "car",
+        },
+    ),
+    ("What is not there is refused.", "GET", "/v1/campaigns/other", None),
+]
+"""What the overview shows: who comes first, and what is asked."""
+_LONGEST, _LINE = 400, 90
+
+
+def described() -> tuple[dict[str, Any], str]:
+    """Ask a service of our own, started for this on a free port, for its description and by way of example."""
     with tempfile.TemporaryDirectory() as folder, own_server(Path(folder)) as running:
-        found: dict[str, Any] = Client().ask_json(running.server, "GET", "/openapi.json")
-    return found
+        client = Client()
+        found: dict[str, Any] = client.ask_json(running.server, "GET", "/openapi.json")
+        lines = []
+        for said, method, path, body in VISIT:
+            is_operators = "operator" in said
+            headers = {"Authorization": f"Bearer {running.token}"} if is_operators else None
+            answer = client.ask(running.server, method, path, body, headers=headers).body.decode()
+            shown = answer if len(answer) <= _LONGEST else f"{answer[:_LONGEST]}..."
+            lines += [said, "", f"```text\n$ {curl(method, path, body, is_operators)}\n{shown}\n```", ""]
+    return found, "\n".join(lines)
 
 
-def http_pages(found: dict[str, Any]) -> dict[str, str]:
+def curl(method: str, path: str, body: Any, is_known: bool) -> str:
+    """Return a request as somebody types it."""
+    words = ["curl -s"] if method == "GET" or body is not None else [f"curl -s -X {method}"]
+    words += ['-H "Authorization: Bearer $TOKEN"'] if is_known else []
+    if body is not None:
+        words.append(f"--json {shlex.quote(body if isinstance(body, str) else json.dumps(body))}")
+    words.append(f'"$SERVER{path}"')
+    return " ".join(words) if sum(map(len, words)) < _LINE else " \\\n    ".join(words)
+
+
+def http_pages(found: dict[str, Any], visit: str = "") -> dict[str, str]:
     """Return the pages by their place: an overview, the routes of each part, and the messages."""
     parts: dict[str, list[str]] = {name: [] for name in _PARTS}
     rows: dict[str, list[str]] = {name: [] for name in _PARTS}
@@ -47,7 +96,9 @@ def http_pages(found: dict[str, Any]) -> dict[str, str]:
     }
     overview = [_HEAD]
     for part, (title, _) in _PARTS.items():
-        overview += [f"## {title}\n", "| route | what it does | whose token |", "|---|---|---|", *rows[part], ""]
+        listed = ["| route | what it does | whose token |", "|---|---|---|", *rows[part]]
+        overview += [f"## {title}\n", *stacked(listed)]
+    overview += ["## A visit\n", f"{_VISIT}\n", visit]
     pages["reference/http/index.md"] = "\n".join(overview)
     schemas = found["components"]["schemas"]
     pages["reference/http/messages.md"] = "# Messages\n\nWhat is sent and answered, as JSON.\n\n" + "\n".join(
@@ -63,6 +114,9 @@ into the header `Authorization: Bearer TOKEN`. A refusal is a [`Problem`](messag
 of the names listed with its status; what it means is said of the kind of the same name
 in [Errors](../python/errors.md).
 
+After 408, 429 and 503 (with `Retry-After`) the same request may be sent again; every other refusal is final. Bodies are
+JSON, and a field that is not known is refused. See it at work: [a visit with curl](#a-visit).
+
 ```{toctree}
 :hidden:
 
@@ -72,6 +126,14 @@ service
 messages
 ```
 """
+_VISIT = """These requests were made of a service when this page was built. `relaxdp serve` says what `SERVER` is (as
+`http://127.0.0.1:8000`), and `TOKEN` is in its token file. A real device is the [Python](../python/beyond.md) or the
+[JavaScript](../javascript.md) one: it draws the report, keeps what it sent and never sends more than its limit."""
+
+
+def stacked(table: list[str]) -> list[str]:
+    """Return a table whose cells stand below each other on a phone."""
+    return ['<div class="stacked">\n', *table, "\n</div>\n"]
 
 
 def part_of(path: str) -> str:
@@ -91,14 +153,17 @@ def route(method: str, path: str, operation: dict[str, Any], name: str) -> str:
     lines = [f"({name})=", f"## {method} {path}\n", f"{operation['summary']} For {_WHO[who_of(operation)]}.\n"]
     listed = operation.get("parameters", [])
     if listed:
-        lines += ["| parameter | where | what it is |", "|---|---|---|"]
+        rows = ["| parameter | where | what it is |", "|---|---|---|"]
         for each in listed:
             told = " ".join(filter(None, [each.get("description", ""), limits(each["schema"])]))
             must = "" if each["required"] else ", optional"
-            lines.append(f"| `{each['name']}` | {each['in']}{must} | {cell(kind(each['schema']))}. {cell(told)} |")
-        lines.append("")
+            rows.append(f"| `{each['name']}` | {each['in']}{must} | {cell(kind(each['schema']))}. {cell(told)} |")
+        lines += stacked(rows)
     for media, content in operation.get("requestBody", {}).get("content", {}).items():
         lines.append(f"Takes {kind(content.get('schema', {}))} (`{media}`).\n")
+    takes = list(operation.get("requestBody", {}).get("content", {}))
+    body = "@body.json" if "application/json" in takes else None
+    lines.append(f"```text\n{curl(method, path, body, who_of(operation) is not None)}\n```\n")
     refusals = []
     for status, answer in operation["responses"].items():
         contents = answer.get("content", {})
@@ -113,12 +178,13 @@ def route(method: str, path: str, operation: dict[str, Any], name: str) -> str:
 def message(name: str, schema: dict[str, Any]) -> str:
     """Return the section of one message."""
     lines = [f"({name.lower()})=", f"## {name}\n", schema.get("description", ""), ""]
-    if schema.get("properties"):
-        lines += ["| field | type | what it is |", "|---|---|---|"]
+    rows = []
     for field, each in schema.get("properties", {}).items():
         must = "" if field in schema.get("required", []) else " (optional)"
         told = " ".join(filter(None, [each.get("description", ""), limits(each)]))
-        lines.append(f"| `{field}`{must} | {cell(kind(each))} | {cell(told)} |")
+        rows.append(f"| `{field}`{must} | {cell(kind(each))} | {cell(told)} |")
+    if rows:
+        lines += stacked(["| field | type | what it is |", "|---|---|---|", *rows])
     return "\n".join([*lines, ""])
 
 

@@ -110,28 +110,58 @@ def arguments(text: str) -> str:
     raise LookupError("a parenthesis is not closed")
 
 
+GROUPS = {
+    "A device": (
+        "Device", "Participation", "BrowserStorage", "MemoryStorage", "missingParts", "RelaxdpError", "Amount",
+        "Client",
+    ),
+    "Encodings": (
+        "Categorical", "Unary", "LocalHash", "Numeric", "Wave", "Bloom", "encodingOf", "categoricalParams",
+    ),
+    "The stream": ("encode", "derive", "cmac", "threshold", "accept"),
+}  # fmt: skip
+
+
 def javascript_pages() -> dict[str, str]:
-    """Return the page, by its place."""
+    """Return the page, by its place: an overview, then every name in its group, then what they take and give."""
     about = comment(re.search(r"/\*\*(.*?)\*/", DOOR.read_text("utf-8"), re.DOTALL)[1])  # type: ignore[index]
+    files = dict(exported())
+    found = {name: parts(name, file.read_text("utf-8")) for name, file in files.items()}
     lines = ["# JavaScript", "", about.text, "", _HEAD]
-    files: dict[Path, None] = {}
-    for name, file in exported():
-        text = file.read_text("utf-8")
-        files[file] = None
-        doc, members = parts(name, text)
-        lines += [f"## {name}", "", *said(doc), ""]
-        for head, args, each in members:
-            call = head if "get " in head else f"{head}({args})"
-            lines += [f"### {name}.{head.split()[-1].lstrip('*')}", "", f"```js\n{call}\n```", "", *said(each), ""]
+    for group, names in GROUPS.items():
+        rows = [f"| [`{name}`](#{name.lower()}) | {first_sentence(found[name][0].text)} |" for name in names]
+        lines += [f"**{group}**", "", "| name | what it is |", "|---|---|", *rows, ""]
+    for group, names in GROUPS.items():
+        lines += [f"## {group}", ""]
+        for name in names:
+            doc, members = found[name]
+            lines += [f"### {name}", "", *said(doc), ""]
+            for head, args, each in members:
+                call = head if "get " in head else f"{head}({args})"
+                lines += [f"#### {name}.{head.split()[-1].lstrip('*')}", "", f"```js\n{call}\n```", "", *said(each), ""]
     lines += ["## Objects", "", "What the names above take and give.", ""]
-    for file in [*files, DOOR.parent / "state.js", DOOR.parent / "offer.js"]:
-        for found in _TYPEDEF.finditer(file.read_text("utf-8")):
-            lines += [f"### {found['name']}", "", *said(comment(found["doc"])), ""]
+    for file in [*dict.fromkeys(files.values()), DOOR.parent / "state.js", DOOR.parent / "offer.js"]:
+        for typedef in _TYPEDEF.finditer(file.read_text("utf-8")):
+            lines += [f"### {typedef['name']}", "", *said(comment(typedef["doc"])), ""]
     return {"reference/javascript.md": "\n".join(lines)}
 
 
-_HEAD = """How to use it in a page of your own: [A survey in your own site](../embedding.md). The file is
-`static/device/relaxdp.js` of a service.
+def first_sentence(text: str) -> str:
+    """Return how a comment begins."""
+    return re.split(r"(?<=[.:]) (?=[A-Z])|\n\n", text, maxsplit=1)[0].replace("\n", " ").replace("|", "\\|")
+
+
+_HEAD = """The file is `static/device/relaxdp.js` of a service, and the npm package has the same. All of it,
+with what to ask a person and when: [A survey in your own site](../embedding.md).
+
+```js
+import { Device } from "/private/static/device/relaxdp.js";
+
+const device = await Device.open({ limit: "2" }); // all that this person's reports may ever cost
+const campaign = await device.join(`${location.origin}/private/v1/campaigns/commute`, { upto: "1" });
+await campaign.answer("bike"); // kept in this browser, and never sent
+await device.sync(); // sends the report at the level that is open
+```
 """
 
 
@@ -139,9 +169,11 @@ def said(doc: Comment) -> list[str]:
     """Return a comment as lines of a page."""
     lines = [doc.text]
     rows = [*doc.params, *doc.fields]
-    if rows:
+    if rows and any(told for _, _, told in rows):
         lines += ["", "| name | type | what it is |", "|---|---|---|"]
         lines += [f"| `{name}` | {code(type_)} | {told} |" for name, type_, told in rows]
+    elif rows:
+        lines += ["", "Takes " + ", ".join(f"`{name}` ({code(type_)})" for name, type_, _ in rows) + "."]
     if doc.returns is not None:
         type_, told = doc.returns
         lines += ["", f"Returns {code(type_)}{': ' + told if told else ''}."]

@@ -5,62 +5,153 @@ from __future__ import annotations
 import inspect
 import re
 from importlib import import_module
+from typing import is_typeddict
 
 from tests.docs.api_page import GROUPS
 
 import relaxdp as rx
-from relaxdp import errors
+from relaxdp.mechanisms import Mechanism
 
-BEYOND: dict[str, tuple[str, ...]] = {
-    "relaxdp.device": ("Device", "Participation"),
-    "relaxdp.device.operator": ("Operator",),
-    "relaxdp.device.server": ("own_server",),
-    "relaxdp.audit.auditor": ("audit",),
-    "relaxdp.audit.laws": ("Law",),
-    "relaxdp.encodings": ("check",),
-    "relaxdp.encodings.registry": ("register",),
-    "relaxdp.market.client": ("MarketClient",),
-    "relaxdp.rappor.device": ("Device",),
-    "relaxdp.rappor.filter": ("BloomShape", "epsilon_of", "noise_of"),
-    "relaxdp.estimation.baselines": (
-        "noisy_sampling_epsilon", "noisy_sampling_variance", "relaxation_variance", "split_budget_variance",
+HEADS = {
+    "Tables: files and data frames": (
+        "How to: [release a table](../../data-holder.md), [data frames](../../data-frames.md), "
+        "[Spark](../../spark.md), [read a released file](../../analyst.md). "
+        "What all levels cost together: [the chain](../../proofs/chain.md)."
     ),
-    "relaxdp.hazmat": ("SeededEntropy", "relax_once", "blur_once", "bridge_once"),
+    "Keys and ledgers": (
+        "How to: [The ledger](../../ledger.md). What a key is good for: [the words of the stream]"
+        "(../../proofs/stream.md), [what is promised against whom](../../threat-model.md)."
+    ),
+    "Mechanisms, for arrays and for one object": (
+        "Which one: [encodings](../../encodings.md). All of them have `path`, `release` and `estimate` of "
+        "{py:class}`Mechanism <relaxdp.mechanisms.Mechanism>`. Each has [its proof](../../proofs/index.md)."
+    ),
+    "Estimates": (
+        "What an interval means, and when levels may differ: [estimation](../../estimation.md). How often they hold: "
+        "[coverage](../../coverage.md). Why they cost nothing: [proof](../../proofs/estimates.md)."
+    ),
+    "Made-up reports": (
+        "What can be noticed, and what cannot: [made-up reports](../../made-up-reports.md). "
+        "Why: [proof](../../proofs/pairs.md)."
+    ),
+    "Plans and schedules": (
+        "How to: [plan](../../planning.md), [publish](../../public.md). "
+        "Why a publication costs less: [proof](../../proofs/publication.md)."
+    ),
+    "The law": "Why: [the chain](../../proofs/chain.md), [Algorithm 1](../../proofs/algorithm-1.md).",
+}
+"""What leads from a group to the idea, the task and the proof."""
+GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
+    "Tables: files and data frames": {
+        "relaxdp.publication.description": ("FileDescription",),
+        "relaxdp.publication.outlook": ("Outlook",),
+        "relaxdp.table.counting": ("Tally", "PairTally"),
+    },
+    "Keys and ledgers": {
+        "relaxdp.ledger.entries": ("Subject", "PathFacts", "Entry"),
+        "relaxdp.draw.stream": ("PathId",),
+        "relaxdp.ledger.rules": ("Charge",),
+        "relaxdp.ledger.account": ("Balance", "Account"),
+        "relaxdp.draw.shares": ("Share",),
+    },
+    "Mechanisms, for arrays and for one object": {
+        "relaxdp.mechanisms": ("Mechanism",),
+        "relaxdp.encodings.path": ("ReportPath",),
+    },
+    "Estimates": {
+        "relaxdp.estimation.result": ("Result",),
+        "relaxdp.estimation.frequency": ("Frequency",),
+        "relaxdp.estimation.mean": ("Mean", "PresentMean", "Variance"),
+        "relaxdp.estimation.groups": ("Groups",),
+        "relaxdp.estimation.cross": ("CrossTable",),
+        "relaxdp.estimation.difference": ("Change",),
+        "relaxdp.estimation.dates": ("Difference", "Dates"),
+    },
+    "Made-up reports": {"relaxdp.estimation.integrity": ("MadeUp", "Pushed", "Reach")},
+    "Plans and schedules": {
+        "relaxdp.estimation.planning": ("Asked", "Step", "SeriesStep"),
+        "relaxdp.estimation.number_plans": ("WindowCost",),
+        "relaxdp.estimation.advice": ("Choice",),
+    },
+}
+"""What the names of a group take and give, which nobody imports."""
+BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
+    "Devices and services": {
+        "relaxdp.device": ("Device", "Participation"),
+        "relaxdp.device.operator": ("Operator",),
+        "relaxdp.device.server": ("own_server",),
+        "relaxdp.market.client": ("MarketClient",),
+    },
+    "Audits": {
+        "relaxdp.audit.auditor": ("audit", "Audit"),
+        "relaxdp.audit.laws": ("Law",),
+    },
+    "Encodings of your own": {
+        "relaxdp.encodings": ("check",),
+        "relaxdp.encodings.conformance": ("Conformance",),
+        "relaxdp.encodings.registry": ("register",),
+    },
+    "RAPPOR": {
+        "relaxdp.rappor.device": ("Device",),
+        "relaxdp.rappor.filter": ("BloomShape", "epsilon_of", "noise_of"),
+    },
+    "What relaxation is compared with": {
+        "relaxdp.estimation.baselines": (
+            "noisy_sampling_epsilon", "noisy_sampling_variance", "relaxation_variance", "split_budget_variance",
+        ),
+    },
+    "What can break the guarantee in careless hands": {
+        "relaxdp.hazmat": ("SeededEntropy", "relax_once", "blur_once", "bridge_once"),
+    },
 }  # fmt: skip
 """What pages use beside `rx`."""
-
-
-def kinds_of_errors() -> list[str]:
-    """Return the names of all kinds, general ones first."""
-    return [
-        name
-        for name, each in vars(errors).items()
-        if isinstance(each, type) and each.__module__ == errors.__name__ and not name.startswith("_")
-    ]
+MADE_BY_PEOPLE = {
+    "Categorical", "Unary", "LocalHash", "Numeric", "Wave", "Relaxation", "Column", "Counts", "Transitions", "Explicit",
+    "Linear", "Geometric", "NoisySampling", "ByDate", "UntilPrecise", "PathId", "PathFacts", "Entry",
+    "MarketClient", "Operator", "BloomShape", "Device", "SeededEntropy",
+}  # fmt: skip
+"""Classes whose constructors are shown: all others are given by something."""
+ALIASES = {
+    "Epsilon": 'a level: a `Decimal`, a whole number, a text as `"0.5"` or a float, which stands for the shortest '
+    "decimal that prints as it; above 0",
+    "FileName": "a text, or a `Path`",
+    "Floats": "a NumPy array of floats",
+    "Codes": "a NumPy array of whole numbers, the places of values in their list",
+    "About": '`"objects"`, these very ones, or `"population"`, which they were sampled from',
+    "Method": '`"average"` or `"precision"`, see {py:meth}`Counts.estimate <relaxdp.Counts.estimate>`',
+    "Function": "takes and gives a NumPy array of floats",
+    "Planned": "a number of values, or a mechanism",
+    "Progress": "called with how much is done",
+}
+"""Types that signatures call by a name, and what they are."""
+_FLOATS = r"~numpy\.ndarray\[tuple\[(?:~typing\.)?Any, \.\.\.\], ~numpy\.dtype\[~numpy\.float64\]\]"
+_WRITTEN_OUT = {
+    r"(?:~decimal\.)?Decimal \| int \| str \| float": "Epsilon",
+    r"str \| (?:~os\.)?PathLike\[str\]": "FileName",
+    rf"~collections\.abc\.Callable\[\[{_FLOATS}\], {_FLOATS}\]": "Function",
+    _FLOATS: "Floats",
+    _FLOATS.replace("float64", "unsignedinteger"): "Codes",
+    r"(?:~typing\.)?Literal\['objects', 'population'\]": "About",
+    r"(?:~typing\.)?Literal\['average', 'precision'\]": "Method",
+    r"int \| [~\w.]*Numbers \| [~\w.]*_Encoded": "Planned",
+    r"\bas_of: date\b": "as_of: ~datetime.date",
+}
 
 
 def python_pages() -> dict[str, str]:
-    """Return the pages by their place."""
-    pages, listed = {}, []
+    """Return the pages by their place; the errors have a module of their own."""
+    pages = {}
     for heading, names in GROUPS.items():
         if names == ("errors",):
             continue
-        place = slug(heading)
-        listed.append(place)
-        body = "\n".join(directive("relaxdp", name) for name in names)
-        pages[f"reference/python/{place}.md"] = page(heading, body)
-    kinds = "\n".join(directive("relaxdp.errors", name) for name in kinds_of_errors())
-    head = "What went wrong is said as a sentence, a kind and fields: the first for people, the others for programs."
-    pages["reference/python/errors.md"] = page("Errors", kinds, head)
-    beyond = "\n".join(directive(module, name) for module, names in BEYOND.items() for name in names)
+        body = "".join(directive("relaxdp", name) for name in names)
+        text = page(heading, body, HEADS[heading])
+        if heading in GIVEN:
+            text += section("What these take and give", GIVEN[heading])
+        pages[f"reference/python/{slug(heading)}.md"] = text
     head = "What pages of this site use beside `rx`. These names may still change where those of `rx` do not."
-    pages["reference/python/beyond.md"] = page("Beyond `rx`: devices, audits, encodings of your own", beyond, head)
-    toc = "\n".join([*listed, "errors", "beyond"])
-    pages["reference/python/index.md"] = (
-        "# Python\n\nEvery public name of `import relaxdp as rx`, with its signature and its whole docstring. "
-        "[One line each](../../api.md) is the shorter list.\n\n"
-        f"```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n"
-    )
+    beyond = "".join(section(part, modules) for part, modules in BEYOND.items())
+    pages["reference/python/beyond.md"] = f"# Beyond `rx`: devices, audits, encodings of your own\n\n{head}\n{beyond}"
     return pages
 
 
@@ -69,17 +160,50 @@ def page(heading: str, body: str, head: str = "") -> str:
     return f"# {heading}\n\n{head}\n\n```{{eval-rst}}\n{body}```\n"
 
 
+def section(heading: str, modules: dict[str, tuple[str, ...]]) -> str:
+    """Return a part of a page."""
+    body = "".join(directive(module, name) for module, names in modules.items() for name in names)
+    return f"\n## {heading}\n\n```{{eval-rst}}\n{body}```\n"
+
+
 def directive(module: str, name: str) -> str:
-    """Return what shows one name: a class with all its public members, a function, or a value."""
+    """Return what shows one name: a class with its public members, a function, or a value.
+
+    What all mechanisms can do, or all results, is said once, of the class that has it.
+    """
     found = getattr(rx if module == "relaxdp" else import_module(module), name)
     if isinstance(found, type):
-        kind = "autoexception" if issubclass(found, BaseException) else "autoclass"
-        members = "   :members:\n   :undoc-members:\n   :inherited-members: Exception, tuple, dict, Generic, Protocol\n"
-        if kind == "autoexception":
-            members = "   :show-inheritance:\n   :members:\n"
-        return f".. {kind}:: {module}.{name}\n{members}\n"
+        members = "   :members:\n   :undoc-members:\n"
+        if is_typeddict(found):
+            name += "()"  # else Sphinx looks for a signature, and there is none
+        elif not issubclass(found, Mechanism | rx.Schedule | import_module("relaxdp.estimation.result").Result):
+            members += "   :inherited-members: Exception, tuple, dict, Generic, Protocol\n"
+        return f".. autoclass:: {module}.{name}\n{members}\n"
     kind = "autofunction" if inspect.isroutine(found) else "autodata"
     return f".. {kind}:: {module}.{name}\n\n"
+
+
+def short(signature: str) -> str:
+    """Return a signature with types by the names that its source has for them."""
+    for written, name in _WRITTEN_OUT.items():
+        signature = re.sub(written, name, signature)
+    return signature
+
+
+def listed(lines: list[str]) -> list[str]:
+    """Return a docstring's lines with what stands below "Args:" and "Raises:" as Sphinx's fields."""
+    made, field = [], ""
+    for line in lines:
+        if line in ("Args:", "Raises:"):
+            field = {"Args:": "param", "Raises:": "raises"}[line]
+            made.append("")
+        elif field and line.startswith("    ") and not line.startswith("     "):
+            name, _, told = line.strip().partition(": ")
+            made.append(f":{field} {name}: {told}")
+        else:
+            field = field if line.startswith(" ") else ""
+            made.append(line)
+    return made
 
 
 def slug(heading: str) -> str:
@@ -88,7 +212,17 @@ def slug(heading: str) -> str:
 
 
 def linked(api: str) -> str:
-    """Return docs/api.md with every name leading to its docstring."""
+    """Return docs/api.md as the door of the reference: names lead to their docstrings, and errors to their page."""
+    head, found, _ = api.partition("## Kinds of errors\n")
+    api = f"{head}{found}\nEvery one, with its code and what to do next: [errors](reference/python/errors.md).\n\n"
     api = re.sub(r"^\| `rx\.(\w+)` \|", r"| {py:obj}`rx.\1 <relaxdp.\1>` |", api, flags=re.MULTILINE)
     api = api.replace("{py:obj}`rx.errors <relaxdp.errors>`", "[`rx.errors`](reference/python/errors.md)")
-    return re.sub(r"^\| `(\w+)` \|", r"| {py:obj}`\1 <relaxdp.errors.\1>` |", api, flags=re.MULTILINE)
+    types = "\n".join(f"| `{name}` | {told} |" for name, told in ALIASES.items())
+    beyond = (
+        "## Beyond `rx`\n\nDevices, audits, encodings of your own, RAPPOR: [beyond `rx`](reference/python/beyond.md)."
+    )
+    listed = "\n".join(f"reference/python/{slug(each)}" for each in GROUPS) + "\nreference/python/beyond"
+    return (
+        f"{api}{beyond}\n\n## Types in signatures\n\n| type | what it is |\n|---|---|\n{types}\n\n"
+        f"```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
+    )

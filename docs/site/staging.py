@@ -6,6 +6,7 @@ outside of docs/ leads to a page that shows this file, and a link to a folder is
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 from collections.abc import Callable
@@ -20,6 +21,11 @@ PROJECT = {
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\[]*)\]\((?P<target>(?![a-z]+:|#)[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 _GLOB = re.compile(r"^```\{toctree\}\n(?:[^`]*\n)?:glob:\n[^`]*\n(?P<pattern>[^`:\n]+)\n```\n", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_TABLE = re.compile(r"(?:^\|.*\|\n)+", re.MULTILINE)
+_MUTANTS = re.compile(
+    r"^\| module \| function \| instead of \| planted \|\n\|(?:---\|)+\n(?P<rows>(?:\|.*\|\n)+)", re.MULTILINE
+)
+_DEFINED = r"^[ \t]*(?:async def|def|class|Theorem|Corollary|Lemma|Definition|Fixpoint) {name}\b"
 _LANGUAGES = {".py": "python", ".js": "javascript", ".c": "c", ".h": "c", ".v": "coq", ".json": "json", ".toml": "toml"}
 
 
@@ -74,14 +80,42 @@ def for_site(source: Path, place: str, shown: dict[str, Path]) -> str:
             return found[0]  # Sphinx says where it is
         file = f"source/{name.removesuffix('.md').replace('/', '-')}.md"
         shown[file] = target
-        return f"[{text}]({up}{file})"
+        line = line_of(text, target)
+        return f"[{text}]({up}{file})" if line is None else at_line(text, f"{up}{file[:-3]}.html", line)
 
     def present(found: re.Match[str]) -> str:
         matching = list(source.parent.glob(found["pattern"] + ".md"))
         return found[0] if matching else ""  # a part of the site may be absent
 
-    text = _GLOB.sub(present, with_pages_of_folder(source))
+    text = _MUTANTS.sub(as_differences, _GLOB.sub(present, with_pages_of_folder(source)))
+    if place.startswith(("proofs/", "reference/")):
+        text = outside_fences(text, lambda part: _TABLE.sub('<div class="stacked">\n\n\\g<0>\n</div>\n', part))
     return outside_fences(text, lambda part: _LINK.sub(mended, part))
+
+
+def line_of(text: str, file: Path) -> int | None:
+    """Return where a file defines the name that a link shows as code, or has the words that a link says."""
+    name = re.escape(text.strip("`"))
+    if not text.startswith("`") and " " not in text:  # the name of the file itself
+        return None
+    found = re.search(
+        _DEFINED.format(name=name) if text.startswith("`") else name, file.read_text("utf-8"), re.MULTILINE
+    )
+    return None if found is None else found.string.count("\n", 0, found.start()) + 1
+
+
+def at_line(text: str, page: str, line: int) -> str:
+    """Return a link to a line of a shown file."""
+    said = html.escape(text.strip("`"))
+    said = f'<code class="docutils literal notranslate">{said}</code>' if text.startswith("`") else said
+    return f'<a class="reference internal" href="{page}#L-{line}">{said}</a>'
+
+
+def as_differences(table: re.Match[str]) -> str:
+    """Return a table of mutants as what was changed, line by line: it can be read on a phone."""
+    rows = [[cell.strip(" `") for cell in row.strip("| \n").split(" | ")] for row in table["rows"].splitlines()]
+    blocks = [f"{module}, {function}\n- {was}\n+ {planted}" for module, function, was, planted in rows]
+    return "Some that are planted:\n\n```diff\n" + "\n\n".join(blocks) + "\n```\n"
 
 
 def with_pages_of_folder(source: Path) -> str:
@@ -105,8 +139,12 @@ def outside_fences(page: str, change: Callable[[str], str]) -> str:
 
 
 def shown_file(source: Path) -> str:
-    """Return a page that shows a file of the source."""
+    """Return a page that shows a file of the source, each line with a place to lead to."""
+    from pygments import highlight  # noqa: PLC0415 (who only looks at pages needs none)
+    from pygments.formatters import HtmlFormatter  # noqa: PLC0415
+    from pygments.lexers import get_lexer_by_name  # noqa: PLC0415
+
     language = _LANGUAGES.get(source.suffix, "text")
-    text = source.read_text("utf-8").rstrip()
-    fence = "`" * (3 + max((len(run) for run in re.findall(r"`{3,}", text)), default=0))
-    return f"# {source.relative_to(ROOT)}\n\n{fence}{language}\n{text}\n{fence}\n"
+    form = HtmlFormatter(lineanchors="L", linenos="inline", anchorlinenos=True, wrapcode=True)
+    lines = highlight(source.read_text("utf-8").rstrip(), get_lexer_by_name(language), form)
+    return f"# {source.relative_to(ROOT)}\n\n````{{raw}} html\n{lines}````\n"

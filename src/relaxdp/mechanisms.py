@@ -27,7 +27,7 @@ from relaxdp.remedies import IN_PYTHON
 
 
 class Mechanism:
-    """What every mechanism can do, whatever its encoding."""
+    """What every mechanism can do, whatever its encoding: `path`, `release` and `estimate`."""
 
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
@@ -37,7 +37,10 @@ class Mechanism:
     ) -> ReportPath:
         """Return the path of one object: its report at any level, in any order, always the same.
 
-        An epoch above 1 is a path that was forced, as the ledger counts them; a date is one of a series of releases.
+        `truth` is one of the declared values, or a number of the range. `object_id` is a whole number, a text, a UUID
+        or bytes, and tells the objects of a release apart; `release` and `attribute` are names, and other names are
+        another path. An `epoch` above 1 is a path that was forced, as the ledger counts them; a `date` is one of a
+        series of releases.
         """
         path = PathId(release, attribute, epoch, date)
         return ReportPath(self.encoding, truth, key=as_key(key), object_id=object_id, path=path)
@@ -58,8 +61,9 @@ class Mechanism:
         """Return the reports of many objects at one level, as the kind of column that `values` is.
 
         Lists, NumPy arrays, pyarrow arrays, pandas and polars series; packed reports of a NumPy array are a matrix of
-        bytes. The same call again gives the same reports; a call with a larger epsilon relaxes them. Nothing is
-        remembered here: budgets are kept by a ledger.
+        bytes. `object_ids` belong to them row by row, each once; all else is as in `path`. The same call again gives
+        the same reports; a call with a larger `epsilon` relaxes them. Nothing is remembered here: budgets are kept by a
+        ledger.
         """
         path = PathId(release, attribute, epoch, date)
         where: Any = {"key": as_key(key), "level": self.encoding.level(epsilon), "path": path}
@@ -105,6 +109,8 @@ class Declared(Mechanism):
 class Categorical(Declared):
     """Answers out of a list of declared values: the randomized response of the paper, relaxed on the path.
 
+    `values` are two or more, all of one kind. They are public, and their order is part of every path.
+
     >>> answers = Categorical(["flu", "covid", "none"])
     >>> key = Key.from_bytes(bytes(range(32)))
     >>> path = answers.path("covid", key=key, object_id="patient-17", release="survey-2026", attribute="diagnosis")
@@ -118,14 +124,14 @@ class Categorical(Declared):
     """
 
     def __init__(self, values: Sequence[Hashable]) -> None:
-        """Declare the values. They are public, and their order is part of every path."""
         super().__init__(CategoricalEncoding(values))
 
 
 class Unary(Declared):
     """Answers out of many declared values, as one bit for each: the error does not grow with their number.
 
-    Optimised (OUE), or symmetric (SUE, the basic RAPPOR). A report is packed into `bytes`.
+    Optimised (OUE), or symmetric (SUE, the basic RAPPOR) where `optimised` is False. `values` are as in `Categorical`.
+    A report is packed into `bytes`.
 
     >>> answers = Unary(["flu", "covid", "none"])
     >>> key = Key.from_bytes(bytes(range(32)))
@@ -135,7 +141,6 @@ class Unary(Declared):
     """
 
     def __init__(self, values: Sequence[Hashable], *, optimised: bool = True) -> None:
-        """Declare the values. They are public, and their order is part of every path."""
         super().__init__(OptimisedUnaryEncoding(values) if optimised else SymmetricUnaryEncoding(values))
 
     def _shown(self) -> str:
@@ -145,7 +150,8 @@ class Unary(Declared):
 class LocalHash(Declared):
     """Answers out of very many declared values, as a short report: a public seed and a hidden bucket (OLH).
 
-    The number of buckets is part of every path, so it is chosen once, for the last epsilon that is planned.
+    `values` are as in `Categorical`. The number of `buckets` is part of every path, so it is chosen once: say it, or
+    the last `epsilon` that is planned, for which it is the best.
 
     >>> LocalHash(["flu", "covid", "none"], epsilon=1)
     LocalHash(['flu', 'covid', 'none'], buckets=4)
@@ -154,7 +160,6 @@ class LocalHash(Declared):
     def __init__(
         self, values: Sequence[Hashable], *, buckets: int | None = None, epsilon: Epsilon | None = None
     ) -> None:
-        """Declare the values, and the number of buckets or the last epsilon that it is to be the best for."""
         if buckets is not None and epsilon is not None:
             raise EncodingError("local hashing needs a number of buckets, or the last epsilon that is planned.")
         options = LocalHashEncoding.planned_options({} if buckets is None else {"buckets": buckets}, epsilon)
@@ -174,7 +179,7 @@ def mechanism(
     epsilon: Epsilon | None = None,
     **options: Any,
 ) -> Mechanism:
-    """Return the mechanism of declared values, or of a range of numbers, with this encoding.
+    """Return the mechanism of declared `values`, or of a `range` of numbers, with this `encoding`.
 
     "auto" takes the best one for `epsilon`, the last one that is planned: an encoding is fixed for the life of a path.
     Numbers are rounded to an end of their range where none is said, or where one may be missing.
@@ -224,6 +229,11 @@ def mechanism_of(encoding: Encoding) -> Mechanism:
 class Numeric(Mechanism):
     """Numbers in a range, of which the mean (of any function of them) is wanted.
 
+    `low` and `high` are the ends of the range, which is public. Of a `function` of the numbers it is the range of that;
+    its `function_name` is part of every path. `clip` puts numbers into the range. With `missing` a number may be
+    missing: every object still sends a report, and both the share of missing ones and the mean of the others are
+    estimated, for one epsilon.
+
     >>> ages = Numeric(0, 120)
     >>> key = Key.from_bytes(bytes(range(32)))
     >>> ages.path(41, key=key, object_id="patient-17", release="survey-2026", attribute="age").at(1)
@@ -244,11 +254,6 @@ class Numeric(Mechanism):
         function: Function | None = None,
         function_name: str = "identity",
     ) -> None:
-        """Declare the range of f(x), which is public. A function has a name, which is part of every path.
-
-        `clip` puts numbers into the range. With `missing` a number may be missing: every object still sends a report,
-        and both the share of missing ones and the mean of the others are estimated, for one epsilon.
-        """
         encoding = (MissingNumericEncoding if missing else NumericEncoding)(low, high, function, function_name)
         super().__init__(encoding.clipping() if clip else encoding)
 
@@ -260,8 +265,9 @@ class Numeric(Mechanism):
 class Wave(Mechanism):
     """Numbers in a range, of which the mean and the whole distribution are wanted: a report is a place near the number.
 
-    The window, over how many places a number is spread, is part of every path, so it is chosen once, for the last
-    epsilon that is planned.
+    `low`, `high`, `clip`, `function` and `function_name` are as in `Numeric`; `bins` is how finely the range is cut.
+    The `window`, over how many places a number is spread, is a power of two and part of every path, so it is chosen
+    once: say it, or the last `epsilon` that is planned, for which it is the best.
 
     >>> Wave(0, 120, epsilon=2), Wave(0, 120, epsilon=4)
     (Wave(0, 120, bins=64, window=32), Wave(0, 120, bins=64, window=16))
@@ -285,10 +291,6 @@ class Wave(Mechanism):
         function: Function | None = None,
         function_name: str = "identity",
     ) -> None:
-        """Declare the range of f(x), which is public, and the window or the last epsilon that it is to be the best for.
-
-        `clip` puts numbers into the range. A function has a name, which is part of every path.
-        """
         if window is not None and epsilon is not None:
             raise EncodingError("the wave needs a window, or the last epsilon that is planned.")
         given = {"bins": bins} if window is None else {"bins": bins, "window": window}

@@ -25,10 +25,10 @@ from relaxdp.remedies import IN_PYTHON
 class Relaxation:
     """The paper's Algorithm 1 for one object: fresh randomness at each step, so the last report is kept.
 
-    `store` is a file: it is written before a report is returned, and holds the truth and the last report, so it
-    is as secret as a key. With None the chain lives in memory and must not go on after the process has ended.
+    `mechanism` says what the `truth` is one of. `store` is a file: it is written before a report is returned, and holds
+    the truth and the last report, so it is as secret as a key. With None the chain lives in memory and must not go on
+    after the process has ended.
 
-    >>> from relaxdp import Categorical
     >>> chain = Relaxation(Categorical(["flu", "covid", "none"]), truth="covid")
     >>> chain.relax(epsilon=0.5) == chain.relax(epsilon=0.5)
     True

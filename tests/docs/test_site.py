@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 from docs.site.checks import problems
-from docs.site.http_pages import http_pages
+from docs.site.error_pages import code_of, error_pages, kinds_of_errors
+from docs.site.http_pages import curl, http_pages
 from docs.site.javascript_pages import exported, javascript_pages, undocumented
 from docs.site.pictures import PICTURES
-from docs.site.python_pages import BEYOND, kinds_of_errors, python_pages
-from docs.site.staging import DOCS, ROOT, for_site, stage
+from docs.site.python_pages import BEYOND, GIVEN, MADE_BY_PEOPLE, linked, listed, python_pages, short
+from docs.site.staging import DOCS, ROOT, for_site, shown_file, stage
 from tests.conftest import missing
 from tests.patience import PATIENCE
 
@@ -53,11 +54,16 @@ def public_members(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def test_every_public_python_name_is_on_a_page() -> None:
-    text = "".join(python_pages().values())
+    text = "".join({**python_pages(), **error_pages()}.values())
     shown = set(re.findall(r"^\.\. auto\w+:: (\S+)$", text, flags=re.MULTILINE))
     assert {f"relaxdp.{name}" for name in rx.__all__ if name != "errors"} <= shown
     assert {f"relaxdp.errors.{name}" for name in kinds_of_errors()} <= shown
-    assert {f"{module}.{name}" for module, names in BEYOND.items() for name in names} <= shown
+    for modules in [*BEYOND.values(), *GIVEN.values()]:
+        assert {f"{module}.{name}" for module, names in modules.items() for name in names} <= {
+            each.removesuffix("()") for each in shown
+        }
+    door = linked((DOCS / "api.md").read_text("utf-8"))
+    assert all(place.removesuffix(".md") in door for place in python_pages())
 
 
 def test_no_public_python_name_is_undocumented() -> None:
@@ -70,11 +76,47 @@ def test_no_public_python_name_is_undocumented() -> None:
     assert silent == []
 
 
+def test_every_parameter_is_explained() -> None:
+    """By its name, in the docstring of what takes it; or it is one of those of `release`."""
+    silent = []
+    for name in rx.__all__:
+        found = getattr(rx, name)
+        if not inspect.isfunction(found) and name not in MADE_BY_PEOPLE:
+            continue
+        said = inspect.getdoc(found) or ""
+        if isinstance(found, type):  # a field says what it is below its name
+            said += inspect.getsource(found)
+        if "those of `release`" in said:
+            said += inspect.getdoc(rx.release) or ""
+        for parameter in inspect.signature(found).parameters:
+            if not re.search(rf"`{parameter}[`=]|^ +{parameter}: \S", said, flags=re.MULTILINE):
+                silent.append(f"{name}({parameter})")
+    assert silent == []
+
+
+def test_signatures_and_arguments_are_readable() -> None:
+    floats = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.float64]]"
+    assert short(f"(a: ~decimal.Decimal | int | str | float | None, b: {floats})") == "(a: Epsilon | None, b: Floats)"
+    lines = ["Do it.", "", "Args:", "    one: a thing:", "        and more.", "    two: more.", "", ">>> 1", "1"]
+    assert listed(lines) == [
+        "Do it.", "", "", ":param one: a thing:", "        and more.", ":param two: more.", "", ">>> 1", "1",
+    ]  # fmt: skip
+
+
+def test_every_error_has_its_code_and_what_is_said() -> None:
+    page = error_pages()["reference/python/errors.md"]
+    for name in kinds_of_errors():
+        if name not in ("RelaxdpError", "StateFolderWarning"):
+            assert f"``{code_of(name)}``, status" in page
+    way_out = "*again=True re-issues a lower level, which costs nothing.* *--again re-issues"
+    assert way_out in next(line for line in page.splitlines() if "{path} is at {previous}" in line)
+
+
 def test_no_public_javascript_name_is_undocumented() -> None:
     page = javascript_pages()["reference/javascript.md"]
-    assert all(f"\n## {name}\n" in page for name, _ in exported())
+    assert all(f"\n### {name}\n" in page for name, _ in exported())
     assert len(exported()) > 15
-    assert "### Device.open" in page
+    assert "#### Device.open" in page
     assert undocumented() == []
 
 
@@ -83,6 +125,10 @@ def test_every_route_and_message_is_on_a_page() -> None:
     pages = http_pages(DESCRIPTION)
     assert "| [`POST /v1/do/{id}`](campaigns.md#do-it) | Do it. | the operator |" in pages["reference/http/index.md"]
     route = pages["reference/http/campaigns.md"]
+    asked = curl("POST", "/v1/do/{id}", "@body.json", True)
+    assert asked in route
+    assert asked.split()[0] == "curl"
+    assert "Bearer $TOKEN" in asked
     assert "| `id` | path | string. (at most 9 characters) |" in route
     assert "Takes [Order](messages.md#order) (`application/json`)." in route
     assert "| 404 | `unknown_route`, `unknown_campaign` |" in route
@@ -124,6 +170,18 @@ def test_links_in_code_and_parts_that_are_absent(tmp_path: Path) -> None:
     assert f"[no link]({ROOT / 'README.md'})" in made
     assert "[home](index.md)" in made
     assert "toctree" not in made
+
+
+def test_links_lead_to_the_line_that_they_name(tmp_path: Path) -> None:
+    shown: dict[str, Path] = {}
+    page = for_site(DOCS / "proofs" / "path.md", "proofs/path.md", shown)
+    place, line = re.search(
+        r'href="\.\./(source/[^"]*test_path\.py)\.html#L-(\d+)"><code[^>]*>modulo_bias<', page
+    ).groups()  # type: ignore[union-attr]
+    lines = shown[f"{place}.md"].read_text("utf-8").splitlines()
+    assert lines[int(line) - 1].strip().startswith("def modulo_bias(")
+    assert f'id="L-{line}"' in shown_file(shown[f"{place}.md"])
+    assert "- if draw.position < threshold:\n+ if draw.position <= threshold:\n" in page  # a mutant, as a difference
 
 
 def test_pictures_are_fresh() -> None:

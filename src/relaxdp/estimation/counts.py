@@ -187,7 +187,11 @@ class Counts:
 def highest_only(object_ids: Any, epsilons: Any, reports: Any) -> tuple[list[Any], list[Any]]:
     """Return (epsilons, reports) with each object once, at its highest level: the others add nothing to it.
 
-    A report at a lower level that was made later, by blurring, is newer and worse: it is the level that counts.
+    `object_ids`, `epsilons` and `reports` belong together row by row. A report at a lower level that was made later, by
+    blurring, is newer and worse: it is the level that counts.
+
+    >>> highest_only(["a", "b", "a"], ["0.5", "0.5", 2], ["no", "no", "yes"])
+    ([2, '0.5'], ['yes', 'no'])
     """
     best: dict[Any, tuple[Decimal, Any, Any]] = {}
     for object_id, epsilon, report in zip(object_ids, epsilons, reports, strict=True):

@@ -112,7 +112,8 @@ def cross(
 ) -> CrossTable:
     """Return the two-way table of two released columns of the same objects, in the same order.
 
-    `rows` and `columns` are the mechanisms that the columns were released with.
+    `rows` and `columns` are the mechanisms that the columns were released with, `row_reports` and `column_reports` the
+    columns, and `row_epsilon` and `column_epsilon` their levels.
     """
     if len(row_reports) != len(column_reports):
         raise LengthError(

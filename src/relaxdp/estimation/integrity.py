@@ -243,9 +243,10 @@ def integrity(
     levels: Sequence[Epsilon] = (),
     false_alarms: float = FALSE_ALARMS,
 ) -> Integrity:
-    """Return whether pairs of reports were made up. Of `objects` in all, those without a pair cannot be tested.
+    """Return whether `pairs` of reports were made up. Of `objects` in all, those without a pair cannot be tested.
 
-    Whoever looks more than once names all `levels` of the schedule each time.
+    Whoever looks more than once names all `levels` of the schedule each time. `false_alarms` is how often honest
+    reports may be called made up, between 0 and 1.
     """
     if not 0 < false_alarms < 1:
         raise CountsError("a rate of false alarms lies between 0 and 1, like 0.01.")
@@ -264,8 +265,10 @@ def integrity(
 def transitions(mechanism: Any, older: Any, newer: Any, *, older_epsilon: Epsilon, newer_epsilon: Epsilon) -> Integrity:
     """Return whether reports were made up: two columns of reports of the same objects, at a lower and a higher level.
 
-    An honest older report is the newer one after a blur that never sees the truth, so that its law is known. For more
-    than two levels, tables of counts and daily looks there are `Transitions` and `integrity`.
+    `older` (at `older_epsilon`) and `newer` (at `newer_epsilon`) are the columns, as the `mechanism` released them, and
+    belong together row by row. An honest older report is the newer one after a blur that never sees the truth, so that
+    its law is known. For more than two levels, tables of counts and daily looks there are `Transitions` and
+    `integrity`.
 
     >>> from relaxdp import Categorical
     >>> found = transitions(

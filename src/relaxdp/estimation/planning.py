@@ -227,13 +227,14 @@ def plan(
     schedule: Iterable[Epsilon] | None = None,
     **asked: Unpack[Asked],
 ) -> Plan:
-    """Return the third of half-width, objects and epsilon from the other two; of a schedule, every step.
+    """Return the third of half-width, objects and `epsilon` from the other two; of a schedule, every step.
 
     `values` is how many values an answer can have, or the mechanism of any other one; `range` are the ends of numbers,
-    whose mean is planned, and the median where they are waves of so many `bins`. From the number of objects alone
-    comes a table of the usual levels. Plans never look at an answer. Without a `share` they hold for every share.
-    `encoding` is the best one unless it is said; `stops` says which part of the objects stops at a lower epsilon, and
-    `cross` is the second column of a two-way table.
+    whose mean is planned, and the median where they are waves of so many `bins`. A `half_width` is a share, as 0.01, or
+    in the unit of the numbers. From the number of `objects` alone comes a table of the usual levels, and from a
+    `schedule` one of its own. Plans never look at an answer. Which interval is meant is `asked` by the options of
+    `Asked`: without a `share` it holds for every share, `encoding` is the best one unless it is said, `stops` says
+    which part of the objects stops at a lower epsilon, and `cross` is the second column of a two-way table.
 
     >>> plan(values=2, half_width=0.01, objects=100_000).epsilon
     Decimal('0.6113')

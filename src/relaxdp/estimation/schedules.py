@@ -42,7 +42,7 @@ class Schedule(ABC):
 
 @dataclass(frozen=True)
 class Explicit(Schedule):
-    """The levels that a person wrote down.
+    """The `levels` that a person wrote down, which may repeat and must not fall.
 
     >>> [str(level) for level in Explicit([0.1, "0.5", 1, 2])]
     ['0.1', '0.5', '1', '2']
@@ -124,7 +124,7 @@ class NoisySampling(Schedule):
 
 @dataclass(frozen=True)
 class ByDate(Schedule):
-    """Levels that are allowed from a day on, for data that grow less sensitive with age.
+    """`levels` that are allowed from a day on, for data that grow less sensitive with age.
 
     >>> schedule = ByDate({date(2026, 1, 1): "0.25", date(2026, 7, 1): 1})
     >>> schedule.at(date(2025, 12, 31)), schedule.at(date(2026, 3, 1)), schedule.at(date(2026, 7, 1))
@@ -150,8 +150,10 @@ class ByDate(Schedule):
 class UntilPrecise(Schedule):
     """The levels of another schedule up to the first that is precise enough, whatever the answer turns out to be.
 
-    Where it stops depends on the number of objects, of values and on epsilon only, never on a report: so the interval
-    after the stop covers as often as any other. A rule that looks at the estimate does not have that.
+    `confidence_level`, `about` and `simultaneous` say which interval of an estimate is to be as short as `half_width`
+    on each side. Where the `schedule` stops depends on the number of `objects`, of `values` and on epsilon only, never
+    on a report: so the interval after the stop covers as often as any other. A rule that looks at the estimate does not
+    have that.
 
     Claim: the coverage after the stop is at least 94.5 %, and what looking costs;
     tests/statistical/estimation/test_stopping.py.

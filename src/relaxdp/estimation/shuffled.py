@@ -107,9 +107,11 @@ def shuffled(
     `epsilon` is that of the last level, or all levels, of which the largest counts: older reports are made from newer
     ones, so that all levels of a path together tell what the last one tells. Where a level was chosen after looking at
     reports, give the largest one that was planned. `objects` is how many are published together, or the size of every
-    published group, of which the smallest counts. `values` is how many values an answer can have or the mechanism;
-    without it the bound holds for every report that keeps its epsilon. `publications` are such with noise of their own,
-    like the dates of a series: they compose. Publishing one group on one path again and again costs no more than once.
+    published group, of which the smallest counts. `values` is how many values an answer can have, with the name of
+    their `encoding` (as they are, where it is left out), or the mechanism; without it the bound holds for every report
+    that keeps its epsilon. `delta` is by default 10^-6, or a tenth of one in so many objects where that is less.
+    `publications` are such with noise of their own, like the dates of a series: they compose. Publishing one group on
+    one path again and again costs no more than once.
 
     Files with ids, live results, and groups that overlap have no such bound: there it is the epsilon of the reports.
 

@@ -39,8 +39,8 @@ class RelaxationLaw:
 def relaxation_law(*, m: int, old_epsilon: Epsilon, new_epsilon: Epsilon) -> RelaxationLaw:
     """Return p_aa, p_ba and p_bb of the paper for a relaxation from `old_epsilon` to `new_epsilon`.
 
-    `old_epsilon` may be 0: then the last report was pure noise. The law is that of the thresholds that are really
-    used, which differ from the paper's real numbers by less than 2^-63.
+    `m` is the number of values, 2 or more. `old_epsilon` may be 0: then the last report was pure noise. The law is that
+    of the thresholds that are really used, which differ from the paper's real numbers by less than 2^-63.
 
     Claim: the tables of the paper's appendix to all printed digits; tests/exact/paper/test_tables.py.
 

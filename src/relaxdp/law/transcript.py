@@ -53,7 +53,7 @@ def step_odds(values: int, old: Fraction, new: Fraction) -> Fraction:
 
 
 def privacy_loss(epsilons: Sequence[Epsilon], reports: Sequence[int], *, m: int) -> PrivacyLoss:
-    """Return what the reports `reports` (indices of values) at levels `epsilons` cost together.
+    """Return what the `reports` (indices of `m` values) at levels `epsilons` cost together.
 
     >>> loss = privacy_loss([1, 2], [0, 1], m=2)
     >>> round(loss.spent, 6), round(loss.guarantee, 6), round(loss.basic_composition, 6)

@@ -84,28 +84,49 @@ def release(
 ) -> Any:
     """Release columns of a table at a level: the ids, the reports, and what is to be kept, in the order of the ids.
 
-    A data frame gives one of the same kind; a file (Parquet, CSV and TSV, JSON lines, Arrow IPC, a folder of files,
-    Excel, or the address of one) goes to the file `to`, and `Released` is returned. `separator` is what separates the
-    fields of CSV, where the ending does not say it. A column is said to be a mechanism, a list of its values, or a
-    `Column` (bins, a map, missing values, values that are public). Index, attributes, metadata and dictionaries of the
-    input do not go along: these could betray an answer.
+    A data frame gives one of the same kind; a file goes to the file `to`, and `Released` is returned. Index,
+    attributes, metadata and dictionaries of the input do not go along: these could betray an answer.
 
-    The ledger is charged before anything is handed over: the one beside the key's file, another file, a database's URL
-    or an open `Ledger`; None says that nobody keeps account. The same call again gives the same reports and costs
-    nothing, a larger epsilon costs the difference (a smaller one is refused, unless `again`), and another key, other
-    values, a changed table or an overdrawn budget are refused. So is what would be paid for and tell next to nothing,
-    unless `accept`; `planned_epsilon` is the last level that is planned, for which a new path is encoded (else the rest
-    of the budget). `force` opens a new path in spite of it, `growing` lets rows of a file, or on Spark, join and leave,
-    `new_ledger` says why a key that has spent elsewhere begins another ledger. With `dry_run` what it would cost is
-    returned, from the ledger alone.
+    The ledger is charged before anything is handed over. The same call again gives the same reports and costs nothing,
+    a larger epsilon costs the difference, and a smaller one, another key, other values, a changed table or an overdrawn
+    budget are refused. What is released is kept beside the ledger, ids and truths and nothing else, sealed with the
+    key: so `relax` goes on from it when the table has changed.
 
-    What is released is kept beside the ledger, ids and truths and nothing else, sealed with the key: so `relax` goes on
-    from it when the table has changed. `snapshots` is another folder for it, or False; rows that join and leave are not
-    kept. The files say `as_of` which day the table was, by default that of the first release. `date` makes it one of
-    the dated releases of a series, each with its own path: `Ledger.declare_series` says which, and what they may cost.
+    Args:
+        source: a data frame (pandas, polars, pyarrow, Spark), or a file or its address: Parquet, CSV and TSV, JSON
+            lines, Arrow IPC, a folder of files, Excel.
+        columns: what each column is: a mechanism, a list of its values, or a `Column` (bins, a map, missing values,
+            values that are public).
+        id: the column that tells the objects apart. No two rows have the same.
+        epsilon: the level, more than 0.
+        key: the key, or its file.
+        to: the file that is written, where the source is one.
+        release: the name of the release, which is part of every path. Left out, the name of the source's file.
+        ledger: a file, a database's URL or an open `Ledger`; None says that nobody keeps account.
+        population: whom the ledger charges.
+        budget: the first budget of the population. Later ones are raised by `Ledger.raise_budget`.
+        keep: columns that go along as they are.
+        again: let a level that is lower than the last be drawn again, which costs nothing.
+        force: open a new path where going on is refused. It adds up for everybody.
+        growing: let rows join and leave, in files and on Spark; those are not kept beside the ledger.
+        planned_epsilon: the last level that is planned, for which a new path is encoded; else the rest of the budget.
+        date: makes it one of the dated releases of a series, each with its own path (`Ledger.declare_series`).
+        as_of: which day the table was, as the files say it; by default that of the first release.
+        snapshots: another folder for what is kept, or False.
+        accept: release what costs something and tells next to nothing, which is refused otherwise.
+        reason: why, for the ledger's history.
+        new_ledger: why a key that has spent elsewhere begins another ledger.
+        dry_run: return what it would cost, from the ledger alone.
+        threads: how many; as many as the machine has processors.
+        engine: "spark" reads and writes folders of Parquet files. Spark's data frames need no word.
+        master: the address of Spark's master.
+        worker_key: where the workers find the key's file, if not where `key` was loaded from.
+        partitions: into how many parts Spark sorts the rows.
+        separator: what separates the fields of CSV, where the ending does not say it.
+        progress: called with the rows that are done, and with all of them where that is known.
 
-    `engine="spark"` reads and writes folders of Parquet files; Spark's data frames need no word. There the workers read
-    the key themselves, from the file that `key` was loaded from or from `worker_key`.
+    Raises:
+        RelaxdpError: nothing was released. The kinds and their ways out are in `rx.errors`.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"person": [18, 17], "diagnosis": ["flu", "covid"]})
@@ -167,9 +188,10 @@ def relax(
     """Release what was released before at a larger epsilon, from its snapshot: the table is not needed any more.
 
     It costs the difference, and gives the very reports that the table would give, as it was on the day of the first
-    release. They go to the file `to`, or come as a data frame. `columns` are all that were released together, `date` is
-    that of a dated release, and `snapshots` the folder, where the first release named one. Columns that were kept are
-    not in a snapshot, which holds ids and truths: they stand in the files that were released.
+    release. They go to the file `to`, or come as a data frame of the kind `frame`. `columns` are all that were released
+    together, `date` is that of a dated release, and `snapshots` the folder, where the first release named one. Columns
+    that were kept are not in a snapshot, which holds ids and truths: they stand in the files that were released. All
+    other arguments are those of `release`.
     """
     from relaxdp.ledger.entries import Subject  # noqa: PLC0415
     from relaxdp.ledger.payer import Payer  # noqa: PLC0415
@@ -217,6 +239,7 @@ def relax_reports(
     `source` is the table that the reports are of, with the same ids, and `reports` holds plain randomized responses of
     one column at a lower level, which the file says itself or `reports_epsilon` does. The keyed path, if the reports
     are of one, is closed by it. After a crash the same call finishes what was charged; after a success it is refused.
+    All other arguments are those of `release`.
     """
     from relaxdp.table.algorithm1 import Algorithm1Drawing  # noqa: PLC0415
 
@@ -278,10 +301,25 @@ def estimate(
 ) -> Any:
     """Return what a released table says: an estimate, or a dictionary of them for the groups of a kept column `by`.
 
-    The table is a data frame or a file, or a list of either that holds the same release at several levels: each object
-    counts once, at its highest. `cross` is a second released column, for a two-way table. A released table knows its
-    values and level; where it was changed since, say `description` (what it came from; for a list, a list), or of a
-    frame `mechanism` and `epsilon`.
+    It has `.value`, `.std_error`, `.interval(0.95)`, `.to_frame()` and `.plot()`, see `Result`; print shows a table.
+
+    Args:
+        source: a data frame or a file, or a list of either that holds the same release at several levels: each object
+            counts once, at its highest.
+        column: which released column, where there are several.
+        by: a kept column, for an estimate of each of its groups.
+        cross: a second released column, for a two-way table.
+        method: "average" or "precision", see `Counts.estimate`. They differ where objects stand at different levels.
+        description: what a table came from that was changed since and does not know its values and level any more; for
+            a list, a list.
+        mechanism: that of a frame, in the place of a description, together with `epsilon`.
+        epsilon: the level of a frame.
+
+    >>> import pyarrow as pa, relaxdp as rx
+    >>> reports = pa.table({"person": range(1000), "smokes": ["no"] * 700 + ["yes"] * 300})
+    >>> found = estimate(reports, "smokes", mechanism=rx.Categorical(["no", "yes"]), epsilon=2)
+    >>> found.value.round(3).tolist(), [ends.round(3).tolist() for ends in found.interval(0.95)]
+    ([0.763, 0.237], [[0.736, 0.21], [0.79, 0.264]])
     """
     from relaxdp.publication.derive import check_name  # noqa: PLC0415
 
@@ -322,7 +360,11 @@ def count(
     cross: str | None = None,
     description: FileName | Sequence[FileName] = (),
 ) -> Tally | PairTally:
-    """Return the counts of released files, from which everything is estimated: by group, and for each level."""
+    """Return the counts of released files, from which everything is estimated: by group, and for each level.
+
+    `files`, `column`, `by`, `cross` and `description` are what `estimate` takes. Counts of disjoint objects may be
+    merged, so that parts of a release can be counted where they lie.
+    """
     from relaxdp.table.arriving import arrived  # noqa: PLC0415
     from relaxdp.table.counting import count as counted  # noqa: PLC0415
     from relaxdp.table.counting import count_pairs  # noqa: PLC0415
@@ -342,7 +384,7 @@ def _listed(files: FileName | Sequence[FileName] | None) -> list[Any]:
 
 @refusing("", IN_PYTHON)
 def description(source: Any) -> FileDescription:
-    """Return what a released frame, or a released file, says about itself: values, levels, release and key.
+    """Return what `source`, a released frame or file, says about itself: values, levels, release and key.
 
     It is what `estimate` asks for where a frame was joined, filtered or read back and does not say it any more.
     """

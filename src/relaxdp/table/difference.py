@@ -27,12 +27,13 @@ def difference(
 ) -> Any:
     """Return what changed from one date to another: a `Difference`; with more than two dates `Dates`, step by step.
 
-    Each date is a released table as `estimate` takes it: a file, a data frame, or a list of either that holds the same
-    release at several levels. Dates are releases of their own, so that their noise is independent; levels and
-    encodings may differ, declared values may not. Rows are joined by id, which tells those who stayed from those who
-    left and joined; `independent` compares everybody then with everybody now, and no ids. `new_column` says that
-    the later dates have another column, whatever it is called there. `description` has what `estimate` calls so, for
-    each date, and `labels` is how the dates are called: else by their date, their file or their release.
+    Each date (`old`, `new` and all `later` ones) is a released table as `estimate` takes it: a file, a data frame, or a
+    list of either that holds the same release at several levels; `column` and `method` are as there, too. Dates are
+    releases of their own, so that their noise is independent; levels and encodings may differ, declared values may not.
+    Rows are joined by id, which tells those who stayed from those who left and joined; `independent` compares everybody
+    then with everybody now, and no ids. `new_column` says that the later dates have another column, whatever it is
+    called there. `description` has what `estimate` calls so, for each date, and `labels` is how the dates are called:
+    else by their date, their file or their release.
 
     Two estimates of groups that have no object in common give their `Change`, the second minus the first.
     """

@@ -1,0 +1,115 @@
+"""The reference of errors: every kind, its code and status, and every sentence that says it, with the ways out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from docs.site.staging import ROOT
+
+from relaxdp import errors
+from relaxdp.cli.remedies import ON_COMMAND_LINE
+from relaxdp.errors import RelaxdpError
+from relaxdp.remedies import IN_PYTHON
+from relaxdp.service.observe import status_of
+
+_HEAD = """# Errors
+
+What went wrong is said as a sentence, a kind and fields: the first for people, the others for programs. Commands show
+the sentence, or with `--json` all three; a service answers with a [`Problem`](../http/messages.md#problem).
+Here is every kind with its `code`, the HTTP status that a service answers it with, and the sentences that say it.
+What a sentence names in braces is a field, and what follows in *italics* is what to do next, in Python or on the
+command line.
+
+```python
+import relaxdp as rx
+
+try:
+    rx.Categorical(["no", "yes"]).encoding.level(0)
+except rx.errors.EpsilonError as problem:
+    print(problem.code, problem.fields)  # epsilon_error {'epsilon': '0'}
+```
+
+"""
+
+
+def kinds_of_errors() -> list[str]:
+    """Return the names of all kinds, general ones first."""
+    return [
+        name
+        for name, each in vars(errors).items()
+        if isinstance(each, type) and each.__module__ == errors.__name__ and issubclass(each, Exception)
+    ]
+
+
+def error_pages() -> dict[str, str]:
+    """Return the page, by its place."""
+    said = sentences()
+    body = "\n".join(_kind(name, said[name]) for name in kinds_of_errors())
+    return {"reference/python/errors.md": f"{_HEAD}```{{eval-rst}}\n{body}```\n"}
+
+
+def _kind(name: str, found: dict[str, set[str]]) -> str:
+    kind = getattr(errors, name)
+    members = ["   :members:"] if kind is RelaxdpError else []
+    lines = [f".. autoexception:: relaxdp.errors.{name}", "   :show-inheritance:", *members, ""]
+    if issubclass(kind, RelaxdpError) and kind is not RelaxdpError:
+        lines += [f"   ``{code_of(name)}``, status {status_of(kind)}", ""]
+    if found:
+        lines += [f"   .. dropdown:: {len(found)} sentence{'s' if len(found) > 1 else ''}", ""]
+        lines += [f"      - {_plain(each)}{_ways_out(remedies)}" for each, remedies in sorted(found.items())]
+    return "\n".join([*lines, ""])
+
+
+def _ways_out(remedies: set[str]) -> str:
+    words = dict.fromkeys(
+        table[name] for name in sorted(remedies) for table in (IN_PYTHON, ON_COMMAND_LINE) if name in table
+    )
+    return "".join(f" *{_plain(word)}*" for word in words)
+
+
+def _plain(sentence: str) -> str:
+    """Return a sentence as text that is shown letter by letter; of a field, its name."""
+    fields = re.sub(r"(?<!\{)\{(\w+)[^{}]*\}", r"{\1}", " ".join(sentence.split()))
+    return re.sub(r"([\\`*_|])", r"\\\1", fields.replace("{{", "{").replace("}}", "}"))
+
+
+def code_of(name: str) -> str:
+    """Return the code of a kind."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def sentences() -> dict[str, dict[str, set[str]]]:
+    """Return for each kind the sentences that the package says of it, and the names of their ways out."""
+    kinds = set(kinds_of_errors())
+    found: dict[str, dict[str, set[str]]] = defaultdict(dict)
+    for file in sorted((ROOT / "src" / "relaxdp").rglob("*.py")):
+        for name, call in _calls(file, kinds):
+            remedies = {
+                word
+                for keyword in call.keywords
+                if keyword.arg == "remedy"
+                for text in _texts(keyword.value)
+                for word in text.split()
+            }
+            for sentence in _texts(call.args[0]) if call.args else ():
+                found[name].setdefault(sentence, set()).update(remedies)
+    return found
+
+
+def _calls(file: Path, kinds: set[str]) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds:
+            yield node.func.id, node
+
+
+def _texts(node: ast.expr) -> Iterator[str]:
+    """Yield the texts that an expression may be: itself, or either of two."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value:
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from _texts(node.body)
+        yield from _texts(node.orelse)
