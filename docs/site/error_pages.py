@@ -16,13 +16,15 @@ from relaxdp.errors import RelaxdpError
 from relaxdp.remedies import IN_PYTHON
 from relaxdp.service.observe import status_of
 
+_USUAL = 422
 _HEAD = """# Errors
 
 What went wrong is said as a sentence, a kind and fields: the first for people, the others for programs. Commands show
 the sentence, or with `--json` all three; a service answers with a [`Problem`](../http/messages.md#problem).
-Here is every kind with its `code`, the HTTP status that a service answers it with, and the sentences that say it.
-What a sentence names in braces is a field, and what follows in *italics* is what to do next, in Python or on the
-command line.
+Over HTTP a code lacks its `_error`, and the status is 422 where no other is said here.
+
+Here is every kind with its `code` and the sentences that say it. What a sentence names in braces is a field, and what
+follows in *italics* is what to do next, in Python or on the command line.
 
 ```python
 import relaxdp as rx
@@ -57,7 +59,8 @@ def _kind(name: str, found: dict[str, set[str]]) -> str:
     members = ["   :members:"] if kind is RelaxdpError else []
     lines = [f".. autoexception:: relaxdp.errors.{name}", "   :show-inheritance:", *members, ""]
     if issubclass(kind, RelaxdpError) and kind is not RelaxdpError:
-        lines += [f"   ``{code_of(name)}``, status {status_of(kind)}", ""]
+        status = status_of(kind)
+        lines += [f"   ``{code_of(name)}``" + (f", status {status}" if status != _USUAL else ""), ""]
     if found:
         lines += [f"   .. dropdown:: {len(found)} sentence{'s' if len(found) > 1 else ''}", ""]
         lines += [f"      - {_plain(each)}{_ways_out(remedies)}" for each, remedies in sorted(found.items())]

@@ -168,7 +168,10 @@ def route(method: str, path: str, operation: dict[str, Any], name: str) -> str:
     for status, answer in operation["responses"].items():
         contents = answer.get("content", {})
         if status.startswith(("2", "3")):
-            shapes = [f"{kind(content.get('schema', {}))} (`{media}`)" for media, content in contents.items()]
+            shapes = [
+                f"{kind(content['schema'])} (`{media}`)" if content.get("schema") else f"`{media}`"
+                for media, content in contents.items()
+            ]
             lines.append(f"Answers **{status}**, {answer['description']}: {', '.join(shapes) or 'no body'}.\n")
         else:
             refusals.append(f"| {status} | {', '.join(f'`{code}`' for code in answer['description'].split(', '))} |")

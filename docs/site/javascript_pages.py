@@ -148,7 +148,7 @@ def javascript_pages() -> dict[str, str]:
 
 def first_sentence(text: str) -> str:
     """Return how a comment begins."""
-    return re.split(r"(?<=[.:]) (?=[A-Z])|\n\n", text, maxsplit=1)[0].replace("\n", " ").replace("|", "\\|")
+    return re.split(r"(?<=[.]) (?=[A-Z])|\n\n", text, maxsplit=1)[0].replace("\n", " ").replace("|", "\\|")
 
 
 _HEAD = """The file is `static/device/relaxdp.js` of a service, and the npm package has the same. All of it,

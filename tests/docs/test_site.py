@@ -107,7 +107,8 @@ def test_every_error_has_its_code_and_what_is_said() -> None:
     page = error_pages()["reference/python/errors.md"]
     for name in kinds_of_errors():
         if name not in ("RelaxdpError", "StateFolderWarning"):
-            assert f"``{code_of(name)}``, status" in page
+            assert f"\n   ``{code_of(name)}``" in page
+    assert "``report_differs_error``, status 409\n" in page
     way_out = "*again=True re-issues a lower level, which costs nothing.* *--again re-issues"
     assert way_out in next(line for line in page.splitlines() if "{path} is at {previous}" in line)
 
