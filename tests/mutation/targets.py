@@ -48,6 +48,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "draw/bridge_arrays.py": (
         *(_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
         *(f"{_KERNEL}::test_{name}" for name in (_BRIDGED, "what_is_asked_for_is_what_draws")),
+        "tests/unit/draw/test_kernel_answers.py::test_the_answers_are_those_of_numpy",
     ),
     "draw/canonical.py": ("src/relaxdp/draw/canonical.py", _STREAM, _FRONT),
     "draw/chain_file.py": _CHAIN,
