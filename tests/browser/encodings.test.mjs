@@ -374,9 +374,5 @@ test("many values, and many bits", async () => {
   const many = new Unary(integers(200_000));
   assert.equal((await many.params()).length, 32);
   const path = await new Unary(integers(1024), { optimised: false }).path({ ...WHERE, truth: 7 });
-  const started = performance.now();
-  const report = await path.at("0.1");
-  const seconds = (performance.now() - started) / 1000;
-  assert.equal(report.length, 128);
-  assert.ok(seconds < 5, `1,024 bits took ${seconds} s`); // far more than it takes on a machine that is busy
+  assert.equal((await path.at("0.1")).length, 128);
 });
