@@ -20,11 +20,12 @@ author = "the authors of relaxdp"
 project_copyright = "the authors of relaxdp, Apache-2.0"
 version = release = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_design", "sphinx_copybutton"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_design", "sphinx_copybutton", "docs.site.markup"]
 exclude_patterns = ["figures/*.md"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
+myst_disable_syntax = ["myst_line_comment"]  # a percent sign may begin a line
 
 nb_execution_mode = "force"  # a cache would not notice that the package has changed
 nb_execution_timeout = 300

@@ -9,23 +9,35 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, Literal
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from docs.site.checks import problems
 from docs.site.error_pages import code_of, error_pages, kinds_of_errors
 from docs.site.http_pages import curl, http_pages
 from docs.site.javascript_pages import exported, javascript_pages, undocumented
+from docs.site.markup import description, mended, named
 from docs.site.pictures import PICTURES
 from docs.site.python_pages import BEYOND, GIVEN, MADE_BY_PEOPLE, linked, listed, python_pages, short
 from docs.site.staging import DOCS, ROOT, for_site, shown_file, stage
+from playwright.sync_api import expect
+from tests.browser.browsers import chromium
 from tests.conftest import missing
 from tests.patience import PATIENCE
 
 import relaxdp as rx
 from relaxdp import errors
 
+ONE_OF_EACH_KIND = (
+    "index", "ways", "explanation/index", "tutorials/three-years", "threat-model", "benchmarks-pages", "proofs/path",
+    "reference/python/estimates", "reference/http/market",
+)  # fmt: skip
 TUTORIALS = sorted(DOCS.glob("tutorials/[!i]*.md"))
 ROUTE = {
     "summary": "Do it.",
@@ -187,7 +199,7 @@ def test_links_lead_to_the_line_that_they_name(tmp_path: Path) -> None:
 
 def test_pictures_are_fresh() -> None:
     for name, draw in PICTURES.items():
-        drawn = (DOCS / "figures" / name).read_text("utf-8")
+        drawn = (DOCS / name).read_text("utf-8")
         assert drawn == draw(), "run: python -m docs.site.pictures"
 
 
@@ -220,9 +232,25 @@ def test_what_a_built_site_is_checked_for(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.long
-def test_the_site_is_built() -> None:
-    """Every tutorial runs, every warning is an error, every link inside leads somewhere, nothing is asked of others."""
+def test_what_is_changed_in_the_pages_of_the_theme() -> None:
+    table = '<tr><th class="head"><p></p></th><th>what</th><th></th></tr>'
+    assert mended(table) == "<tr><td></td><th>what</th><td></td></tr>"
+    signature = "<dl class='py'><dt>f(\n<dl>\n<dd>x,</dd>\n<dd>y,</dd>\n</dl>)</dt><dd>Do it.</dd></dl>"
+    assert mended(signature) == (
+        "<dl class='py'><dt>f(\n<ul class=\"signature\">\n<li>x,</li>\n<li>y,</li>\n</ul>)</dt><dd>Do it.</dd></dl>"
+    )
+    folded = '<a href="x.html">The <code>law</code></a><details><summary><span></span></summary></details>'
+    assert '<summary aria-label="Pages of The law">' in named(folded)
+    assert description("<h1>A</h1><p>Say <em>what</em>\n &quot;it&quot; is.</p><p>More.</p>") == (
+        "Say what &quot;it&quot; is."
+    )
+    assert description(f"<p>{'word ' * 99}</p>").endswith("word ...")
+    assert description("<h1>nothing</h1>") == ""
+
+
+@pytest.fixture(scope="module")
+def site() -> Path:
+    """The site, as `make docs` builds it."""
     if shutil.which("make") is None:
         missing("there is no make")
     environment = {**os.environ, "MAKEFLAGS": ""}
@@ -230,10 +258,53 @@ def test_the_site_is_built() -> None:
         ["make", "docs"], cwd=ROOT, capture_output=True, text=True, timeout=10 * PATIENCE, check=False, env=environment
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    site = ROOT / "build" / "docs"
+    return ROOT / "build" / "docs"
+
+
+@pytest.mark.long
+def test_the_site_is_built(site: Path) -> None:
+    """Every tutorial runs, every warning is an error, every link inside leads somewhere, nothing is asked of others."""
     assert list(problems(site)) == []
     api = (site / "api.html").read_text("utf-8")
     for name in rx.__all__:
         assert name == "errors" or f'#relaxdp.{name}"' in api, name
     assert (site / "searchindex.js").stat().st_size > 100_000
     assert "cell_output" in (site / "tutorials" / "first-steps.html").read_text("utf-8")
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Files of a folder; who asks for what is not printed."""
+
+    def log_message(self, *told: Any) -> None:
+        pass
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("look", [(1280, "light"), (390, "dark")], ids=["desk", "phone"])
+def test_pages_of_the_site_can_be_read_by_everybody(site: Path, look: tuple[int, Literal["light", "dark"]]) -> None:
+    """One page of each kind: nothing that axe finds, nothing beside the window, nothing asked of others."""
+    width, scheme = look
+    with serving(site) as address, chromium() as browser:
+        page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        for name in ONE_OF_EACH_KIND:
+            page.goto(f"{address}/{name}.html")
+            found = Axe().run(page).response["violations"]
+            assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], name
+            assert page.evaluate("document.documentElement.scrollWidth") == width, name
+        page.goto(f"{address}/search.html?q=relax")
+        expect(page.locator("#search-results li").first).to_be_visible()
+    assert [url for url in asked if not url.startswith((address, "data:"))] == []
