@@ -116,7 +116,7 @@ four counts each of them. Fewer would need rooms that know of each other.
 def page(figures: dict[str, str], house: House, rooms: dict[str, list[str]]) -> str:
     """Return the page, from what was read and run."""
     rows = [f"| {name} | {each.before} | {figures[name]} | {each.aim} |" for name, each in MEASURES.items()]
-    sizes = [f"| {name} | {files:,} | {lines:,} |" for name, files, lines in house.packages]
+    sizes = [f"| `{name}` | {files:,} | {lines:,} |" for name, files, lines in house.packages]
     parts = [
         _HEAD + "\n".join(rows),
         "## Packages",

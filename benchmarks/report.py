@@ -79,8 +79,8 @@ instructions alone take 0.98 ns, in registers of 32 bytes as well as of 64. So t
   each, a later one 2.6 ns: who walks on is known only when a try is drawn, so rows are gathered, and reports put back
   one by one. All that is 74 % of the call (walks 35 %, first tries 19 %, ids 20 %). The rest is Python and NumPy,
   above all the order of the ids (5 %) and indices of 8 bytes (5 %).
-- **Optimised unary, m = 1,024, keyed.** 2.1 blocks a bit are three quarters of the call: walks 47 %, first tries 29
-  %. AVX-512 could put walkers together in fewer instructions: a third set of instructions, which is not written.
+- **Optimised unary, m = 1,024, keyed.** 2.1 blocks a bit are three quarters of the call: walks 47 %, first tries
+  29 %. AVX-512 could put walkers together in fewer instructions: a third set of instructions, which is not written.
 - **Text ids of Arrow, m = 2.** 1.7 blocks an id instead of one, and they begin anywhere: laying them out takes 20 %
   of the call, encrypting them 8 %. Arrow's comparison, which proves them distinct, is 16 %; one of our own took a
   fifth less, 4 % of the call, and was not worth its lines.

@@ -24,14 +24,16 @@ def blocks(page: Path) -> list[str]:
 
 def expected_output(block: str) -> list[str]:
     """What the comments behind a `print` say, or those in the lines below it."""
-    found, below = [], False
+    found, below, wrapped = [], False, False
     for line in block.splitlines():
         behind = re.search(r"\)\s+# (.*)$", line) if line.startswith("print(") else None
         if behind:
             found.append(behind[1])
         elif below and line.startswith("# "):
             found.append(line.removeprefix("# "))
-        below = (line.startswith("print(") and not behind) or (below and line.startswith("# "))
+        ended = line == ")" if wrapped else line.startswith("print(") and not behind
+        wrapped = line == "print(" or (wrapped and not ended)
+        below = (ended and not wrapped) or (below and line.startswith("# "))
     return found
 
 
