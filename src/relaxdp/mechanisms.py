@@ -186,7 +186,7 @@ def mechanism(
     `options` are the encoding's own, like `buckets`. An encoding of another package is found by its name. `clip` puts
     numbers into the range, and with `missing` one may be missing, which is a report of its own.
 
-    >>> mechanism(["a", "b", "c"], epsilon=1), mechanism(np.arange(1000), epsilon=1)
+    >>> mechanism(["a", "b", "c"], epsilon=1), mechanism(list(range(1000)), epsilon=1)
     (Categorical(['a', 'b', 'c']), <LocalHash of 1000, buckets=4>)
     >>> mechanism(["a", "b"], encoding="unary-symmetric"), mechanism(range=(0, 120))
     (Unary(['a', 'b'], optimised=False), Numeric(0, 120))
@@ -238,6 +238,7 @@ class Numeric(Mechanism):
     >>> key = Key.from_bytes(bytes(range(32)))
     >>> ages.path(41, key=key, object_id="patient-17", release="survey-2026", attribute="age").at(1)
     0.0
+    >>> import numpy as np
     >>> Numeric(0, 120**2, function=np.square, function_name="square")
     Numeric(0, 14400, function_name='square')
     """

@@ -20,7 +20,7 @@ from typing import Any
 from tests.faults.table.releases import release
 
 from relaxdp.errors import RelaxdpError
-from relaxdp.table import formats
+from relaxdp.table import output
 
 LATE = ("alembic.config", "alembic.runtime.environment", "alembic.script", "pandas", "relaxdp.ledger.sqlite")
 """What a first release imports on its way: each child would, for most of its life, and be killed there."""
@@ -28,13 +28,13 @@ LATE = ("alembic.config", "alembic.runtime.environment", "alembic.script", "pand
 
 def fill_the_disk(limit: int) -> None:
     """Let no file grow beyond a number of bytes once an output is begun."""
-    start = formats.Output.__init__
+    start = output.Output.__init__
 
     def limited(*arguments: Any, **options: Any) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
         start(*arguments, **options)
 
-    formats.Output.__init__ = limited  # type: ignore[method-assign]
+    output.Output.__init__ = limited  # type: ignore[method-assign]
 
 
 @contextmanager

@@ -93,7 +93,7 @@ def test_its_types_are_understood(package: Path) -> None:
     for name, program in programs.items():
         (mine / name).write_text(program, "utf-8")
     for resolution in ([], ["--module", "nodenext", "--moduleResolution", "nodenext"]):
-        line = [TSC, *resolution]
+        line = [str(TSC), *resolution]
         done = subprocess.run(line, cwd=mine, capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert re.findall(r"^(\S+)\(\d+,\d+\): error", done.stdout, flags=re.MULTILINE) == ["wrong.mts"], done.stdout
 
