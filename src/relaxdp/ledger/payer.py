@@ -20,6 +20,8 @@ from relaxdp.ledger.entries import Entry, Subject, check_reason
 from relaxdp.ledger.ledger import Charge, Ledger
 from relaxdp.ledger.marks import Marks, mark_of
 
+SNAPSHOTS, TAGS = BESIDE = ("snapshots", "tags")
+"""What lies beside a ledger, in folders of its name and these endings."""
 _MOST_NAMED = 12
 _LOOKING = 5.0
 """How many seconds to wait for another ledger."""
@@ -97,6 +99,11 @@ def ledger_of(key: str | os.PathLike[str]) -> Path:
     return real.with_name(f"{real.name}.ledger")
 
 
+def folder_beside(ledger: Path, kind: str) -> Path:
+    """Return where what belongs to a ledger lies: its snapshots, or the tags of its growing tables."""
+    return ledger.with_name(f"{ledger.name}.{kind}")
+
+
 def ledger_beside(key: Key) -> Path:
     """Return the ledger of a key; where only those of other keys lie there, a new one would forget what was spent."""
     if key.source is None:
@@ -161,7 +168,7 @@ class Payer:
     again: bool = False
     force: bool = False
     growing: Path | None = None
-    """The folder of row tags where the table may grow, see `tags_folder`; None where it may not."""
+    """The folder of row tags where the table may grow; None where it may not."""
     new_ledger: str = ""
     """Why a key that has spent in another ledger is to begin one more; empty where it may not."""
     snapshots: Path | None = None

@@ -25,11 +25,6 @@ _DIGITS = 32
 """So much of its digest a file is called by."""
 
 
-def snapshots_folder(ledger: Path) -> Path:
-    """Return where the snapshots of a ledger lie, unless somebody says another place."""
-    return ledger.with_name(f"{ledger.name}.snapshots")
-
-
 class Snapshot:
     """A snapshot that is being made: beside the others of a ledger, under a name that nobody looks for yet."""
 

@@ -25,11 +25,10 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from relaxdp.draw.key import KEY_BYTES, Key
 from relaxdp.errors import BackupError, RelaxdpError
+from relaxdp.ledger.payer import BESIDE
 
 LIST, SEALED, LEDGER = "backup.json", "key.sealed", "ledger"
-FOLDERS = ("snapshots", "tags")
-"""What lies beside a ledger, in folders of its name and these endings."""
-_PART = re.compile(rf"(?:{'|'.join(FOLDERS)})/(?!\.)[A-Za-z0-9._-]{{1,200}}", re.ASCII)
+_PART = re.compile(rf"(?:{'|'.join(BESIDE)})/(?!\.)[A-Za-z0-9._-]{{1,200}}", re.ASCII)
 _VERSION = 1
 _MOST_LISTED, _CHUNK = 64 << 20, 1 << 20
 

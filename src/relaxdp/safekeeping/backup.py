@@ -20,11 +20,11 @@ from relaxdp.errors import BackupError, KeyFileError, LedgerError, refusing
 from relaxdp.ledger.events import Event, PathOpened
 from relaxdp.ledger.ledger import Ledger, utc_now
 from relaxdp.ledger.marks import Marks, mark
+from relaxdp.ledger.payer import BESIDE, folder_beside
 from relaxdp.ledger.sqlite import SqliteStore
 from relaxdp.ledger.store import own_tools, store_of
 from relaxdp.publication.staging import aside, passing_folder, refuse_existing
 from relaxdp.safekeeping.archive import (
-    FOLDERS,
     LEDGER,
     Contents,
     Reader,
@@ -36,11 +36,6 @@ from relaxdp.safekeeping.archive import (
     unseal,
 )
 from relaxdp.safekeeping.released import refuse_old
-
-
-def folder_beside(ledger: Path, kind: str) -> Path:
-    """Return where what belongs to a ledger lies: its snapshots, or the tags of its growing tables."""
-    return ledger.with_name(f"{ledger.name}.{kind}")
 
 
 @refusing("Nothing was written.")
@@ -96,7 +91,7 @@ def _held_still(book: Ledger, copy: Path, stack: ExitStack) -> dict[str, IO[byte
     """
     found: dict[str, IO[bytes]] = {}
     with ExitStack() as locks:
-        folders = {kind: folder_beside(Path(book.address), kind) for kind in FOLDERS}
+        folders = {kind: folder_beside(Path(book.address), kind) for kind in BESIDE}
         for folder in folders.values() if "://" not in book.address else ():
             if folder.is_dir():
                 locks.enter_context(_locked(folder))
@@ -245,7 +240,7 @@ def _refuse_files(backup: Reader, here: Path) -> None:
 
 
 def _put_in_place(backup: Reader, folder: Path, here: Path) -> None:
-    for kind in FOLDERS:
+    for kind in BESIDE:
         names = [name for name in backup.contents.parts if name.startswith(f"{kind}/")]
         target = folder_beside(here, kind)
         if names:

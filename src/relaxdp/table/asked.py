@@ -145,8 +145,7 @@ class Asked:
     ) -> Iterator[Paid]:
         """Open a ledger by its place, for one release; one that is open already stays open."""
         from relaxdp.ledger.entries import Subject  # noqa: PLC0415
-        from relaxdp.ledger.payer import Payer, refuse_other_name  # noqa: PLC0415
-        from relaxdp.table.growing import tags_folder  # noqa: PLC0415
+        from relaxdp.ledger.payer import TAGS, Payer, folder_beside, refuse_other_name  # noqa: PLC0415
 
         if ledger is None:
             if growing:
@@ -159,7 +158,7 @@ class Asked:
                 beside = file_beside(book, self.key)
                 if beside is None:
                     raise OptionError("tags of the rows need a place: this key comes from no file.", option="growing")
-                tags = tags_folder(beside)
+                tags = folder_beside(beside, TAGS)
             subject = Subject.population(population)
             known = book.account(subject)
             paths = [PathId(self.release, name, date=self.date) for name in self.columns]
@@ -357,14 +356,14 @@ def file_beside(book: Ledger, key: Key) -> Path | None:
 
 def place_of_snapshots(said: FileName | bool, book: Ledger, key: Key) -> Path | None:
     """Return the folder of the snapshots: the one that was said, or the one beside the ledger; None where none is."""
-    from relaxdp.publication.snapshot_folder import snapshots_folder  # noqa: PLC0415
+    from relaxdp.ledger.payer import SNAPSHOTS, folder_beside  # noqa: PLC0415
 
     if not isinstance(said, bool | str | os.PathLike):
         raise OptionError("snapshots lie in a folder; True and False say whether there are any.", option="snapshots")
     if not isinstance(said, bool):
         return Path(said)
     beside = file_beside(book, key) if said else None
-    return None if beside is None else snapshots_folder(beside)
+    return None if beside is None else folder_beside(beside, SNAPSHOTS)
 
 
 def loaded(key: Key | FileName) -> Key:

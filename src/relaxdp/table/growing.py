@@ -223,11 +223,6 @@ def changed_meanwhile() -> TableFileError:
     return TableFileError("the table changed while it was read.")
 
 
-def tags_folder(ledger: Path) -> Path:
-    """Return where the tags of a ledger's growing tables lie."""
-    return ledger.with_name(ledger.name + ".tags")
-
-
 @contextmanager
 def _watched(
     entries: Sequence[Entry], payer: Payer, columns: Sequence[Planned], tag_rows: TagRows, threads: int
