@@ -18,7 +18,7 @@ from relaxdp.cli.options import JsonOption, KeyCommand, KeyOption, LedgerOption,
 from relaxdp.cli.talk import closing
 from relaxdp.errors import DateError, OptionError, refusing
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.account import ZERO, PathState, total
+from relaxdp.ledger.account import ZERO, Account, PathState, total
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 
@@ -133,6 +133,10 @@ def series(
             account = book.declare_series(subject, release, said, reason=why, budget=budget)
         else:
             account = book.account(subject)
+    _show_series(account, release, as_json)
+
+
+def _show_series(account: Account, release: str, as_json: bool) -> None:
     declared = account.series(release)
     if not declared:
         raise DateError("{release!r} has no dates.", remedy="series", release=release, date="DATE")

@@ -25,8 +25,6 @@ from relaxdp.law.level import Level
 
 Watch = Callable[[Messages, Truths], None]
 
-__all__ = ["KeptWords", "KeyedPermanent", "Watch", "code_dtype", "release_codes", "release_reports"]
-
 
 def release_codes(
     encoding: Encoding,

@@ -13,18 +13,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relaxdp.encodings.protocol import Encoding, Joint, Measure
 from relaxdp.estimation import special
 from relaxdp.estimation.evidence import chances
 from relaxdp.estimation.frequency import Frequency, report_variance
 from relaxdp.estimation.mean import answer
-from relaxdp.estimation.result import About, Result, check_about, questions_of
+from relaxdp.estimation.result import About, Floats, Result, check_about, questions_of
 from relaxdp.estimation.transitions import Pairs
 from relaxdp.law.support import Support
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

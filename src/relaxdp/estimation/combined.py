@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from relaxdp.estimation.result import About, Result, check_about
+from relaxdp.estimation.result import About, Floats, Result, check_about
 from relaxdp.estimation.shrinkage import expected_shares
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

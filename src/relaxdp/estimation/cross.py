@@ -16,12 +16,10 @@ from relaxdp.encodings.protocol import BATCH, Codes, Encoding
 from relaxdp.errors import CountsError, LengthError
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.products import ProductLaw
-from relaxdp.estimation.result import About, Result, check_about
+from relaxdp.estimation.result import About, Floats, Result, check_about
 from relaxdp.estimation.shrinkage import expected_shares
 from relaxdp.law.epsilon import Epsilon
 from relaxdp.law.support import Support
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

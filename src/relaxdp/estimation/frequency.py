@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from relaxdp.encodings.protocol import Joint
 from relaxdp.errors import CountsError
 from relaxdp.estimation import special
-from relaxdp.estimation.result import About, Result, check_about, questions_of
+from relaxdp.estimation.result import About, Floats, Result, check_about, questions_of
 from relaxdp.estimation.shrinkage import expected_shares
 from relaxdp.estimation.simplex import likelihood_shares, nearest_shares
 from relaxdp.estimation.tails import binomial_interval, truths_interval
 from relaxdp.law.support import Support
-
-Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-12
 """How near to 0 or 1 bisection leaves an end that lies there."""

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relaxdp.encodings.protocol import Measure
 from relaxdp.estimation import special
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.frequency import Frequency
-from relaxdp.estimation.result import About, Measured, Result, check_about
+from relaxdp.estimation.result import About, Floats, Measured, Result, check_about
 from relaxdp.estimation.wave import Distribution
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

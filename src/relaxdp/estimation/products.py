@@ -11,13 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relaxdp.estimation import special
-from relaxdp.estimation.result import About
+from relaxdp.estimation.result import About, Floats
 from relaxdp.law.support import Support
-
-Floats = NDArray[np.float64]
 
 # Nearer to symmetry than this the gamma law is the normal one, and its shape too large to compute with.
 _SYMMETRIC = 1e-5

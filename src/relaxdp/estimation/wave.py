@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relaxdp.encodings.protocol import Measure
 from relaxdp.errors import CountsError, RangeError
@@ -17,9 +16,7 @@ from relaxdp.estimation.bounds import Bounds
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.places import Places, likeliest, smoothed
-from relaxdp.estimation.result import About, Measured, Result, check_about
-
-Floats = NDArray[np.float64]
+from relaxdp.estimation.result import About, Floats, Measured, Result, check_about
 
 _HALVINGS = 40
 _NORMAL = 1.959963984540054

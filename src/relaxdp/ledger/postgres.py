@@ -26,7 +26,7 @@ from relaxdp.errors import (
 )
 from relaxdp.ledger.store import SCHEMA, own_tools
 from relaxdp.storage.address import postgres_address
-from relaxdp.storage.database import postgres_engine, unfit
+from relaxdp.storage.database import READING, WRITING, postgres_engine, unfit
 
 Sentence = tuple[type[LedgerError], str]
 
@@ -145,10 +145,6 @@ _HOLD = text(f"SELECT version_num FROM {SCHEMA.table} FOR UPDATE")  # noqa: S608
 # Where there is no such row yet, those who want to create it wait for each other here ("relaxdp" in ASCII).
 _CREATION = text(f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxdp')})")
 
-# A writer must see what was committed while it waited, a reader one state and nothing later.
-_WRITING = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
-_READING = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-
 
 class PostgresStore:
     """The tables `ledger_*` of a database, in which others may live beside it.
@@ -257,7 +253,7 @@ class PostgresStore:
         try:
             with self._engine.connect() as plain:
                 connecting = False
-                connection = plain.execution_options(**(_WRITING if writing else _READING))
+                connection = plain.execution_options(**(WRITING if writing else READING))
                 with connection.begin():
                     connection.execute(_SETTINGS, {"wait": str(min(2**31 - 1, max(1, round(self._timeout * 1000))))})
                     yield connection

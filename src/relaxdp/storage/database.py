@@ -134,6 +134,7 @@ _SETTINGS = (
     "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)"
 )
 
+# A writer must see what was committed while it waited, a reader one state and nothing later.
 READING = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 WRITING = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
 

@@ -19,8 +19,8 @@ from relaxdp.draw.bridge_arrays import fresh_bridges
 from relaxdp.draw.entropy import Entropy, SystemEntropy
 from relaxdp.draw.private_file import sync_folder
 from relaxdp.draw.stream import PathId
-from relaxdp.encodings.protocol import Encoding
-from relaxdp.encodings.release import Fingerprint, code_dtype
+from relaxdp.encodings.protocol import Encoding, code_dtype
+from relaxdp.encodings.release import Fingerprint
 from relaxdp.errors import (
     DescriptionError,
     LedgerUncertainError,

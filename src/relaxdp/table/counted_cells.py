@@ -100,22 +100,7 @@ class Cells:
             distinct = [f"SELECT DISTINCT kept::VARCHAR AS kept FROM {each}" for each in kept]  # noqa: S608
             self._name_groups(" UNION ALL ".join(distinct))
         self._check_size()
-        reports = " UNION ALL ".join(self._packed(number, file) for number, file in enumerate(self._files))
-        numbers = range(len(self._axes))
-        each = ", ".join(
-            f"max(packed{n}) AS best{n}, count(place{n}) AS rows{n}, count(packed{n}) AS known{n}, "
-            f"coalesce(bit_count(bit_or(1::UBIGINT << place{n})), 0) AS levels{n}"
-            for n in numbers
-        )
-        best = ", ".join(f"best{n}" for n in numbers)
-        sums = ", ".join(
-            f"sum(rows{n})::BIGINT, sum(rows{n} - known{n})::BIGINT, count(*) FILTER (rows{n} > levels{n})"
-            for n in numbers
-        )
-        found = self._connection.execute(
-            f"WITH reports AS ({reports}), objects AS (SELECT id, {each} FROM reports GROUP BY id) "  # noqa: S608
-            f"SELECT {best}, count(*), count(*) FILTER (id IS NULL), {sums} FROM objects GROUP BY {best}"
-        ).fetchnumpy()
+        found = self._connection.execute(self._highest()).fetchnumpy()
         columns, axes = list(found.values()), len(self._axes)
         bests, (objects, missing), sums_found = columns[:axes], columns[axes : axes + 2], columns[axes + 2 :]
         if not len(objects):
@@ -142,6 +127,25 @@ class Cells:
         elif not both.any():
             raise CountsError("no object has a report in both columns: there is nothing to estimate.")
         return [*self._unpacked([np.asarray(each[both], dtype=np.int64) for each in bests]), objects[both]]
+
+    def _highest(self) -> str:
+        """Return SQL for the highest reports, how many objects have each, and what rows there are that must not be."""
+        reports = " UNION ALL ".join(self._packed(number, file) for number, file in enumerate(self._files))
+        numbers = range(len(self._axes))
+        each = ", ".join(
+            f"max(packed{n}) AS best{n}, count(place{n}) AS rows{n}, count(packed{n}) AS known{n}, "
+            f"coalesce(bit_count(bit_or(1::UBIGINT << place{n})), 0) AS levels{n}"
+            for n in numbers
+        )
+        best = ", ".join(f"best{n}" for n in numbers)
+        sums = ", ".join(
+            f"sum(rows{n})::BIGINT, sum(rows{n} - known{n})::BIGINT, count(*) FILTER (rows{n} > levels{n})"
+            for n in numbers
+        )
+        return (
+            f"WITH reports AS ({reports}), objects AS (SELECT id, {each} FROM reports GROUP BY id) "  # noqa: S608
+            f"SELECT {best}, count(*), count(*) FILTER (id IS NULL), {sums} FROM objects GROUP BY {best}"
+        )
 
     def _packed(self, number: int, file: ReleasedFile) -> str:
         """Return SQL for the reports of one file: the id, and for each column the level and the packed report."""
