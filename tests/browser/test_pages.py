@@ -16,7 +16,7 @@ import pytest
 from tests.browser.dashboard_operator import commute, report_all
 from tests.browser.wire_types import PLACE, types_of
 from tests.patience import PATIENCE
-from tests.servers.collectors import STORES, Running, running
+from tests.servers.collectors import STORES, Running, running, url_of
 
 from relaxdp.device.address import Server
 from relaxdp.errors import ServiceError
@@ -136,8 +136,7 @@ def test_advice_is_the_planner_s(server: Running) -> None:
 @pytest.mark.parametrize("store", STORES)
 def test_history_is_what_each_level_told(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The estimate of a level is that of its exported reports, also after all devices went further."""
-    url = f"sqlite:///{tmp_path}/a.db" if store == "sqlite" else request.getfixturevalue("postgres_url")()
-    with running(url, tmp_path / "server") as started:
+    with running(url_of(store, request), tmp_path / "server") as started:
         check_history(started, tmp_path)
 
 

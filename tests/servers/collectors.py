@@ -21,6 +21,13 @@ STORES = ["sqlite", pytest.param("postgres", marks=pytest.mark.long)]
 """What a service runs on. The short tests meet PostgreSQL as the store of the ledger."""
 
 
+def url_of(store: str, request: pytest.FixtureRequest) -> str:
+    """Return where a service may keep a new database."""
+    if store == "sqlite":
+        return f"sqlite:///{request.getfixturevalue('tmp_path')}/service.db"
+    return str(request.getfixturevalue("postgres_url")())
+
+
 class Answer(NamedTuple):
     """What a server said."""
 

@@ -104,13 +104,32 @@ def check() -> int:
     return len(stored["cases"])
 
 
+def held(file: Path, levels: Callable[[dict[str, Any], list[str]], Any]) -> int:
+    """Return how many cases of an encoding hold; raise where one does not."""
+    stored = json.loads(file.read_text("utf-8"))["cases"]
+    for number, case in enumerate(stored):
+        assert levels(case, [level["epsilon"] for level in case["levels"]]) == case["levels"], f"case {number}"
+    return len(stored)
+
+
+def make_or_check(file: Path, cases: Callable[[], list[dict[str, Any]]], check: Callable[[], int]) -> None:
+    """Write the cases of an encoding where there is no file of them yet, and check that they hold."""
+    if not file.exists():
+        _write(file, cases())
+    print(f"{check()} cases hold")
+
+
+def _write(file: Path, cases: list[dict[str, Any]]) -> None:
+    lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in cases)
+    file.write_text(f'{{"version": 1, "cases": [\n{lines}\n]}}\n', "utf-8")
+
+
 def main(arguments: list[str]) -> None:
     """Check, or write the file where it does not exist yet: version 1 is frozen."""
     if arguments != ["--check"]:
         if FILE.exists():
             sys.exit(f"{FILE.name} is frozen; a change of the stream is a new version with a file of its own.")
-        lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in cases(random.Random(1)))
-        FILE.write_text(f'{{"version": 1, "cases": [\n{lines}\n]}}\n', "utf-8")
+        _write(FILE, cases(random.Random(1)))
     print(f"{check()} cases hold")
 
 

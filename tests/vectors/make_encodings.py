@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
-import sys
 import uuid
 from pathlib import Path
 from typing import Any
 
-from tests.vectors.make import typed, untyped
+from tests.vectors.make import held, make_or_check, typed, untyped
 from tests.vectors.scalar import report
 
 FILE = Path(__file__).with_name("encodings-1.json")
@@ -53,14 +51,8 @@ def cases(rng: random.Random) -> list[dict[str, Any]]:
 
 def check() -> int:
     """Return how many cases hold; raise where one does not."""
-    stored = json.loads(FILE.read_text("utf-8"))["cases"]
-    for number, case in enumerate(stored):
-        assert levels(case, [level["epsilon"] for level in case["levels"]]) == case["levels"], f"case {number}"
-    return len(stored)
+    return held(FILE, levels)
 
 
 if __name__ == "__main__":
-    if not FILE.exists():
-        lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in cases(random.Random(2)))
-        FILE.write_text(f'{{"version": 1, "cases": [\n{lines}\n]}}\n', "utf-8")
-    sys.stdout.write(f"{check()} cases hold\n")
+    make_or_check(FILE, lambda: cases(random.Random(2)), check)

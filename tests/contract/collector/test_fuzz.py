@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 from tests.contract.collector.collector_fuzz import fuzz
-from tests.servers.collectors import running
+from tests.servers.collectors import running, url_of
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_no_undocumented_answer(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/service.db" if store == "sqlite" else request.getfixturevalue("postgres_url")()
     market_key = ("--market-key", str(tmp_path / "market-key"))  # without one, PostgreSQL has no market
-    with running(url, tmp_path, "--no-request-log", *market_key) as server:
+    with running(url_of(store, request), tmp_path, "--no-request-log", *market_key) as server:
         cases, _ = fuzz(server, tmp_path, examples=5, seed=7)
         assert cases >= 500
         assert server.ask("GET", "/healthz").status == 200

@@ -10,7 +10,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,15 @@ import pytest
 from tests.conftest import missing
 from tests.faults.collector.collector_load import Load, check_nothing_lost
 from tests.patience import PATIENCE, until
-from tests.servers.collectors import STORES, Running, running
+from tests.servers.collectors import STORES, Running, running, url_of
 from tests.servers.sockets import read_all
 
 ROUNDS = min(50, int(os.environ.get("RELAXDP_FAULTS", "3")))
 
 
 @pytest.fixture(params=STORES)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/service.db"
-        return
-    make: Callable[[], str] = request.getfixturevalue("postgres_url")
-    yield make()
+def url(request: pytest.FixtureRequest) -> str:
+    return url_of(request.param, request)
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])

@@ -8,14 +8,13 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.contract.collector.test_joint import recounted
 from tests.patience import PATIENCE, until
-from tests.servers.collectors import STORES, Running, running
+from tests.servers.collectors import STORES, Running, running, url_of
 
 from relaxdp.collector import campaigns, joint
 from relaxdp.storage.database import Database
@@ -25,12 +24,8 @@ VALUES = {"diet": ["meat", "vegan"], "lunch": ["canteen", "home", "out"]}
 
 
 @pytest.fixture(params=STORES)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/service.db"
-        return
-    make: Callable[[], str] = request.getfixturevalue("postgres_url")
-    yield make()
+def url(request: pytest.FixtureRequest) -> str:
+    return url_of(request.param, request)
 
 
 class Load:

@@ -14,6 +14,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.ipc as pa_ipc
 import pyarrow.parquet as pa_parquet
 import pytest
+from tests.commands import status_and_words
 from typer.testing import CliRunner
 
 import relaxdp as rx
@@ -58,11 +59,7 @@ def run(*words: str, source: str = "in.parquet", target: str = "out.parquet", ep
         options["values"] = ",".join(VALUES)
     spoken = [text for name, value in options.items() for text in (f"--{name}", value)]
     command = "relax" if "--from-reports" in words else "release"
-    result = CliRunner().invoke(app, [command, source, target, *spoken, *words])
-    if isinstance(result.exception, RelaxdpError):
-        return 2, result.exception.message
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result.exit_code, result.output
+    return status_and_words(command, source, target, *spoken, *words)
 
 
 def first(**more: str) -> Any:

@@ -9,11 +9,10 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from tests.commands import printed
 from tests.refusals import refused
-from typer.testing import CliRunner
 
 from relaxdp import Key
-from relaxdp.cli.main import app
 from relaxdp.draw.shares import Share, how_many
 from relaxdp.errors import MissingPartError, RelaxdpError, SharesError
 
@@ -116,32 +115,24 @@ def test_how_many_shares(text: str) -> None:
         how_many(text)
 
 
-def run(*words: str) -> str:
-    result = CliRunner().invoke(app, [*words])
-    if isinstance(result.exception, RelaxdpError):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
 def test_split_and_join_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     KEY.save("key")
-    said = run("key", "split", "shares", "--shares", "3-of-5", "--key", "key")
+    said = printed("key", "split", "shares", "--shares", "3-of-5", "--key", "key")
     files = sorted(Path("shares").iterdir())
     assert [file.name for file in files] == [f"share-{number}-of-5.txt" for number in range(1, 6)]
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in files)
     assert not any(SECRET.hex()[:16] in text for text in (said, *(file.read_text() for file in files)))
     Path("key").rename("lost")
-    run("key", "join", *map(str, files[1:4]), "key")
+    printed("key", "join", *map(str, files[1:4]), "key")
     assert Path("key").read_bytes() == Path("lost").read_bytes()
     with pytest.raises(RelaxdpError, match="exists already.* Nothing was written"):
-        run("key", "join", "shares", "key")
-    run("key", "join", "shares", "from-folder")
+        printed("key", "join", "shares", "key")
+    printed("key", "join", "shares", "from-folder")
     with refused(SharesError, folder="shares", says="already, which may be all that is left of a key"):
-        run("key", "split", "shares", "--shares", "2-of-5", "--key", "key")
+        printed("key", "split", "shares", "--shares", "2-of-5", "--key", "key")
     with refused(SharesError, needed=3, given=2):
-        run("key", "join", str(files[0]), str(files[1]), "again")
+        printed("key", "join", str(files[0]), str(files[1]), "again")
     files[0].chmod(0o644)
     for words, says in (
         (("shares", "again"), "can be read by others"),
@@ -149,7 +140,7 @@ def test_split_and_join_on_the_command_line(tmp_path: Path, monkeypatch: pytest.
         (("key", "again"), "is not a share of a key"),
     ):
         with pytest.raises(SharesError, match=says):
-            run("key", "join", *words)
+            printed("key", "join", *words)
     assert not Path("again").exists()
 
 
@@ -159,7 +150,7 @@ def test_a_full_disk_leaves_no_share(tmp_path: Path, monkeypatch: pytest.MonkeyP
     Path("shares").mkdir()
     Path("shares/share-4-of-5.txt").touch()
     with refused(SharesError, folder="shares"):
-        run("key", "split", "shares", "--shares", "3-of-5", "--key", "key")
+        printed("key", "split", "shares", "--shares", "3-of-5", "--key", "key")
     assert [file.name for file in Path("shares").iterdir()] == ["share-4-of-5.txt"]
 
 

@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
+from tests.commands import printed
 from tests.refusals import refused
-from typer.testing import CliRunner
 
 import relaxdp as rx
-from relaxdp.cli.main import app
 from relaxdp.errors import (
     BudgetExceededError,
     BudgetMissingError,
@@ -38,18 +37,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*words: str) -> Any:
-    result = CliRunner().invoke(app, [*words])
-    if isinstance(result.exception, RelaxdpError):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
 def release(target: str, epsilon: str, *words: str) -> Any:
     columns = ("--column", "x", "--values", "a,b") if "--column" not in words else ()
     command = "relax" if "--from-reports" in words else "release"
-    return run(
+    return printed(
         command, "in.parquet", target, "--id", "id", "--epsilon", epsilon, "--key", "key", "--yes", *columns, *words
     )
 
@@ -75,14 +66,14 @@ def test_a_lost_ledger_is_missed_and_made_anew(place: Path) -> None:
     """As docs/ledger.md says: without the mark, each file's epsilon again charges it again and gives the same file."""
     release("first.parquet", "0.5", "--budget", "2")
     release("second.parquet", "1")
-    shown = run("budget", "show", "--key", "key")
+    shown = printed("budget", "show", "--key", "key")
     (place / "key.ledger").rename(place / "lost")
     before = names(place)
     for words in ((), ("--budget", "2"), ("--budget", "2", "--dry-run"), ("--ledger", "key.ledger", "--budget", "2")):
         with pytest.raises(LedgerAccessError, match="is gone: one was begun here .* Nothing was released"):
             release("third.parquet", "1", *words)
     with pytest.raises(LedgerAccessError, match="is gone: one was begun here .* as docs/ledger.md says.$"):
-        run("budget", "show", "--key", "key")
+        printed("budget", "show", "--key", "key")
     assert names(place) == before
     (place / "key.ledger.begun").unlink()
     with refused(SecondLedgerError, says="which knows nothing of it any more"):
@@ -91,7 +82,7 @@ def test_a_lost_ledger_is_missed_and_made_anew(place: Path) -> None:
     release("second-again.parquet", "1")
     for name in ("first", "second"):
         assert (place / f"{name}.parquet").read_bytes() == (place / f"{name}-again.parquet").read_bytes()
-    assert run("budget", "show", "--key", "key") == shown
+    assert printed("budget", "show", "--key", "key") == shown
 
 
 def test_an_older_copy_in_the_ledgers_place_is_noticed(place: Path, state: Path) -> None:
@@ -109,7 +100,7 @@ def test_an_older_copy_in_the_ledgers_place_is_noticed(place: Path, state: Path)
         "the first time with --new-ledger REASON. Nothing was released."
     )
     release("again.parquet", "1", "--new-ledger", "the newer one is lost")
-    assert "the newer one is lost; it had 4 entries, and has 3" in run("budget", "history", "--key", "key")
+    assert "the newer one is lost; it had 4 entries, and has 3" in printed("budget", "history", "--key", "key")
     release("third.parquet", "1.5")
     with Ledger.open("key.ledger") as ledger:
         ledger.verify()
@@ -182,7 +173,7 @@ def test_several_columns_that_do_not_fit(place: Path) -> None:
 def test_other_values_are_refused_in_words(place: Path) -> None:
     release("x.parquet", "1", "--budget", "2")
     with pytest.raises(RelaxdpError) as found:
-        run(
+        printed(
             "release", "in.parquet", "y.parquet", "--id", "id", "--epsilon", "1", "--key", "key", "--column", "x",
             "--values", "b,a",
         )  # fmt: skip

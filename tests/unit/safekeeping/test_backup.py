@@ -15,13 +15,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
+from tests.commands import printed
 from tests.memory_ring import MemoryRing
 from tests.patience import PATIENCE
 from tests.refusals import refused
-from typer.testing import CliRunner
 
 import relaxdp as rx
-from relaxdp.cli.main import app
 from relaxdp.errors import (
     BackupError,
     KeyFileError,
@@ -57,28 +56,20 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*words: str, status: int = 0) -> str:
-    result = CliRunner().invoke(app, [*words])
-    if isinstance(result.exception, RelaxdpError):
-        raise result.exception
-    assert result.exit_code == status, result.output
-    return result.output
-
-
 def release(target: str, epsilon: str, *words: str, key: str = "key") -> str:
-    return run(
+    return printed(
         "release", "in.parquet", target, "--id", "id", "--column", "x", "--values", "a,b", "--epsilon", epsilon,
         "--key", key, "--yes", *(words if "--release" in words else [*words, "--no-snapshot"]),
     )  # fmt: skip
 
 
 def backup(target: str = "backup", *words: str) -> str:
-    return run("backup", target, "--key", "key", "--passphrase-file", "words", *words)
+    return printed("backup", target, "--key", "key", "--passphrase-file", "words", *words)
 
 
 def come_back(source: str = "backup", *words: str, key: str = "new/key", status: int = 0) -> str:
     Path(key).parent.mkdir(exist_ok=True)
-    return run("restore", source, "--key", key, "--passphrase-file", "words", *words, status=status)
+    return printed("restore", source, "--key", key, "--passphrase-file", "words", *words, status=status)
 
 
 def lose() -> None:
@@ -94,15 +85,15 @@ def names(folder: str) -> list[str]:
 def test_what_comes_back_is_relaxed_without_its_table(place: Path) -> None:
     """Key, ledger and snapshot are all that is needed: the table is gone with the machine."""
     release("kept.parquet", "0.5", "--release", "study")
-    run("relax", "study", "wanted.parquet", "--epsilon", "0.8", "--key", "key", "--yes")
+    printed("relax", "study", "wanted.parquet", "--epsilon", "0.8", "--key", "key", "--yes")
     backup()
     lose()
     shutil.rmtree("key.ledger.snapshots")
     Path("in.parquet").unlink()
     come_back("backup", "--released", "kept.parquet")
-    run("relax", "study", "again.parquet", "--epsilon", "0.8", "--key", "new/key", "--yes")
+    printed("relax", "study", "again.parquet", "--epsilon", "0.8", "--key", "new/key", "--yes")
     assert Path("again.parquet").read_bytes() == Path("wanted.parquet").read_bytes()
-    assert "cost 0.2" in run("relax", "study", "more.parquet", "--epsilon", "1", "--key", "new/key", "--yes")
+    assert "cost 0.2" in printed("relax", "study", "more.parquet", "--epsilon", "1", "--key", "new/key", "--yes")
 
 
 def test_round_trip(place: Path) -> None:
@@ -110,7 +101,7 @@ def test_round_trip(place: Path) -> None:
         Path(f"key.ledger.{kind}").mkdir(exist_ok=True)
         Path(f"key.ledger.{kind}", name).write_bytes(os.urandom(3 << 20))
     was = {path.name: path.read_bytes() for path in place.rglob("*") if path.is_file() and path.name[0] in "abk"}
-    shown = run("budget", "history", "--key", "key")
+    shown = printed("budget", "history", "--key", "key")
     said = backup()
     assert "wrote the key 404702b4a9c7e559 and the ledger to backup: 3 entries, the last of" in said
     assert "2 files beside it" in said
@@ -130,7 +121,7 @@ def test_round_trip(place: Path) -> None:
         path.read_bytes() == was[name] for name, path in found.items() if name in ("key", "a.snapshot", "b.parquet")
     )
     assert ".unfinished" not in found
-    assert run("budget", "history", "--key", "new/key") == shown
+    assert printed("budget", "history", "--key", "new/key") == shown
     # The marks of the user know the restored ledger: the key goes on with it, and begins no other.
     assert "(the level before: 0.5)" in release("second.parquet", "1", key="new/key")
     with pytest.raises(SecondLedgerError):
@@ -170,11 +161,11 @@ def test_nothing_is_overwritten(place: Path) -> None:
     with refused(BackupError, path="backup", says="exists already"):
         backup()
     with refused(BackupError, says="exists already"):
-        run("restore", "backup", "--key", "key", "--passphrase-file", "words")
+        printed("restore", "backup", "--key", "key", "--passphrase-file", "words")
     Path("key.ledger").unlink()
     Path("key.ledger-wal").touch()
     with refused(BackupError, says="exists already"):
-        run("restore", "backup", "--key", "key", "--passphrase-file", "words")
+        printed("restore", "backup", "--key", "key", "--passphrase-file", "words")
     Path("key.ledger-wal").unlink()
     rx.Key.generate().save("other")
     before = Path("other").read_bytes()
@@ -203,7 +194,7 @@ def test_the_same_files_may_be_there_and_others_may_not(place: Path) -> None:
 def test_an_older_backup_is_noticed(place: Path) -> None:
     backup()
     release("second.parquet", "1")
-    assert "knows them all" in run("budget", "check", "first.parquet", "second.parquet", "--key", "key")
+    assert "knows them all" in printed("budget", "check", "first.parquet", "second.parquet", "--key", "key")
     lose()
     with pytest.raises(OldLedgerError) as caught:
         come_back("backup", "--released", "first.parquet", "--released", "second.parquet")
@@ -216,12 +207,12 @@ def test_an_older_backup_is_noticed(place: Path) -> None:
     assert names("new") == []
     assert "this backup is old: entries that the ledger had and are not in it: 1." in come_back(status=1)
     with refused(OldLedgerError, missing=1, ledger=str(place / "new" / "key.ledger"), remedy="charge_missing"):
-        run("budget", "check", "second.parquet", "--key", "new/key")
+        printed("budget", "check", "second.parquet", "--key", "new/key")
     with refused(OldLedgerError, known=4, found=3):  # the number comes along to another address
         release("again.parquet", "1", key="new/key")
     release("again.parquet", "1", "--new-ledger", "the newer one is lost", key="new/key")
     assert Path("again.parquet").read_bytes() == Path("second.parquet").read_bytes()
-    assert "knows them all" in run("budget", "check", "second.parquet", "--key", "new/key")
+    assert "knows them all" in printed("budget", "check", "second.parquet", "--key", "new/key")
 
 
 def test_a_release_that_the_ledger_never_heard_of(place: Path) -> None:
@@ -234,20 +225,20 @@ def test_a_release_that_the_ledger_never_heard_of(place: Path) -> None:
     with pytest.raises(
         OldLedgerError, match="'x' of release 'another' left at 1 .*, and the ledger knows nothing of it"
     ):
-        run("budget", "check", "other.csv", "first.parquet", "--key", "new/key")
+        printed("budget", "check", "other.csv", "first.parquet", "--key", "new/key")
     with refused(OldLedgerError, missing=1):  # of the same names, and paid for elsewhere
-        run("budget", "check", "by-other-key.parquet", "--key", "new/key")
+        printed("budget", "check", "by-other-key.parquet", "--key", "new/key")
     with pytest.raises(RelaxdpError, match="does not describe itself"):
-        run("budget", "check", "in.parquet", "--key", "new/key")
+        printed("budget", "check", "in.parquet", "--key", "new/key")
 
 
 def test_a_ledger_that_lacks_the_key_is_noticed_by_its_mark(place: Path) -> None:
     """A backup of the time before the first release."""
     with Ledger.open("early.db") as ledger:
         ledger.set_budget(EVERYONE, 2, reason="agreed")
-    run("backup", "backup", "--ledger", "early.db", "--without-key")
+    printed("backup", "backup", "--ledger", "early.db", "--without-key")
     Path("key.ledger").unlink()
-    run("restore", "backup", "--without-key", "--ledger", "key.ledger")
+    printed("restore", "backup", "--without-key", "--ledger", "key.ledger")
     with refused(SecondLedgerError, says="which knows nothing of it any more"):
         release("second.parquet", "1")
 
@@ -263,16 +254,16 @@ def test_wrong_passphrases(place: Path, monkeypatch: pytest.MonkeyPatch) -> None
     KEY.save("key")
     Path("words").write_text("short")
     with refused(BackupError, least=8):
-        run("backup", "another", "--key", "key", "--ledger", "key.ledger", "--passphrase-file", "words")
+        printed("backup", "another", "--key", "key", "--ledger", "key.ledger", "--passphrase-file", "words")
     with refused(OptionError, says="there is no terminal to ask"):
-        run("restore", "backup", "--key", "other")
+        printed("restore", "backup", "--key", "other")
     with refused(BackupError, program="false", problem="failed with exit status 1"):
-        run("restore", "backup", "--key", "other", "--passphrase-command", "false")
-    run("restore", "backup", "--key", "other", "--passphrase-command", f"echo '{WORDS}'")
+        printed("restore", "backup", "--key", "other", "--passphrase-command", "false")
+    printed("restore", "backup", "--key", "other", "--passphrase-command", f"echo '{WORDS}'")
     assert rx.Key.load("other") == KEY
     Path("words").chmod(0o644)
     with pytest.raises(BackupError, match="can be read by others"):
-        run("restore", "backup", "--key", "third", "--passphrase-file", "words")
+        printed("restore", "backup", "--key", "third", "--passphrase-file", "words")
 
 
 def test_a_passphrase_is_costly_to_guess() -> None:
@@ -313,7 +304,7 @@ def test_a_cut_or_changed_backup_gives_nothing_or_what_it_was(place: Path) -> No
 
 def test_a_list_that_leads_elsewhere_is_refused(place: Path) -> None:
     """Without a key nothing is sealed, so that somebody could write such a file."""
-    run("backup", "backup", "--key", "key", "--without-key")
+    printed("backup", "backup", "--key", "key", "--without-key")
     for wrong in ("../evil", "snapshots/../../evil", "/tmp/evil", "snapshots/.hidden", "other/a"):
         with zipfile.ZipFile("backup") as old, zipfile.ZipFile("evil", "w") as new:
             listed = old.read("backup.json").replace(b'"parts": {', b'"parts": {"%s": {"size": 1, "sha256": "%s"}, ' % (
@@ -346,13 +337,13 @@ def test_another_ledger_in_a_sealed_backup_is_refused(place: Path) -> None:
 
 
 def test_without_the_key(place: Path) -> None:
-    run("backup", "backup", "--key", "key", "--without-key")
+    printed("backup", "backup", "--key", "key", "--without-key")
     with opened(Path("backup")) as found:
         assert found.contents.key is None
     Path("key.ledger").unlink()
     with refused(BackupError, says="was made without the key", remedy="without_key"):
         come_back()
-    run("restore", "backup", "--key", "key", "--without-key")
+    printed("restore", "backup", "--key", "key", "--without-key")
     assert "(the level before: 0.5)" in release("second.parquet", "1")
 
 
@@ -361,7 +352,7 @@ def test_a_key_from_the_keyring_comes_back_there(ring: MemoryRing, place: Path) 
     Path("key.ledger.snapshots").mkdir()
     Path("key.ledger.snapshots/a.snapshot").write_bytes(b"sealed")
     lines = ("--passphrase-file", "words")
-    run("backup", "backup", "--key", "keyring:mine", "--ledger", "key.ledger", *lines)
+    printed("backup", "backup", "--key", "keyring:mine", "--ledger", "key.ledger", *lines)
     ring.kept.clear()
     Path("key.ledger").unlink()
     shutil.rmtree("key.ledger.snapshots")
@@ -369,9 +360,9 @@ def test_a_key_from_the_keyring_comes_back_there(ring: MemoryRing, place: Path) 
     rx.Key.generate().save("keyring:other")
     for wrong in ("keyring:other", bytes(range(32)).hex()):  # a name that is taken, and the key itself
         with pytest.raises(KeyFileError):
-            run("restore", "backup", "--key", wrong, "--ledger", "key.ledger", *lines)
+            printed("restore", "backup", "--key", wrong, "--ledger", "key.ledger", *lines)
         assert names(".") == before
-    run("restore", "backup", "--key", "keyring:mine", "--ledger", "key.ledger", *lines)
+    printed("restore", "backup", "--key", "keyring:mine", "--ledger", "key.ledger", *lines)
     assert rx.Key.load("keyring:mine") == KEY
 
 
@@ -396,7 +387,7 @@ def test_a_ledger_in_postgresql_has_its_own_tools(place: Path, postgres_url: Cal
     with refused(LedgerError, says="pg_dump"):
         back_up(Path("backup"), url)
     assert not Path("backup").exists()
-    run("backup", "backup", "--key", "key", "--without-key")
+    printed("backup", "backup", "--key", "key", "--without-key")
     with refused(LedgerError, says="pg_dump"):
         restore(Path("backup"), "postgresql://someone@localhost:1/none")
 

@@ -15,13 +15,14 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pytest
 from scipy.stats import chi2
+from tests.commands import status_and_words
 from tests.refusals import refused
 from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.draw.stream import PathId
-from relaxdp.errors import OptionError, RelaxdpError
+from relaxdp.errors import OptionError
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.bridge import next_report_law
 from relaxdp.law.epsilon import ONE
@@ -68,13 +69,7 @@ def plain(*words: str, target: str = "out.parquet", epsilon: str = "2", source: 
         options.setdefault("values", ",".join(VALUES))
     spoken = [text for name, value in options.items() for text in (f"--{name}", value)]
     command = "relax" if "--from-reports" in words else "release"
-    result = CliRunner().invoke(app, [command, source, target, *spoken, *words])
-    if isinstance(result.exception, RelaxdpError):
-        return 2, result.exception.message
-    if isinstance(result.exception, Killed):
-        raise result.exception
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result.exit_code, result.output
+    return status_and_words(command, source, target, *spoken, *words)
 
 
 def run(*words: str, old: str = "old.parquet", **more: Any) -> Any:

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
+from tests.commands import status_and_words
 from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.draw.stream import PathId
-from relaxdp.errors import RelaxdpError
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.table import growing, release
 from relaxdp.table.formats import released
@@ -55,13 +55,7 @@ def run(*words: str, target: str = "out.parquet", epsilon: str = "1", growing: b
         options.setdefault("values", ",".join(VALUES))
     spoken = [text for name, value in options.items() for text in (f"--{name}", value)]
     flags = ["--growing"] if growing else []
-    result = CliRunner().invoke(app, ["release", "in.parquet", target, *spoken, *words, *flags])
-    if isinstance(result.exception, RelaxdpError):
-        return 2, result.exception.message
-    if isinstance(result.exception, Killed):
-        raise result.exception
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result.exit_code, result.output
+    return status_and_words("release", "in.parquet", target, *spoken, *words, *flags)
 
 
 def reports(name: str) -> dict[int, str]:

@@ -14,12 +14,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
+from tests.commands import status_and_words
 from tests.patience import PATIENCE
 from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.errors import RelaxdpError
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.table import order
@@ -48,11 +48,7 @@ def run(*words: str, source: str = "in.parquet", target: str = "out.parquet", ep
     options = ["--column", "x", "--id", "id", "--epsilon", epsilon, "--budget", "100", "--yes"]
     key = [] if "--key" in words else ["--key", "key"]
     command = "relax" if "--from-reports" in words else "release"
-    result = CliRunner().invoke(app, [command, source, target, *options, *key, *words])
-    if isinstance(result.exception, RelaxdpError):
-        return 2, result.exception.message
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result.exit_code, result.output
+    return status_and_words(command, source, target, *options, *key, *words)
 
 
 def refused(*words: str, **more: str) -> str:
