@@ -39,7 +39,8 @@ class HadamardEncoding(DeclaredEncoding, PackedEncoding):
     symbols = 1
     seeded = True
     report_width = 4
-    joint: Joint = "independent"  # three columns of a Hadamard matrix are independent, two by two
+    # Three columns of a Hadamard matrix are independent, two by two.
+    joint: Joint = "independent"
 
     def __init__(self, values: Sequence[Hashable]) -> None:
         """Declare the values: each is a column."""

@@ -29,6 +29,7 @@ class Relaxation:
     the truth and the last report, so it is as secret as a key. With None the chain lives in memory and must not go on
     after the process has ended.
 
+    >>> from relaxdp import Categorical
     >>> chain = Relaxation(Categorical(["flu", "covid", "none"]), truth="covid")
     >>> chain.relax(epsilon=0.5) == chain.relax(epsilon=0.5)
     True

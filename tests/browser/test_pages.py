@@ -56,7 +56,7 @@ def test_policy(server: Running) -> None:
         assert server.ask("GET", path, if_none_match=answer.headers["etag"]).status == 304
         assert server.ask("HEAD", path).status == 200
     script = server.ask("GET", "/static/dashboard/main.js")
-    assert script.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+    assert script.headers["content-security-policy"] == "default-src 'none'; sandbox"
     assert script.headers["x-content-type-options"] == "nosniff"
 
 

@@ -77,7 +77,7 @@ def test_lasting_addresses(served: tuple[Running, str]) -> None:
     server, _ = served
     page = server.ask("GET", "/").body.decode()
     (address,) = {each.split('"')[0] for each in page.split('src="')[1:]}
-    assert server.ask("GET", f"/{address}").headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert server.ask("GET", f"/{address}").headers["cache-control"] == "max-age=31536000, immutable"
     digest = address.split("/")[1]
     assert server.ask("GET", f"/{address.replace(digest, '0' * len(digest))}").status == 404
 

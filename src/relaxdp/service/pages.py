@@ -23,10 +23,10 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors "
 )
-# A file that somebody opens by itself needs nothing; short, since it is said with every one.
-_FILE_POLICY = "default-src 'none'; frame-ancestors 'none'"
+# A file that somebody opens by itself needs nothing and may do nothing; short, since it is said with every one.
+_FILE_POLICY = "default-src 'none'; sandbox"
 _HTML = KINDS[".html"]
-_LASTING = "public, max-age=31536000, immutable"
+_LASTING = "max-age=31536000, immutable"
 _SITE = re.compile(r"https?://(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]{1,5})?")
 
 

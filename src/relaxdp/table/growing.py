@@ -269,7 +269,9 @@ class _Tags:
             )
         digest, common, changed = ("", 0, 0) if lost else self._merge(old, fresh, path, threads)
         # Everybody would be drawn anew, and nothing charged for it: to release new rows alone nobody needs a path.
-        others = not (lost or common)
+        others = (
+            not (lost or common) and pa_parquet.read_metadata(fresh).num_rows > 0
+        )  # none at all is refused elsewhere
         if others and not force:
             raise TableChangedError(
                 "no id of this table was released before as {path}. If its ids are only written in another way, like "

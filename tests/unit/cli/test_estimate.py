@@ -552,7 +552,7 @@ def test_the_commands_of_the_analysts_page(tmp_path: Path, monkeypatch: pytest.M
     plain = [each for line, each in shown.items() if "--difference" not in line]
     assert all(re.match(r"[\d,]+ objects at epsilon 0.5", each) for each in plain)
     for start, (first, *_) in (("50,000 objects", plain), ("'diagnosis' at 2 dates", dates)):
-        (printed,) = re.findall(rf"```\n({start}.*?)```", page, flags=re.DOTALL)
+        (printed,) = re.findall(rf"```text\n({start}.*?)```", page, flags=re.DOTALL)
         expected = [line.rstrip() for line in first.splitlines()]
         assert printed.splitlines() == expected[: len(printed.splitlines())]
         assert start.startswith("'") or len(printed.splitlines()) == len(expected)
