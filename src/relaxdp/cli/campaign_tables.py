@@ -67,11 +67,11 @@ def heading(status: dict[str, Any]) -> str:
     target = status["target"]
     wanted = "" if target is None else f"; the target is a half-width of {_width(target['half_width'])}"
     met = " (met)" if target is not None and status["target_met"] else ""
-    refused = int(status["refused"]["differing"])
+    devices, refused = int(status["devices"]["total"]), int(status["refused"]["differing"])
     differing = f"\n{refused:,} reports were refused: their devices had sent others before." if refused else ""
     return (
         f"{text(status['id'])}: {text(status['question'])}\n{text(status['state'])} at epsilon {_epsilon(status)}, "
-        f"{int(status['devices']['total']):,} devices{wanted}{met}{differing}"
+        f"{devices:,} {'device' if devices == 1 else 'devices'}{wanted}{met}{differing}"
     )
 
 
