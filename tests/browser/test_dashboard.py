@@ -235,7 +235,7 @@ def narrower(first: list[float], second: list[float]) -> bool:
     return all(new < 0.7 * old for old, new in zip(first, second, strict=True))
 
 
-@in_both()
+@in_both(long=True)
 def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Path) -> None:
     someone = operator()
     page = someone.page

@@ -164,7 +164,7 @@ def test_a_token_that_ended_is_told_and_forgotten(trader: New, market: Market) -
     assert someone.page.evaluate("sessionStorage.length") == 0
 
 
-@in_both()
+@in_both(long=True)
 def test_buy_upgrade_and_check(trader: New, market: Market, tmp_path: Path) -> None:
     name = market.listing(epsilon="2").name
     _, token = market.account("buyer", 200)

@@ -87,7 +87,7 @@ def test_what_may_hold_answers_does_not_leave(trader: New, market: Market, tmp_p
     assert not any("deliveries" in request.url for request in someone.requests)
 
 
-@in_both()
+@in_both(long=True)
 def test_a_release_is_put_on_sale(trader: New, market: Market) -> None:
     seller, token = market.account("seller")
     someone = trader(token)

@@ -137,11 +137,12 @@ def check_within(server: FakeCollector, folder: Path, words: dict[str, object], 
         shapes.add(tuple(seen.thresholds.items()))
         laws.append(joint_law(seen, truths))
     assert len(shapes) == 1, "which questions are asked, and at which levels, depends on the answers"
-    closest = Decimal(0)
+    odds = Fraction(1)
     for transcript in {each for law in laws for each in law}:
         chances = [law.get(transcript, Fraction(0)) for law in laws]
         assert min(chances) > 0, "a transcript that some truths cannot make"
-        closest = max(closest, log_up(max(chances) / min(chances)))
+        odds = max(odds, max(chances) / min(chances))
+    closest = log_up(odds)
     assert closest <= Decimal(limit), "all reports together tell more than the limit"
     return closest
 
