@@ -203,7 +203,10 @@ def test_the_module_on_a_page_of_ones_own(service: Collector, person: MakePerson
     someone = person(service.create(id="commute"))
     someone.view("limit")
     folder = behind_proxy(someone)
-    someone.context.route(f"{service.url}/own", lambda route: route.fulfill(body="<!doctype html><title>own</title>"))
+    named = '<script type="importmap">{"imports": {"relaxdp": "/private/static/device/relaxdp.js"}}</script>'
+    someone.context.route(
+        f"{service.url}/own", lambda route: route.fulfill(body=f"<!doctype html>{named}<title>own</title>")
+    )
     someone.context.route(
         f"{service.url}/own.js", lambda route: route.fulfill(body=script, content_type="text/javascript")
     )
