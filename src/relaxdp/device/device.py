@@ -164,6 +164,7 @@ class Device:
                 if own is None:
                     device = next((pseudonyms[group] for group in offer.groups if each.address.id in group), None)
                     own = _record(each, device or new_pseudonym(), division.most[each.address.id], invitation)
+                check_same(own, each)
                 # Also what was joined by itself: without any record of the survey its limit would be forgotten.
                 state = state.with_record(replace(own, survey=joined))
             return state

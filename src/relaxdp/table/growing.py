@@ -268,10 +268,9 @@ class _Tags:
                 path=str(old),
             )
         digest, common, changed = ("", 0, 0) if lost else self._merge(old, fresh, path, threads)
-        # Everybody would be drawn anew, and nothing charged for it: to release new rows alone nobody needs a path.
-        others = (
-            not (lost or common) and pa_parquet.read_metadata(fresh).num_rows > 0
-        )  # none at all is refused elsewhere
+        # Everybody would be drawn anew, and nothing charged for it: to release new rows alone nobody needs a path. A
+        # table without any row is refused by whoever counts rows.
+        others = not lost and not common and pa_parquet.read_metadata(fresh).num_rows > 0
         if others and not force:
             raise TableChangedError(
                 "no id of this table was released before as {path}. If its ids are only written in another way, like "

@@ -132,6 +132,18 @@ def test_a_question_that_was_joined_by_itself_counts(server: FakeCollector, clie
     assert len(set(devices.values())) == 3
 
 
+def test_a_question_that_is_another_than_was_joined_by_itself(server: FakeCollector, client: DeviceClient) -> None:
+    """The survey would be joined with an answer that no longer fits: nothing of it is."""
+    assert "error" not in client.do({"do": "join", "campaign": server.address("lunch"), "upto": "1"})
+    server.open("lunch", {"name": "categorical", "values": ["home", "canteen"]}, question="What about lunch?")
+    survey = server.survey("canteen", NAMES[:2])
+    assert client.do({"do": "join_survey", "survey": survey, "upto": "2"})["error"] == "values_changed_error"
+    server.open("lunch", question="What about lunch?")
+    assert (
+        join(client, server.survey("canteen", NAMES[:2]), upto="1.5")["limit"] == "1.5"
+    )  # as if it had not been tried
+
+
 def test_one_pseudonym_where_questions_are_counted_together_and_nowhere_else(
     server: FakeCollector, client: DeviceClient
 ) -> None:
