@@ -84,7 +84,10 @@ def release(
     date: Date = "",
     as_of: Annotated[
         str | None,
-        typer.Option(metavar="DAY", help="The day whose table it is, like 2026-01-31  [default: that of the release]"),
+        typer.Option(
+            metavar="DAY",
+            help="The day whose table it is, like 2026-01-31; not with --growing  [default: that of the release]",
+        ),
     ] = None,
     keep: Keep = None,
     again: Annotated[bool, typer.Option("--again", help="Allow a level below the last one; it costs nothing.")] = False,

@@ -111,7 +111,7 @@ def release(
         growing: let rows join and leave, in files and on Spark; those are not kept beside the ledger.
         planned_epsilon: the last level that is planned, for which a new path is encoded; else the rest of the budget.
         date: makes it one of the dated releases of a series, each with its own path (`Ledger.declare_series`).
-        as_of: which day the table was, as the files say it; by default that of the first release.
+        as_of: which day the table was, as the files say it; by default that of the first release. Not with `growing`.
         snapshots: another folder for what is kept, or False.
         accept: release what costs something and tells next to nothing, which is refused otherwise.
         reason: why, for the ledger's history.
@@ -148,6 +148,11 @@ def release(
     where = Where.of(source, to, engine, said, separator)
     if growing and where.target is None and not where.is_spark:
         raise OptionError("rows that join and leave are looked after in files and on Spark.", option="growing")
+    if growing and as_of is not None:
+        raise OptionError(
+            "a growing table cannot have an as-of date. Its rows come from different days. Leave the date out.",
+            option="as_of",
+        )
     keeps_nothing = ledger is None or growing or (where.is_spark and where.target is None)
     if keeps_nothing and not isinstance(snapshots, bool):
         raise OptionError(

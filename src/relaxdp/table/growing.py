@@ -30,9 +30,10 @@ from relaxdp.draw.stream import PathId, Words
 from relaxdp.encodings.release import Fingerprint
 from relaxdp.errors import RelaxdpError, TableChangedError, TableFileError
 from relaxdp.ledger.account import Account, PathState
-from relaxdp.ledger.entries import Entry, PathFacts, Subject
+from relaxdp.ledger.entries import Entry, Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
+from relaxdp.ledger.rules import differs
 from relaxdp.publication.plain import plain
 from relaxdp.publication.request import Planned, ReleaseRequest
 from relaxdp.publication.staging import temporary_folder
@@ -256,7 +257,8 @@ class _Tags:
         """Join the rows of one column to the tags that the ledger names, or begin new ones for a new path."""
         state = account.last_epoch(entry.path)
         path = replace(entry.path, epoch=1) if state is None else state.path
-        if state is None or not _same_path(state.facts, entry.facts):
+        # The same rule as the charge: a path that the ledger goes on with is one whose rows are compared.
+        if state is None or differs(state, entry) is not None:
             return Seen(self._merge(None, fresh, _next(path, state), threads)[0])
         old = self.file(path, str(state.facts.table_fingerprint))
         lost = digest_of(old) != state.facts.table_fingerprint
@@ -332,10 +334,6 @@ class _Tags:
 
 def _next(path: PathId, state: PathState | None) -> PathId:
     return path if state is None else replace(path, epoch=path.epoch + 1)
-
-
-def _same_path(old: PathFacts, new: PathFacts) -> bool:
-    return replace(old, table_fingerprint=None) == replace(new, table_fingerprint=None)
 
 
 def _tag(tags: _Tags, columns: Sequence[Planned], tag_rows: TagRows) -> tuple[list[Path], list[str]]:

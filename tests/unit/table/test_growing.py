@@ -152,6 +152,43 @@ def test_ids_that_are_all_written_in_another_way_are_refused(
     assert "cost 0; spent 2" in run(target="grown.parquet")[1]
 
 
+def test_an_as_of_date_is_rejected_for_a_growing_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of such a release were never compared again, so that a table with respelled ids was drawn twice."""
+    monkeypatch.chdir(tmp_path)
+    KEY.save(tmp_path / "key")
+    write(range(ROWS))
+    status, message = run("--as-of", "2026-01-01", "--budget", "3")
+    assert status == 2
+    assert message == (
+        "a growing table cannot have an as-of date. Its rows come from different days. Leave the date out. "
+        "Nothing was released."
+    )
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["in.parquet", "key"]
+    with pytest.raises(rx.errors.OptionError, match="as-of date"):
+        rx.release(
+            "in.parquet", {"diagnosis": VALUES}, id="id", epsilon=1, key="key", to="out.parquet", budget=3,
+            growing=True, as_of="2026-01-01",
+        )  # fmt: skip
+
+
+def test_rows_are_compared_although_the_ledger_holds_an_as_of_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such ledgers exist: the date was accepted once."""
+    monkeypatch.chdir(tmp_path)
+    KEY.save(tmp_path / "key")
+    write(range(ROWS))
+    with monkeypatch.context() as patch:
+        patch.setattr("relaxdp.publication.transaction._as_of", lambda *_: "2026-01-01")
+        assert run("--budget", "3", target="first.parquet")[0] == 0
+    write(range(ROWS), changed=[7])
+    assert run(target="second.parquet")[1].startswith("rows of 'diagnosis' of release 'in' changed")
+    write(range(ROWS, 2 * ROWS))
+    assert run(target="third.parquet")[1].startswith("no id of this table was released before")
+    write(range(ROWS + 1))
+    assert "cost 0; spent 1" in run(target="fourth.parquet")[1]
+
+
 def test_tags_show_neither_ids_nor_truths_and_are_private(place: Path) -> None:
     (file,) = sidecars(place)
     assert file.stat().st_mode & 0o077 == 0
