@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -18,9 +19,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import is_missing, kind_of
-from relaxdp.errors import ColumnError
+from relaxdp.errors import ColumnError, RelaxdpError
 from relaxdp.publication.derive import ColumnNames
-from relaxdp.publication.plain import is_plain, plain
+from relaxdp.publication.plain import plain
 from relaxdp.table.interrupts import is_interrupt
 
 _VALUES = {
@@ -122,9 +123,18 @@ class Frame:
     def released(self, order: NDArray[np.int64], kept: Sequence[str], reports: pa.Table, names: Sequence[str]) -> Any:
         """Return a frame of the same kind: `kept` columns and reports, rows in this order, columns in that of `names`.
 
-        Rows are copied even where their order is right: what is given out shares no memory with what is not.
+        Columns are copied even where their order is right: a released frame shares no memory with the input.
         """
         rows = self._rows.select(*kept)
+        for each in rows.iter_columns():
+            kind = type(getattr(each.to_native(), "dtype", None))
+            if each.implementation.is_pandas() and kind.__module__.split(".")[0] not in ("pandas", "numpy"):
+                raise ColumnError(
+                    "The pass-through column {name!r} has the type {type}, which may hold more than it shows. Convert "
+                    "it to text, numbers or dates.",
+                    name=each.name,
+                    type=kind.__name__,
+                )
         if not all(_are_values(each.to_list()) for each in rows.iter_columns() if _is_objects(each)):
             raise ColumnError(
                 "a kept column holds Python objects that may carry more than they show: keep text, numbers or "
@@ -138,10 +148,9 @@ class Frame:
     def _released(self, rows: Any, order: NDArray[np.int64], reports: pa.Table, names: Sequence[str]) -> Any:
         import narwhals as nw  # noqa: PLC0415
 
-        stripped = [_stripped(each) for each in rows.iter_columns() if not _is_plain(each)]
-        rows = nw.maybe_reset_index(rows.with_columns(*stripped)[order])
+        kept = [_copied(each, order).to_frame() for each in rows.iter_columns()]
         drawn = nw.from_arrow(reports.take(order), backend=rows.implementation)
-        result = nw.concat([rows, drawn], how="horizontal").select(*names).to_native()
+        result = nw.concat([*kept, drawn], how="horizontal").select(*names).to_native()
         if self.is_duckdb:
             return _relation(self._native, result)
         return result.lazy() if self.is_lazy else result
@@ -151,7 +160,7 @@ def quietly(work: Callable[[], Any]) -> Any | None:
     """Return what the work returns, None where it fails: the libraries' own messages quote what a cell holds."""
     try:
         return work()
-    except MemoryError:
+    except (MemoryError, RelaxdpError):
         raise
     except Exception as problem:
         if is_interrupt(problem):
@@ -223,28 +232,25 @@ def _are_values(items: Iterable[Any]) -> bool:
     )
 
 
-def _is_plain(series: Any) -> bool:
-    """Tell whether a column carries nothing along but its values; pandas has types of its own, which do not."""
+def _copied(series: Any, order: NDArray[np.int64]) -> Any:
+    """Return the values of a column in this order, in memory that is not the input's and holds nothing else."""
     import narwhals as nw  # noqa: PLC0415
 
-    if series.implementation.is_pandas() and not hasattr(series.to_native().dtype, "pyarrow_dtype"):
-        return bool(series.dtype not in (nw.Categorical, nw.Enum))
+    native, name = series.to_native(), series.name
     if _is_objects(series):
-        return True
-    # With its field, where polars puts what an extension says.
-    field = pa.schema(series.head(0).to_frame().to_arrow().schema).field(0)
-    return not field.metadata and is_plain(field.type)
-
-
-def _stripped(series: Any) -> Any:
-    import narwhals as nw  # noqa: PLC0415
-
-    column, native = plain(_arrow(series)), series.to_native()
-    if hasattr(native, "iloc") and hasattr(native.dtype, "pyarrow_dtype"):
-        made = type(native)(type(native.array)(column), index=native.index, name=series.name)
-        return nw.from_native(made, series_only=True)
-    table = pa.table({series.name: column})
-    return nw.from_arrow(table, backend=series.implementation).get_column(series.name)
+        items = [deepcopy(item) for item in series[order].to_list()]
+        return nw.new_series(name, items, nw.Object(), backend=series.implementation)
+    if series.implementation.is_pandas():
+        kind = native.dtype
+        if hasattr(kind, "__from_arrow__"):
+            column = plain(pa.chunked_array(pa.array(native.array))).take(order)
+            kind = type(kind)(column.type) if hasattr(kind, "pyarrow_dtype") else kind
+            return nw.from_native(type(native)(kind.__from_arrow__(column), name=name), series_only=True)
+        if series.dtype not in (nw.Categorical, nw.Enum):
+            made = native.take(order).reset_index(drop=True).copy(deep=True)
+            return nw.from_native(made, series_only=True)
+    column = plain(_arrow(series)).take(order)
+    return nw.from_arrow(pa.table({name: column}), backend=series.implementation).get_column(name)
 
 
 # DuckDB.

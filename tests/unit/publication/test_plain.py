@@ -64,7 +64,7 @@ def test_the_same_values_and_nothing_else(name: str) -> None:
         assert found.to_pylist() == part.to_pylist()
         assert found.type.equals(plain_type(column.type), check_metadata=True)
         assert carried(found.type) == []
-        assert plain(found) is found
+        assert plain(found).equals(found)
 
 
 def test_nothing_stays_under_what_is_missing() -> None:
@@ -87,9 +87,8 @@ def test_extensions_and_unions() -> None:
     tensors = pa.ExtensionArray.from_storage(TENSOR, pa.array([[1], [2]], TENSOR.storage_type))
     assert plain(tensors).type == pa.list_(pa.int32(), 1)
     assert plain_type(pa.uuid()) == pa.uuid()
-    assert plain_type(pa.dense_union([pa.field("a", pa.int32())])) == pa.dense_union([pa.field("a", pa.int32())])
     with refused(ColumnError, says="union"):
-        plain_type(pa.dense_union([pa.field("a", CODED.type)]))
+        plain_type(pa.dense_union([pa.field("a", pa.int32())]))
 
 
 def write(table: Any, path: Path) -> None:

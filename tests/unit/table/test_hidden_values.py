@@ -1,0 +1,243 @@
+"""Values under nulls, unused parts of buffers and memory of the input do not leave with a pass-through column."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc as pa_ipc
+import pytest
+from tests.refusals import refused
+
+import relaxdp as rx
+
+KEY = rx.Key.from_bytes(bytes(range(32)))
+ROWS = 1000
+SECRET = "secret-note"
+SECRET_AGE = int.from_bytes(b"SecrtAge", "little")
+HIDDEN = (SECRET.encode(), b"SecrtAge")
+"""The bytes of both. A released frame or file contains neither."""
+MISSING = np.arange(ROWS) % 3 == 0
+ORDERS = {"ascending": np.arange(ROWS), "descending": np.arange(ROWS)[::-1]}
+
+
+def redacted(values: Any) -> pa.Array:
+    """Return an array whose values are masked, and stay in its buffers."""
+    array = pa.array(values)
+    buffers = array.buffers()
+    valid = pa.array(~MISSING).buffers()[1]
+    return pa.Array.from_buffers(array.type, len(array), [valid, *buffers[1:]])
+
+
+NAMES = redacted([SECRET if missing else f"n{row}" for row, missing in enumerate(MISSING)])
+AGES = redacted([SECRET_AGE if missing else row for row, missing in enumerate(MISSING)])
+MASK = pa.array(MISSING)
+PRESENT = pa.array([SECRET if missing else "x" for missing in MISSING])
+LISTS: dict[str, Any] = {
+    "struct": pa.StructArray.from_arrays([PRESENT, AGES], ["name", "age"], mask=MASK),
+    "list": pa.ListArray.from_arrays(np.arange(ROWS + 1), PRESENT, mask=MASK),
+    "large list of structs": pa.LargeListArray.from_arrays(
+        np.arange(ROWS + 1), pa.StructArray.from_arrays([NAMES, AGES], ["name", "age"])
+    ),
+    "list of one size": pa.FixedSizeListArray.from_arrays(PRESENT, 1, mask=MASK),
+    "list of nulls": pa.ListArray.from_arrays(np.arange(ROWS + 1), NAMES),
+}
+ARROW: dict[str, Any] = {
+    "integer": AGES,
+    "text": NAMES,
+    "large text": pc.cast(PRESENT, pa.large_string()),
+    "bytes": pa.Array.from_buffers(pa.binary(), ROWS, NAMES.buffers()),
+    "fixed bytes": pa.Array.from_buffers(pa.binary(8), ROWS, AGES.buffers()),
+    "time": pa.Array.from_buffers(pa.timestamp("us"), ROWS, AGES.buffers()),
+    "text view": pc.cast(PRESENT, pa.string_view()),
+    "map": pa.MapArray.from_arrays(np.arange(ROWS + 1), pa.array(["k"] * ROWS), PRESENT, mask=MASK),
+    **LISTS,
+}
+for _name in ("large text", "text view"):  # masked after they were made, as above
+    _buffers = ARROW[_name].buffers()
+    ARROW[_name] = pa.Array.from_buffers(ARROW[_name].type, ROWS, [pa.array(~MISSING).buffers()[1], *_buffers[1:]])
+
+
+def pandas_columns() -> Iterator[tuple[str, Any]]:
+    ages = np.where(MISSING, SECRET_AGE, np.arange(ROWS))
+    yield "Int64", pd.arrays.IntegerArray(ages, MISSING.copy())
+    yield "Float64", pd.arrays.FloatingArray(ages.view("f8").copy(), MISSING.copy())
+    yield "boolean", pd.arrays.BooleanArray(np.ones(ROWS, bool), MISSING.copy())
+    for name in ("integer", "text", "struct", "list"):
+        yield f"{name} of Arrow", pd.arrays.ArrowExtensionArray(pa.chunked_array([ARROW[name]]))
+    yield "string of Arrow", pd.array(NAMES.to_pylist(), dtype="string[pyarrow]")
+
+
+POLARS = [name for name in ARROW if name not in ("map", "fixed bytes")]
+PANDAS = dict(pandas_columns())
+
+
+def release(frame: Any) -> Any:
+    return rx.release(frame, {"x": ["a", "b"]}, id="id", epsilon=1, key=KEY, release="r", ledger=None, keep=["kept"])
+
+
+def columns(order: str, kept: Any) -> dict[str, Any]:
+    return {"id": pa.array(ORDERS[order]), "x": pa.array(["a", "b"] * (ROWS // 2)), "kept": kept}
+
+
+def in_order(order: str, values: list[Any]) -> list[Any]:
+    return values if order == "ascending" else values[::-1]
+
+
+def buffers(column: pa.ChunkedArray) -> list[pa.Buffer]:
+    return [buffer for chunk in column.chunks for buffer in chunk.buffers() if buffer is not None]
+
+
+def assert_hides_nothing(content: bytes) -> None:
+    assert not [each for each in HIDDEN if each in content]
+
+
+def assert_no_view(before: pa.ChunkedArray, after: pa.ChunkedArray) -> None:
+    """Assert that two columns have no byte of memory in common."""
+    old = [(buffer.address, buffer.address + buffer.size) for buffer in buffers(before)]
+    for buffer in buffers(after):
+        assert not [1 for low, high in old if buffer.address < high and low < buffer.address + buffer.size]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", ARROW)
+def test_arrow_tables(name: str, order: str) -> None:
+    table = pa.table(columns(order, ARROW[name]))
+    made = release(table)["kept"]
+    assert made.to_pylist() == in_order(order, ARROW[name].to_pylist())
+    made.validate(full=True)
+    assert_hides_nothing(b"".join(each.to_pybytes() for each in buffers(made)))
+    assert_no_view(table["kept"], made)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", ARROW)
+def test_arrow_files(tmp_path: Path, name: str, order: str) -> None:
+    source, target = tmp_path / "in.arrow", tmp_path / "out.arrow"
+    table = pa.table(columns(order, ARROW[name]))
+    with pa_ipc.new_file(source, table.schema) as writer:
+        writer.write_table(table)
+    assert any(each in source.read_bytes() for each in HIDDEN)
+    rx.release(
+        source, {"x": ["a", "b"]}, to=target, id="id", epsilon=1, key=KEY, release="r", ledger=None, keep=["kept"]
+    )
+    assert_hides_nothing(target.read_bytes())
+    assert pa_ipc.open_file(target).read_all()["kept"].to_pylist() == in_order(order, ARROW[name].to_pylist())
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", POLARS)
+@pytest.mark.parametrize("lazy", [False, True], ids=["eager", "lazy"])
+def test_polars_frames(name: str, order: str, lazy: bool) -> None:
+    frame: Any = pl.from_arrow(pa.table(columns(order, ARROW[name])))
+    released = release(frame.lazy()).collect() if lazy else release(frame)
+    made = released["kept"]
+    assert made.dtype == frame["kept"].dtype
+    assert made.to_list() == in_order(order, frame["kept"].to_list())
+    arrow = released.select("kept").to_arrow()["kept"]
+    assert_hides_nothing(b"".join(each.to_pybytes() for each in buffers(arrow)))
+    assert_hides_nothing(pickle.dumps(released))
+    assert_no_view(frame.select("kept").to_arrow()["kept"], arrow)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", PANDAS)
+def test_pandas_frames(name: str, order: str) -> None:
+    frame = pd.DataFrame({**columns(order, None), "kept": PANDAS[name]})
+    released = release(frame)["kept"]
+    assert released.dtype == frame["kept"].dtype
+    values = in_order(order, frame["kept"].tolist())
+    assert [pd.isna(each) is True for each in released] == [pd.isna(each) is True for each in values]
+    assert [each for each in released if pd.isna(each) is not True] == [
+        each for each in values if pd.isna(each) is not True
+    ]
+    assert_hides_nothing(pickle.dumps(released))
+    mine, theirs = released.array, frame["kept"].array
+    if hasattr(mine, "__arrow_array__") and hasattr(released.dtype, "pyarrow_dtype"):
+        assert_no_view(pa.chunked_array(pa.array(theirs)), pa.chunked_array(pa.array(mine)))
+    elif hasattr(mine, "_data"):
+        assert not np.shares_memory(mine._data, theirs._data)
+        assert not mine._data[np.asarray(released.isna())].any()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_columns_of_numpy_are_copied(order: str) -> None:
+    frame = pd.DataFrame({**columns(order, None), "kept": np.arange(ROWS)})
+    released = release(frame)
+    assert not np.shares_memory(released["kept"].to_numpy(), frame["kept"].to_numpy())
+    assert not np.shares_memory(released["id"].to_numpy(), frame["id"].to_numpy())
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_python_objects_are_copied(order: str) -> None:
+    """An array in a cell may be a view of a larger one."""
+    whole = np.arange(2 * ROWS)
+    cells = [whole[2 * row : 2 * row + 1] for row in range(ROWS)]
+    frame = pd.DataFrame({**columns(order, None), "kept": pd.Series(cells, dtype=object)})
+    released = release(frame)
+    assert [each.tolist() for each in released["kept"]] == in_order(order, [each.tolist() for each in cells])
+    assert not any(np.shares_memory(each, whole) for each in released["kept"])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_duckdb_relations(order: str) -> None:
+    with duckdb.connect() as database:
+        table = pa.table(columns(order, NAMES))
+        made = release(database.from_arrow(table)).to_arrow_table()["kept"]
+    assert made.to_pylist() == in_order(order, NAMES.to_pylist())
+    assert_hides_nothing(b"".join(each.to_pybytes() for each in buffers(made)))
+
+
+def test_a_slice_leaves_without_the_rest_of_its_frame() -> None:
+    """Text of polars points into buffers that the slice shares with the whole frame."""
+    long = [f"{SECRET} of row {row}, which was not chosen" for row in range(ROWS)]
+    texts = [*long[:-10], *(f"a text of row {row} that is long enough" for row in range(10))]
+    frame = pl.DataFrame({"id": range(ROWS), "x": ["a", "b"] * (ROWS // 2), "kept": texts}).tail(10)
+    released = release(frame)
+    assert released["kept"].to_list() == frame["kept"].to_list()
+    assert_hides_nothing(b"".join(each.to_pybytes() for each in buffers(released.to_arrow()["kept"])))
+
+
+def test_columns_of_a_union_are_rejected() -> None:
+    """A sparse union holds a value of each of its types for every row, also of those that are not chosen."""
+    kinds = pa.array([0, 1] * (ROWS // 2), pa.int8())
+    column = pa.UnionArray.from_sparse(kinds, [PRESENT, pa.array(range(ROWS))])
+    with refused(rx.errors.ColumnError, says="union"):
+        release(pa.table(columns("ascending", column)))
+
+
+class Foreign(pd.api.extensions.ExtensionDtype):  # type: ignore[misc]
+    """A type of another package, whose columns may hold anything."""
+
+    name, type = "foreign", str
+
+
+class ForeignArray(pd.api.extensions.ExtensionArray):  # type: ignore[misc]
+    dtype = Foreign()
+
+    def __init__(self, items: Any) -> None:
+        self.items = np.asarray(items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, place: Any) -> Any:
+        found = self.items[place]
+        return ForeignArray(found) if isinstance(found, np.ndarray) else found
+
+    def copy(self) -> Any:
+        return ForeignArray(self.items.copy())
+
+
+def test_columns_of_unknown_extension_types_are_rejected() -> None:
+    frame = pd.DataFrame({**columns("ascending", None), "kept": ForeignArray(np.arange(ROWS))})
+    with refused(rx.errors.ColumnError, says="which may hold more than it shows", type="Foreign"):
+        release(frame)
