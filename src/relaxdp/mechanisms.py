@@ -12,7 +12,7 @@ from relaxdp.draw.stream import PathId
 from relaxdp.encodings.containers import like, like_packed
 from relaxdp.encodings.declared import CategoricalEncoding, DeclaredEncoding
 from relaxdp.encodings.local_hash import LocalHashEncoding
-from relaxdp.encodings.numeric import CLIP, Function, MissingNumericEncoding, NumericEncoding, RangeEncoding
+from relaxdp.encodings.numeric import MissingNumericEncoding, NumericEncoding, RangeEncoding
 from relaxdp.encodings.path import ReportPath
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.registry import made
@@ -227,35 +227,23 @@ def mechanism_of(encoding: Encoding) -> Mechanism:
 
 
 class Numeric(Mechanism):
-    """Numbers in a range, of which the mean (of any function of them) is wanted.
+    """Numbers in a range, of which the mean is wanted.
 
-    `low` and `high` are the ends of the range, which is public. Of a `function` of the numbers it is the range of that;
-    its `function_name` is part of every path. `clip` puts numbers into the range. With `missing` a number may be
-    missing: every object still sends a report, and both the share of missing ones and the mean of the others are
-    estimated, for one epsilon.
+    `low` and `high` are the ends of the range, which is public. `clip` puts numbers into the range. With `missing` a
+    number may be missing: every object still sends a report, and both the share of missing ones and the mean of the
+    others are estimated, for one epsilon. To estimate the mean of a function of the numbers, such as their squares,
+    compute it in a column and release that column.
 
     >>> ages = Numeric(0, 120)
     >>> key = Key.from_bytes(bytes(range(32)))
     >>> ages.path(41, key=key, object_id="patient-17", release="survey-2026", attribute="age").at(1)
     0.0
-    >>> import numpy as np
-    >>> Numeric(0, 120**2, function=np.square, function_name="square")
-    Numeric(0, 14400, function_name='square')
     """
 
     encoding: RangeEncoding
 
-    def __init__(
-        self,
-        low: float,
-        high: float,
-        *,
-        clip: bool = False,
-        missing: bool = False,
-        function: Function | None = None,
-        function_name: str = "identity",
-    ) -> None:
-        encoding = (MissingNumericEncoding if missing else NumericEncoding)(low, high, function, function_name)
+    def __init__(self, low: float, high: float, *, clip: bool = False, missing: bool = False) -> None:
+        encoding = (MissingNumericEncoding if missing else NumericEncoding)(low, high)
         super().__init__(encoding.clipping() if clip else encoding)
 
     def __repr__(self) -> str:
@@ -266,7 +254,7 @@ class Numeric(Mechanism):
 class Wave(Mechanism):
     """Numbers in a range, of which the mean and the whole distribution are wanted: a report is a place near the number.
 
-    `low`, `high`, `clip`, `function` and `function_name` are as in `Numeric`; `bins` is how finely the range is cut.
+    `low`, `high` and `clip` are as in `Numeric`; `bins` is how finely the range is cut.
     The `window`, over how many places a number is spread, is a power of two and part of every path, so it is chosen
     once: say it, or the last `epsilon` that is planned, for which it is the best.
 
@@ -289,14 +277,12 @@ class Wave(Mechanism):
         window: int | None = None,
         epsilon: Epsilon | None = None,
         clip: bool = False,
-        function: Function | None = None,
-        function_name: str = "identity",
     ) -> None:
         if window is not None and epsilon is not None:
             raise EncodingError("the wave needs a window, or the last epsilon that is planned.")
         given = {"bins": bins} if window is None else {"bins": bins, "window": window}
         options = WaveEncoding.planned_options(given, epsilon)
-        encoding = WaveEncoding(low, high, **options, function=function, function_name=function_name)
+        encoding = WaveEncoding(low, high, **options)
         super().__init__(encoding.clipping() if clip else encoding)
 
     def __repr__(self) -> str:
@@ -304,6 +290,4 @@ class Wave(Mechanism):
 
 
 def _shown_range(encoding: RangeEncoding) -> str:
-    name = encoding.function_name
-    shown = {"identity": "", CLIP: ", clip=True"}.get(name, f", function_name={name!r}")
-    return f"{encoding.low:g}, {encoding.high:g}{shown}"
+    return f"{encoding.low:g}, {encoding.high:g}{', clip=True' if encoding.clip else ''}"

@@ -179,7 +179,7 @@ def _deliveries() -> Iterator[Mistake]:
         yield wrong(f"first delivery: {name}", "delivery", "deliver", "clinic", "draft", file(name))
     several = file("several columns")
     yield wrong("another seed", "delivery", "deliver", "clinic", "hashes", file("other seeds"))
-    yield wrong("another function", "delivery", "deliver", "clinic", "numbers", file("other function"))
+    yield wrong("in another encoding", "delivery", "deliver", "clinic", "numbers", file("clipped numbers"))
     yield wrong("a column that is not there", "delivery", "deliver", "clinic", "draft", several, "three")
     yield wrong("above the last price", "price", "deliver", "clinic", "short", file("second"))
     yield wrong("delivered to a closed listing", "listing_state", "deliver", "clinic", "closed", file("second"))

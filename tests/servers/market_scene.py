@@ -101,8 +101,8 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
     yield "hashes", hashes[0]
     yield "numbers", numbers[0]
     yield (
-        "other function",
-        altered(numbers[1], "function", description=lambda said: column_of(said).update(function="square")),
+        "clipped numbers",
+        altered(numbers[1], "clipped", description=lambda said: column_of(said).update(clip=True)),
     )
 
     def other_seeds(table: Any) -> Any:

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from relaxdp.cli.bars import Row, clean, fitted, label_of, print_table
 from relaxdp.cli.options import MOST_ROWS
-from relaxdp.encodings.numeric import CLIP
 from relaxdp.estimation.mean import PresentMean
 from relaxdp.estimation.result import BEYOND, IMPLAUSIBLE, About, Chosen, Floats, Result
 from relaxdp.estimation.wave import Distribution
@@ -145,11 +144,7 @@ def name_of(axis: Axis, asked: Asked) -> str:
     name = repr(clean(axis.name))
     if asked.cross is not None:
         return f"{name} and {clean(asked.cross)!r}"
-    function = axis.description.function
-    if axis.mechanism.encoding.measure is not None:
-        plain = function in (None, "identity", CLIP)  # the range says where it was clipped
-        return f"mean of {name}" if plain else f"mean of {clean(str(function))} of {name}"
-    return name
+    return name if axis.mechanism.encoding.measure is None else f"mean of {name}"
 
 
 _NUMBERS = ("estimate", "low", "high")

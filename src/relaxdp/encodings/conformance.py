@@ -22,7 +22,6 @@ import numpy as np
 
 from relaxdp.draw.path import Draw, accept, report_at
 from relaxdp.draw.stream import Purpose, Words
-from relaxdp.encodings.numeric import CLIP
 from relaxdp.encodings.protocol import PUBLIC, Encoding, code_dtype
 from relaxdp.encodings.registry import made
 from relaxdp.errors import EncodingError
@@ -276,7 +275,6 @@ def _check_written(encoding: Encoding) -> None:
         return
     declared = {name: content for name, content in encoding.declared.items() if name in ("values", "range")}
     options = encoding.options_in(encoding.params)
-    is_clipped = getattr(encoding, "function_name", "") == CLIP
-    again = made(encoding.name, **declared, clip=is_clipped, options=options)
+    again = made(encoding.name, **declared, clip=getattr(encoding, "clip", False), options=options)
     if again.params != encoding.params or options != encoding.options:
         raise EncodingError("what the encoding declares makes another one.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from decimal import Decimal
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.draw.canonical import NUMBER, length_prefixed, utf8
+from relaxdp.draw.canonical import NUMBER, length_prefixed
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, is_objects
 from relaxdp.draw.stream import Words
 from relaxdp.encodings.bits import histogram
@@ -27,56 +27,47 @@ from relaxdp.law.epsilon import ONE, release_threshold
 from relaxdp.law.support import Support
 
 Floats = NDArray[np.float64]
-Function = Callable[[Floats], Floats]
 
 # A float's rounding cannot bridge this distance between a word and the boundary that it is compared with.
 _CLEAR = 2.0**-48
 _LEAST_WIDTH = 1e-290
 _MOST_EXACT = 2**53
-CLIP = "clip"
-"""The name, in place of a function's, of putting numbers into the range."""
 MISSING = "missing"
 """What is reported of a number that is not there."""
 
 
 class RangeEncoding(Encoding):
-    """An encoding of numbers x with low <= f(x) <= high. The range is public."""
+    """An encoding of numbers from low to high. The range is public."""
 
     domain: Domain = "range"
     parameters = Parameters("the range of the numbers (or whether they are clipped)", "same_range")
 
-    def __init__(
-        self, low: float, high: float, function: Function | None = None, function_name: str = "identity"
-    ) -> None:
+    clip = False
+    """Whether numbers outside of the range are put into it, which is part of every path."""
+
+    def __init__(self, low: float, high: float) -> None:
         self.low, self.high = _finite(low), _finite(high)
         if not _LEAST_WIDTH < self.high - self.low < math.inf:
             raise RangeError(
                 "the range must go from a lower to a higher number, not from {low} to {high}.", low=low, high=high
             )
-        if (function is None) != (function_name == "identity"):
-            raise RangeError("a function needs a name of its own: it is part of the path.")
-        if function is not None and function_name == CLIP:
-            raise RangeError("a function of this name puts numbers into the range, and nothing else does.")
-        self._function, self.function_name = function, function_name
 
     def clipping(self) -> Self:
         """Return the encoding of numbers that are put into the range first; that is part of its paths."""
-        if self._function is not None:
-            raise RangeError("a function of numbers gives numbers in the range: there is nothing to clip.")
         other = copy(self)
-        other.function_name = CLIP
+        other.clip = True
         return other
 
     @property
     def declared(self) -> dict[str, Any]:
-        """The range, and the name of the function where numbers do not stand for themselves."""
-        function = None if self.function_name == "identity" else self.function_name
-        return {"range": (self.low, self.high), "function": function}
+        """The range, and whether numbers are clipped to it."""
+        return {"range": (self.low, self.high), "clip": self.clip}
 
     @property
     def params(self) -> bytes:
-        """The range and the function's name."""
-        return struct.pack("<dd", self.low, self.high) + length_prefixed(utf8(self.function_name))
+        """The range, and the name that the stream has for clipping or for leaving numbers as they are."""
+        name = b"clip" if self.clip else b"identity"
+        return struct.pack("<dd", self.low, self.high) + length_prefixed(name)
 
     def answer_in(self, text: str) -> float:
         """Return the number that a person typed."""
@@ -97,26 +88,26 @@ class RangeEncoding(Encoding):
         )
 
     def truths(self, column: Any, first_row: int = 0) -> Truths:
-        """Return the numbers' canonical bytes; f is applied when they are rounded."""
+        """Return the numbers' canonical bytes."""
         numbers = _numbers(column)
-        if self.function_name == CLIP:  # here and not when it is rounded: the truth is what lies in the range
+        if self.clip:  # here and not when it is rounded: the truth is what lies in the range
             numbers = np.clip(numbers, self.low, self.high)
-        self._apply(numbers, first_row)  # so that a number outside is refused before anything is drawn
+        self._check(numbers, first_row)
         suffix = np.empty((1, len(numbers), 2), dtype=np.uint64)
         suffix[0, :, 0] = NUMBER | 8 << 32
         suffix[0, :, 1] = numbers.view(np.uint64)
         return Truths(np.zeros(len(numbers), dtype=np.uint64), suffix)
 
     def numbers(self, truths: Truths) -> Floats:
-        """Return f of the numbers that truths are made of."""
+        """Return the numbers that truths are made of."""
         assert truths.suffix is not None  # noqa: S101 (made by `truths` above)
-        return self._apply(np.ascontiguousarray(truths.suffix[0, :, 1]).view(np.float64), 0)
+        numbers = np.ascontiguousarray(truths.suffix[0, :, 1]).view(np.float64)
+        self._check(numbers, 0)
+        return numbers
 
-    def _apply(self, numbers: Floats, first_row: int) -> Floats:
-        results = numbers if self._function is None else np.asarray(self._function(numbers), dtype=np.float64)
-        if results.shape != numbers.shape:
-            raise RangeError("the function must return one number for each number.")
-        outside = ~((results >= self.low) & (results <= self.high) | self._are_missing(numbers))  # NaN is outside
+    def _check(self, numbers: Floats, first_row: int) -> None:
+        """Reject a number outside of the range before anything is drawn."""
+        outside = ~((numbers >= self.low) & (numbers <= self.high) | self._are_missing(numbers))  # NaN is outside
         if outside.any():
             place = int(np.argmax(outside))
             row = first_row + place + 1
@@ -129,7 +120,6 @@ class RangeEncoding(Encoding):
                 high=self.high,
                 row=row,
             )
-        return results
 
     def _are_missing(self, numbers: Floats) -> NDArray[np.bool_]:
         """Tell which numbers are not there, and have a report all the same."""
@@ -140,8 +130,8 @@ class RangeEncoding(Encoding):
 class NumericEncoding(RangeEncoding):
     """A number that is rounded to an end of its range; the mean over the objects is what can be estimated.
 
-    f(x) is rounded to `high` with probability (f(x) - low) / (high - low), else to `low`. The rounding is kept: it is
-    a keyed function of object and number on the path, and stored by Algorithm 1.
+    x is rounded to `high` with probability (x - low) / (high - low), else to `low`. The rounding is kept: it is a
+    keyed function of object and number on the path, and stored by Algorithm 1.
     """
 
     name = "numeric"

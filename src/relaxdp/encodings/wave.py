@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from relaxdp.draw.columns import as_arrow, as_column, as_objects
 from relaxdp.draw.stream import Words
 from relaxdp.encodings.bits import histogram
-from relaxdp.encodings.numeric import Floats, Function, RangeEncoding
+from relaxdp.encodings.numeric import Floats, RangeEncoding
 from relaxdp.encodings.protocol import Codes, Joint, Measure, Option, Parameters, Permanent, Truths, code_dtype
 from relaxdp.encodings.registry import register
 from relaxdp.errors import CountsError, EncodingError
@@ -76,17 +76,9 @@ class WaveEncoding(RangeEncoding):
         "the range of the numbers, its bins or the window (or whether they are clipped)", "same_range"
     )
 
-    def __init__(
-        self,
-        low: float,
-        high: float,
-        bins: int,
-        window: int,
-        function: Function | None = None,
-        function_name: str = "identity",
-    ) -> None:
+    def __init__(self, low: float, high: float, bins: int, window: int) -> None:
         """Declare the range, how many bins it has, and over how many places a number is spread."""
-        super().__init__(low, high, function, function_name)
+        super().__init__(low, high)
         for number, least, what in ((bins, 2, "bins"), (window, 1, "window")):
             if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= _MOST:
                 raise EncodingError(
@@ -123,7 +115,7 @@ class WaveEncoding(RangeEncoding):
 
     @property
     def params(self) -> bytes:
-        """The range, the function's name, the bins and the window."""
+        """The range, whether numbers are clipped, the bins and the window."""
         return super().params + struct.pack("<II", self.bins, self.window)
 
     @property

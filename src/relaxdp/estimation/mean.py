@@ -222,9 +222,8 @@ class Variance(Result):
 def variance(mean: Mean, mean_of_square: Mean) -> Variance:
     """Return the variance of x from the estimated `mean` of x and `mean_of_square`, that of x^2.
 
-    >>> import numpy as np
     >>> from relaxdp import Numeric
-    >>> ages, squares = Numeric(0, 10), Numeric(0, 100, function=np.square, function_name="square")
+    >>> ages, squares = Numeric(0, 10), Numeric(0, 100)  # of a column x, and of a column that holds x * x
     >>> mean = ages.estimate([0.0] * 500 + [10.0] * 500, epsilon=2)
     >>> float(variance(mean, squares.estimate([0.0] * 600 + [100.0] * 400, epsilon=2)).value.round(2))
     11.91

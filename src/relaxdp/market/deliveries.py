@@ -83,15 +83,12 @@ def _check_names(id_column: str, described: ColumnDescription) -> None:
 
 def _understood(described: ColumnDescription, encoding: Encoding) -> ColumnDescription:
     """Return a description in our own words: what it says beside what was understood would be published as it is."""
-    function = described.function if encoding.domain == "range" else None
     if described.encoding != encoding.name or len(encoding.labels) > MOST_VALUES:
         raise DeliveryError(
             "the delivery cannot be sold here: its encoding is not known, or has more than {most:,} values.",
             most=MOST_VALUES,
         )
-    if function is not None and not (isinstance(function, str) and _is_text(function)):
-        raise DeliveryError("the delivery names its function by something odd.")
-    understood = {"values": None, "range": None, **encoding.declared, "function": function}
+    understood = {"values": None, "range": None, "clip": False, **encoding.declared}
     return replace(described, **understood, options=encoding.options, retention=None)
 
 

@@ -130,8 +130,6 @@ def check_fits(new: Goods, first: Goods) -> None:
     encoding = first.encoding
     if encoding.params != new.encoding.params or (one.encoding, one.sampler) != (two.encoding, two.sampler):
         raise DeliveryError("the delivery has other values, or in another encoding, than the first one.")
-    if (one.function or "identity") != (two.function or "identity"):
-        raise DeliveryError("the delivery is of another function of the numbers than the first one.")
     if one.id_type != two.id_type or first.id_column != new.id_column or not first.ids.equals(new.ids):
         raise DeliveryError("the delivery has other ids than the first one.")
     if not _same_seeds(encoding, first.reports, new.reports):

@@ -110,8 +110,8 @@ def mean_of_square(lab: Lab) -> Outcome:
         judge.exact("as printed it is biased", all(each != wanted for each in printed), f"{printed[0]}"),
     ]
     low, high = map(float, SQUARE_RANGE)
-    ends = Numeric(low, high, function=np.square, function_name="square")
-    numbers = np.tile(np.array(SQUARED, dtype=float), lab.settings.runs)
+    ends = Numeric(low, high)
+    numbers = np.tile(np.square(np.array(SQUARED, dtype=float)), lab.settings.runs)
     share = (wanted - SQUARE_RANGE[0]) / (SQUARE_RANGE[1] - SQUARE_RANGE[0])
     supports = [categorical_support(level, 2) for level in LEVELS]
     chances = [float(support.noise + support.gain * share) for support in supports]

@@ -52,7 +52,8 @@ class ColumnDescription:
     key_fingerprint: str
     values: tuple[Any, ...] | None = None
     range: tuple[float, float] | None = None
-    function: str | None = None
+    clip: bool = False
+    """Whether numbers were put into the range."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What an encoding needs to know beside the values, such as the number of buckets."""
     sampler: Sampler = Sampler.PATH
@@ -97,13 +98,13 @@ class ColumnDescription:
         return mechanism_of(self.made_encoding())
 
     def made_encoding(self) -> Encoding:
-        """Return the encoding that reads this column. A function of numbers need not be known for that."""
+        """Return the encoding that reads this column."""
         try:
             if encoding_named(self.encoding).domain == "words":
                 raise DescriptionError(
                     "these are RAPPOR reports: `relaxdp rappor decode` reads them.", encoding=self.encoding
                 )
-            encoding = made(self.encoding, values=self.values, range=self.range, options=self.options)
+            encoding = made(self.encoding, values=self.values, range=self.range, clip=self.clip, options=self.options)
             if self.sampler is Sampler.PATH:
                 return encoding
             if encoding.goes_on_from_reports:
@@ -138,7 +139,7 @@ class ColumnDescription:
             content["options"] = dict(self.options)
         if self.range is not None:
             content["range"] = list(self.range)
-            content["function"] = self.function
+            content["clip"] = self.clip
         if self.retention is not None:
             content["retention"] = str(self.retention)
         return content
@@ -165,7 +166,7 @@ class ColumnDescription:
                     key_fingerprint=content["key_fingerprint"],
                     values=None if values is None else tuple(untyped(value) for value in values),
                     range=None if ends is None else (float(ends[0]), float(ends[1])),
-                    function=content.get("function"),
+                    clip=_clip(content),
                     options=dict(content.get("options", {})),
                     sampler=Sampler(content["sampler"]),
                     retention=_retention(content),
@@ -216,6 +217,14 @@ def _rows(content: Mapping[str, Any]) -> int | None:
         return None
     if type(stated) is not int or stated < 0:
         raise ValueError("rows are counted from 0")
+    return stated
+
+
+def _clip(content: Mapping[str, Any]) -> bool:
+    """Return whether numbers were clipped. A description with a function of numbers cannot be read."""
+    stated = content.get("clip", False)
+    if type(stated) is not bool or "function" in content:
+        raise ValueError("clip is true or false")
     return stated
 
 

@@ -30,7 +30,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from relaxdp.draw.canonical import length_prefixed
 from relaxdp.draw.key import Key
-from relaxdp.encodings.numeric import CLIP, RangeEncoding
 from relaxdp.encodings.protocol import Encoding, Truths, code_dtype
 from relaxdp.errors import DescriptionError, RelaxdpError, SnapshotError
 from relaxdp.publication.derive import ColumnNames
@@ -48,19 +47,11 @@ _PIECE = 1 << 14
 
 
 def rebuilt(described: ColumnDescription) -> Encoding | None:
-    """Return the encoding that a description alone makes; None where that is another one than it describes.
-
-    A function of one's own is code, which no description holds.
-    """
+    """Return the encoding that a description makes; None where this version does not know it."""
     try:
-        encoding = described.made_encoding()
+        return described.made_encoding()
     except DescriptionError:
         return None
-    if isinstance(encoding, RangeEncoding):
-        if described.function == CLIP:
-            return encoding.clipping()
-        return encoding if described.function in (None, "identity") else None
-    return encoding
 
 
 @dataclass(frozen=True, slots=True)

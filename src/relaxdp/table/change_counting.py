@@ -70,7 +70,7 @@ def axes_of(
             **names,
         )
     if _declared(one) != _declared(two):
-        what = "values" if one.range is None else "ranges (or functions) of numbers"
+        what = "values" if one.range is None else "ranges of numbers"
         raise MixedFilesError(
             "{old!r} and {new!r} declare different {what}: what they say cannot be compared.", what=what, **names
         )
@@ -80,7 +80,7 @@ def axes_of(
 def _declared(column: Any) -> Any:
     """Return what is declared, whatever its order is: kinds count, so that 1 is not '1'."""
     values = None if column.values is None else sorted(map(repr, map(typed, column.values)))
-    return values, column.range, column.function if column.function != "identity" else None
+    return values, column.range, column.clip
 
 
 def count_apart(

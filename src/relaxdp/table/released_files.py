@@ -259,7 +259,7 @@ _PATH = {
     "encoding": "another encoding",
     "values": "other values",
     "range": "another range",
-    "function": "another function",
+    "clip": "numbers that were clipped, or not",
     "options": "other options of its encoding",
     "sampler": "reports of another sampler",
     "key_fingerprint": "another key",

@@ -60,7 +60,6 @@ def described(mechanism: Mechanism, epsilon: str, attribute: str, id_type: str =
         key_fingerprint=KEY.fingerprint,
         values=None if numeric else tuple(encoding.labels),
         range=(float(encoding.labels[0]), float(encoding.labels[1])) if numeric else None,
-        function="identity" if numeric else None,
     )
 
 

@@ -575,16 +575,13 @@ def test_deliveries_in_encodings_that_are_not_known(tmp_path: Path) -> None:
     assert refused.value.fields == {"problem": "description_error"}
 
 
-def test_deliveries_of_functions(tmp_path: Path) -> None:
-    """None is the identity."""
-    numbers = rx.Numeric(0, 120)
-    first = read_delivery(release_file(tmp_path, "1", mechanism=numbers, truths=truths_of(numbers, 40)))
-    squares, identity, none = (other(first, function=name) for name in ("square", "identity", None))
-    check_fits(identity, none)
-    check_fits(none, identity)
-    check_fits(squares, squares)
-    for each in (identity, none):
-        assert "another function" in misfit(squares, each)
+def test_deliveries_of_clipped_numbers(tmp_path: Path) -> None:
+    plain, clipped = (
+        read_delivery(release_file(tmp_path, "1", name=name, mechanism=numbers, truths=truths_of(numbers, 40)))
+        for name, numbers in (("plain", rx.Numeric(0, 120)), ("clipped", rx.Numeric(0, 120, clip=True)))
+    )
+    check_fits(clipped, clipped)
+    assert "in another encoding" in misfit(clipped, plain)
 
 
 @pytest.mark.parametrize("place", [0, 6, 7, 39])

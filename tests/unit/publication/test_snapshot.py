@@ -452,15 +452,6 @@ def test_what_cannot_be_relaxed(place: Path) -> None:
     assert [charge.cost for charge in relax("1.parquet", dry_run=True).charges] == [Decimal("0.5")]
 
 
-def test_a_function_of_ones_own_is_not_kept(place: Path) -> None:
-    write(answer=ages())
-    squares = rx.Numeric(0, 20_000, function=np.square, function_name="square")
-    assert release("0.5.parquet", columns={"answer": squares}).snapshot is None
-    assert not (place / "key.ledger.snapshots").exists()
-    with pytest.raises(SnapshotError, match="no snapshot was kept"):
-        relax("1.parquet")
-
-
 def test_what_is_no_ledger_and_no_folder(place: Path) -> None:
     write(answer=answers())
     for wrong in ({"snapshots": None}, {"snapshots": 3}):

@@ -724,14 +724,14 @@ def test_packed_reports_count_once_and_can_be_described(kind: Any, mechanism: An
     assert np.array_equal(told.value, alone.value)
 
 
-def test_a_function_of_numbers_is_named_in_the_description() -> None:
-    squares = rx.Numeric(0, 14400, function=np.square, function_name="square")
+def test_clipping_is_part_of_the_description() -> None:
     where: dict[str, Any] = {"id": "person", "key": KEY, "release": "survey", "ledger": None, "epsilon": 1}
-    plain = rx.release(to_pandas(COLUMNS), {"age": rx.Numeric(0, 14400)}, **where)
-    square = rx.release(to_pandas(COLUMNS), {"age": squares}, **where)
-    assert rx.description(square).columns["age"].function == "square"
-    with refused(MixedFilesError, words="another function"):
-        rx.estimate([plain, square])
+    plain, clipped = (
+        rx.release(to_pandas(COLUMNS), {"age": rx.Numeric(0, 14400, clip=clip)}, **where) for clip in (False, True)
+    )
+    assert [rx.description(each).columns["age"].clip for each in (plain, clipped)] == [False, True]
+    with refused(MixedFilesError, words="numbers that were clipped, or not"):
+        rx.estimate([plain, clipped])
 
 
 def test_a_description_travels_with_pandas_and_pyarrow(tmp_path: Path) -> None:
