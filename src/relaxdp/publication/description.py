@@ -210,6 +210,40 @@ class FileDescription:
         return False
 
 
+def check_given(given: FileDescription, own: FileDescription | None, name: str) -> FileDescription:
+    """Return a description that the caller gives, or reject one that contradicts the table's own.
+
+    It may vouch for the rows of a table that describes itself, and nothing else: at another level, or with other
+    values, every estimate would be wrong without a sign of it.
+    """
+    if own is None:
+        return given
+    for column, described in given.columns.items():
+        mine, stated = own.columns.get(column), described
+        if mine is None:
+            raise DescriptionError(
+                "{name} describes itself, and {column!r} is not one of its released columns. A table's own "
+                "description cannot be replaced. Name one of the released columns: {released}.",
+                name=name,
+                column=column,
+                released=", ".join(map(repr, own.columns)),
+            )
+        if not described.path.release:  # a mechanism and an epsilon, which state neither path nor ids
+            fields = ("encoding", "epsilon", "threshold", "values", "range", "options")
+            stated = replace(mine, **{each: getattr(described, each) for each in fields})
+        if stated != mine:
+            raise DescriptionError(
+                "{name} describes itself: {column!r} was released at epsilon {own_epsilon}. The given description is "
+                "another one (epsilon {given_epsilon}), and a table's own description cannot be replaced. Leave the "
+                "given one out.",
+                name=name,
+                column=column,
+                own_epsilon=epsilon_text(mine.epsilon),
+                given_epsilon=epsilon_text(stated.epsilon),
+            )
+    return given
+
+
 def _rows(content: Mapping[str, Any]) -> int | None:
     """Return the stated number of rows, where there is one."""
     stated = content.get("rows")

@@ -315,8 +315,9 @@ def estimate(
         by: a kept column, for an estimate of each of its groups.
         cross: a second released column, for a two-way table.
         method: "average" or "precision", see `Counts.estimate`. They differ where objects stand at different levels.
-        description: what a table came from that was changed since and does not know its values and level any more; for
-            a list, a list.
+        description: the table as it was released, for one that was changed since and has no description any more, or
+            whose rows were chosen without a look at reports; for a list, a list. A table's own description cannot be
+            replaced by another one.
         mechanism: that of a frame, in the place of a description, together with `epsilon`.
         epsilon: the level of a frame.
 

@@ -17,7 +17,7 @@ from relaxdp.estimation.groups import Groups
 from relaxdp.law.epsilon import Epsilon
 from relaxdp.mechanisms import Mechanism
 from relaxdp.publication.derive import ColumnNames
-from relaxdp.publication.description import ColumnDescription, FileDescription
+from relaxdp.publication.description import ColumnDescription, FileDescription, check_given
 from relaxdp.publication.request import id_type_of
 from relaxdp.table.counting import count_opened, count_opened_pairs
 from relaxdp.table.formats import BATCH_ROWS, Input
@@ -102,11 +102,12 @@ def whole_frames(
 
 def _opened(name: str, native: Any, told: FileDescription | None, wanted: list[str], *, ids: bool) -> ReleasedFile:
     frame = Frame(native)
-    said = told or said_by(native) or description_of(native)  # the last of which refuses
+    own = said_by(native)
+    said = told or own or description_of(native)  # the last of which refuses
     columns = {each: column for each, column in said.columns.items() if each in frame.names}
     if not columns:
         raise DescriptionError("{name} has none of the released columns that its description speaks of.", name=name)
-    known = replace(said, columns=columns)
+    known = check_given(replace(said, columns=columns), own, name)
     needed = [each for each in frame.names if each in columns or each in wanted]
     has_ids = known.id_column in frame.names
     if ids and not has_ids:

@@ -17,7 +17,7 @@ from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, Table
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.mechanisms import Mechanism
 from relaxdp.publication.derive import nearest
-from relaxdp.publication.description import ColumnDescription, FileDescription
+from relaxdp.publication.description import ColumnDescription, FileDescription, check_given
 from relaxdp.table.formats import Input, released
 from relaxdp.table.kinds import Format, files_of
 
@@ -210,7 +210,8 @@ def _open(path: Path, told: Path | None) -> ReleasedFile:
         file = ReleasedFile(path, table, description, files_of(path), is_told=told is not None)
         for part in file.parts:
             other = Input(part) if len(file.parts) > 1 else table
-            its = other.description() if told is None else description
+            own = other.description()
+            its = own if told is None else check_given(description, own, repr(str(part)))
             if its is None or its != description or not (other is table or _same_types(table, other, description)):
                 raise MixedFilesError(
                     "{part!r} is not of the same release, level and columns as the first file.", part=str(part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from relaxdp.errors import CountsError, DescriptionError, UnknownColumnError
 from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.groups import Groups
 from relaxdp.publication.derive import ColumnNames
-from relaxdp.publication.description import METADATA_KEY, FileDescription, described_columns
+from relaxdp.publication.description import METADATA_KEY, FileDescription, check_given, described_columns
 from relaxdp.table.packed_counting import count_reports, split
 from relaxdp.table.released_files import Axis, axis_of, rows_changed
 from relaxdp.table.spark.release import quoted
@@ -96,9 +96,12 @@ def estimate_spark(
 
 
 def _opened(name: str, frame: Any, told: FileDescription | None) -> SparkReleased:
-    said = told or said_by_spark(frame)
+    own = said_by_spark(frame)
+    said = told or own
     if said is None:
         raise DescriptionError("{name} does not say what it holds.", remedy="description", name=name)
+    columns = {each: column for each, column in said.columns.items() if each in frame.columns}
+    check_given(replace(said, columns=columns), own, name)
     return SparkReleased(Path(name), frame, said)
 
 
