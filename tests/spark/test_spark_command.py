@@ -55,7 +55,8 @@ def is_released(place: Path, output: str) -> None:
         "released 'answer' of 1,000 rows at epsilon 1 to out (a new path)",
         "'answer' as categorical, the best for epsilon 3: its shares to within 0.061",
         "cost 1; spent 1 of the budget 3, 2 left",
-        "kept in key.ledger.snapshots, sealed with the key: `relaxdp relax in` needs no table",
+        "kept in key.ledger.snapshots, sealed with the key; to relax it without the table:",
+        "  relaxdp relax in OUT.parquet --column answer --key key --epsilon NUMBER",
     ]
     names = ["in.parquet", "key", "key.ledger", "key.ledger.begun", "key.ledger.snapshots", "out"]
     assert [file.name for file in sorted(place.iterdir())] == names

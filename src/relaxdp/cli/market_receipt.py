@@ -24,7 +24,9 @@ def receipt(
     number: Annotated[
         int | None, typer.Argument(metavar="NUMBER", help="Number of a purchase, whose receipt is shown.", min=1)
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the signed receipt to this file, as JSON.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the signed receipt to this file, as JSON.")
+    ] = None,
     check: Annotated[Path | None, typer.Option(help="Check the receipt in this file.")] = None,
     data: Annotated[Path | None, typer.Option(help="Check that this file is the one that was bought.")] = None,
     public_key: Annotated[

@@ -42,7 +42,7 @@ _REPORTS = "From reports, by Algorithm 1"
 
 def relax(
     source: Annotated[
-        str, typer.Argument(metavar="RELEASE", help="Name of the release; with --from-reports, the table.")
+        str, typer.Argument(metavar="RELEASE|TABLE", help="Name of the release; with --from-reports, the table.")
     ],
     target: Target,
     epsilon: Level,

@@ -236,7 +236,11 @@ def release(
         )  # fmt: skip
         with _changes_shown(look):
             done = agreed(yes, "releasing", unit, partial(call, budget=budget, dry_run=dry_run))
-    show_released(replace(done, to=target), as_json)
+    # The command that prints the key is not repeated, because it may contain a password.
+    places = {"--key": key, "--key-command": key_command and "COMMAND", "--ledger": ledger, "--snapshots": snapshots}
+    places["--population"] = None if population == "everyone" else population
+    account = [word for name, place in places.items() if place is not None for word in (name, str(place))]
+    show_released(replace(done, to=target), as_json, account)
 
 
 def agreed(yes: bool, doing: str, unit: str, call: Callable[..., Released]) -> Released:

@@ -22,9 +22,10 @@ PipedTarget = Annotated[
 IdColumn = Annotated[str, typer.Option("--id", help="Column that holds the ids; one id is one person.")]
 Level = Annotated[str, typer.Option(help="The level, like 0.5.")]
 Keep = Annotated[list[str] | None, typer.Option(help="Column to copy as it is; it is not protected.")]
-Name = Annotated[str | None, typer.Option("--release", help="Name of the release  [default: IN's name]")]
+Name = Annotated[str | None, typer.Option("--release", help="Name of the release  [default: the table's file name]")]
 Separator = Annotated[
-    str | None, typer.Option(metavar="MARK", help="What separates the fields of IN, like ';'  [default: by its ending]")
+    str | None,
+    typer.Option(metavar="MARK", help="What separates the fields of the table, like ';'  [default: by its ending]"),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost. No row is read, so none is checked.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Release it though it would tell next to nothing.")]

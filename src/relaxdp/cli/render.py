@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,8 +52,11 @@ def progress_bar(doing: str, unit: str) -> Iterator[Advance | None]:
         bar.stop()
 
 
-def show_released(done: Released, as_json: bool) -> None:
-    """Say what was released and what it cost; of a dry run, what it would cost."""
+def show_released(done: Released, as_json: bool, account: Sequence[str] = ()) -> None:
+    """Say what was released and what it cost; of a dry run, what it would cost.
+
+    `account` are the options that name the key and the ledger, for the command that relaxes the release.
+    """
     level, charges = epsilon_text(done.epsilon), done.charges
     beside = str(done.to) == PIPE  # where the reports themselves go to standard output
     if as_json:
@@ -75,10 +78,13 @@ def show_released(done: Released, as_json: bool) -> None:
     else:
         lines.append("no ledger: nobody keeps account of what this cost")
     if done.snapshot is not None:
-        again = shlex.quote(done.release) + (f" --date {done.date}" if done.date else "")
         folder, here = done.snapshot.parent, Path.cwd()
         folder = folder.relative_to(here) if folder.is_relative_to(here) else folder
-        lines.append(f"kept in {folder}, sealed with the key: `relaxdp relax {again}` needs no table")
+        columns = [word for name in done.columns for word in ("--column", name)]
+        dated = ["--date", done.date] if done.date else []
+        relaxing = shlex.join(["relaxdp", "relax", done.release, "OUT.parquet", *columns, *dated, *account])
+        lines.append(f"kept in {folder}, sealed with the key; to relax it without the table:")
+        lines.append(f"  {relaxing} --epsilon NUMBER")
     typer.echo("\n".join(lines), err=beside)
     if done.is_faster_locally:
         typer.echo(FASTER_LOCALLY, err=True)

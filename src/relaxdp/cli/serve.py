@@ -29,7 +29,11 @@ def serve(
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate chain, PEM.")] = None,
     certificate_key: Annotated[Path | None, typer.Option(help="TLS private key, PEM.")] = None,
     trusted_proxy: Annotated[
-        list[str] | None, typer.Option(help="Address or network whose X-Forwarded-For is believed; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address or network whose X-Forwarded-For is believed, like 10.0.0.0/8; may be repeated.",
+        ),
     ] = None,
     rate: Annotated[float, typer.Option(help="Requests a second of one client; 0 for no limit.", min=0)] = 100.0,
     burst: Annotated[float, typer.Option(help="Requests of one client at once.", min=1)] = 1000.0,
@@ -41,7 +45,11 @@ def serve(
     ] = None,
     market_journal: Annotated[
         Path | None,
-        typer.Option(help="Folder in which the market writes down what it sold.", show_default="beside its key"),
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder in which the market writes down what it sold.",
+            show_default="next to its key",
+        ),
     ] = None,
     idle_seconds: Annotated[float, typer.Option(help="How long a connection may stay silent.", min=0.1)] = 30.0,
     connections: Annotated[int, typer.Option(help="Connections that a worker keeps open.", min=10)] = 4096,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -469,3 +470,28 @@ def test_budget_commands(place: Path) -> None:
     lower = CliRunner().invoke(app, ["budget", "raise", "1", "--reason", "x", "--key", "key"])
     assert isinstance(lower.exception, RelaxdpError)
     assert "may only be raised" in lower.exception.message
+
+
+def test_the_printed_command_relaxes_the_release(place: Path) -> None:
+    """Also where another column of the release was released before, from a table with other rows."""
+    pa_parquet.write_table(table(slice(100)), "in.parquet")
+    assert run("--budget", "8", epsilon="2")[0] == 0
+    pa_parquet.write_table(table(), "in.parquet")
+    both = [
+        word
+        for name, values in (("age group", "0,1,2"), ("name", "x,y"))
+        for word in ("--column", name, "--values", f"{name}={values}")
+    ]
+    renamed = table(name=np.array(["x"] * ROWS)).append_column("age group", pa.array([str(age % 3) for age in AGES]))
+    pa_parquet.write_table(renamed, "in.parquet")
+    status, printed = status_and_words(
+        "release", "in.parquet", "both.parquet", *both, "--id", "id", "--epsilon", "0.5", "--key", "key"
+    )
+    assert status == 0, printed
+    command = printed.splitlines()[-1].replace("OUT.parquet", "relaxed.parquet").replace("NUMBER", "1")
+    program, *words = shlex.split(command)
+    assert program == "relaxdp"
+    status, printed = status_and_words(*words)
+    assert status == 0, printed
+    assert "cost 1;" in printed
+    assert set(released(place / "relaxed.parquet")[1].columns) == {"age group", "name"}
