@@ -67,11 +67,12 @@ test-long: $(VENV)/dev.stamp ## run the long versions of tests: all combinations
 	$(PYTEST) -m long
 
 JS = node_modules/.bin
-check: $(VENV)/dev.stamp node_modules/.stamp ## formatting, lint, types and the size budget
+check: $(VENV)/dev.stamp node_modules/.stamp ## formatting, lint, types, the size budget and plain language
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m tools.size_budget
+	$(BIN)/python -m tools.plain_language
 	$(JS)/biome check --error-on-warnings
 	$(JS)/tsc
 
