@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 BUDGET = Path("tools", "size_budget.toml")
 SLACK = 0.02
 """How far a figure may be below its budget, as a fraction of the budget."""
-RAISING = "Raising a budget needs a decision record in docs/decisions that says what was worth it."
+RAISING = "Raising a budget needs a decision record in docs/decisions that states what was worth it."
 LOWERING = "Lower the budget: python -m tools.size_budget --lower"
 
 
