@@ -67,10 +67,12 @@ test-long: $(VENV)/dev.stamp ## run the long versions of tests: all combinations
 	$(PYTEST) -m long
 
 JS = node_modules/.bin
-check: $(VENV)/dev.stamp node_modules/.stamp ## formatting, lint and types
+check: $(VENV)/dev.stamp node_modules/.stamp ## formatting, lint, types, the size budget and plain language
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m tools.size_budget
+	$(BIN)/python -m tools.plain_language
 	$(JS)/biome check --error-on-warnings
 	$(JS)/tsc
 
@@ -142,7 +144,8 @@ kernel-check-windows: $(VENV)-dist/stamp ## run the compiled path of Windows in 
 mutants: $(VENV)/dev.stamp ## plant a mistake into every rule, one at a time: a test must notice; writes docs/mutants.md (15 minutes)
 	$(BIN)/python -m tests.mutation.run
 
-house: $(VENV)/dev.stamp ## measure the shape of the code: files, imports, and what one release walks through; writes docs/house.md
+house: $(VENV)/dev.stamp ## print the size budget, and measure the shape of the code: files, imports, and what one release walks through; writes docs/house.md
+	$(BIN)/python -m tools.size_budget --show
 	$(BIN)/python -m benchmarks.house
 
 vectors: $(VENV)/dev.stamp ## check that the frozen test vectors are what this code makes
