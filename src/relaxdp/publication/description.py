@@ -213,8 +213,8 @@ class FileDescription:
 def check_given(given: FileDescription, own: FileDescription | None, name: str) -> FileDescription:
     """Return a description that the caller gives, or reject one that contradicts the table's own.
 
-    It may vouch for the rows of a table that describes itself, and nothing else: at another level, or with other
-    values, every estimate would be wrong without a sign of it.
+    It may vouch for the rows of a table that describes itself. At another level, or with other values, every estimate
+    would be wrong without a sign of it.
     """
     if own is None:
         return given

@@ -315,9 +315,9 @@ def estimate(
         by: a kept column, for an estimate of each of its groups.
         cross: a second released column, for a two-way table.
         method: "average" or "precision", see `Counts.estimate`. They differ where objects stand at different levels.
-        description: the table as it was released, for one that was changed since and has no description any more, or
-            whose rows were chosen without a look at reports; for a list, a list. A table's own description cannot be
-            replaced by another one.
+        description: the table as it was released; for a list, a list. Give it for a table that has lost its
+            description, or whose rows were chosen without a look at reports. A table's own description cannot be
+            replaced.
         mechanism: that of a frame, in the place of a description, together with `epsilon`.
         epsilon: the level of a frame.
 
