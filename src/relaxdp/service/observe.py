@@ -207,6 +207,7 @@ STATUSES: dict[type[RelaxdpError], int] = {
     errors.CampaignError: 422,
     errors.MissingPartError: 422,
     errors.TooManyRequestsError: 429,
+    errors.HeadTooLargeError: 431,
     errors.StorageUnavailableError: 503,
     errors.MarketClosedError: 503,
 }

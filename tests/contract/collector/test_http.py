@@ -22,6 +22,7 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from tests.patience import PATIENCE, until
 from tests.servers.collectors import Running
+from tests.servers.sockets import read_all
 from typer.testing import CliRunner
 
 import relaxdp as rx
@@ -585,10 +586,31 @@ def test_strangers(server: Running) -> None:
     assert server.ask("POST", f"{path}/reports", b"x", content_type="text/plain").status == 415
     large = server.ask("POST", f"{path}/reports", b"x" * 10_000_000)
     assert (large.status, large.error) == (413, "body_too_large")
+    headed = server.ask("GET", "/healthz", x_long="a" * 70_000)
+    assert (headed.status, headed.error) == (431, "head_too_large")
+    assert server.ask("GET", "/healthz", x_long="a" * 32_768).status == 200
     assert server.ask("GET", f"{path}/estimate?method=best", operator=True).status == 400
     assert server.ask("GET", f"{path}/estimate?unknown=1", operator=True).status == 400
     assert server.ask("GET", f"{path}/export?level=7", operator=True).status == 422
     assert server.ask("GET", "/healthz").json == {"status": "ok"}
+
+
+def test_a_head_without_end_takes_no_memory(server: Running) -> None:
+    assert server.process is not None
+    status = Path(f"/proc/{server.process.pid}/status")
+
+    def peak() -> int:
+        return int(re.findall(r"VmHWM:\s+(\d+) kB", status.read_text("utf-8"))[0]) << 10
+
+    before = peak()
+    with socket.create_connection((server.host, server.port), timeout=PATIENCE) as plain:
+        plain.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n")
+        with contextlib.suppress(ConnectionError):
+            for _ in range(100):
+                plain.sendall(b"a: b\r\n" * (1 << 17))
+        assert read_all(plain).startswith(b"HTTP/1.1 431 ")
+    assert peak() - before < 16 << 20
+    assert server.ask("GET", "/healthz").status == 200
 
 
 def test_a_stream_shows_changes_and_ends_with_its_client(server: Running) -> None:
