@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import http.client
 import io
 import json
 import os
@@ -21,7 +22,7 @@ import numpy as np
 import pyarrow.parquet as pa_parquet
 import pytest
 from tests.patience import PATIENCE, until
-from tests.servers.collectors import Running
+from tests.servers.collectors import Running, running
 from tests.servers.sockets import read_all
 from typer.testing import CliRunner
 
@@ -568,7 +569,7 @@ def test_strangers(server: Running) -> None:
         for method, address in [
             ("POST", "/v1/campaigns"), ("GET", "/v1/campaigns"), ("GET", f"{path}/status"), ("POST", f"{path}/relax"),
             ("GET", f"{path}/estimate"), ("GET", f"{path}/export?level=0"), ("GET", f"{path}/stream"),
-            ("POST", f"{path}/invitations"), ("GET", "/v1/series/smoking/estimate"),
+            ("POST", f"{path}/invitations"), ("GET", "/v1/series/smoking/estimate"), ("GET", "/metrics"),
         ]:  # fmt: skip
             answer = server.ask(method, address, **header)
             assert (answer.status, answer.error) == (401, "wrong_token"), address
@@ -645,7 +646,7 @@ def test_metrics_and_log_hold_no_content(server: Running) -> None:
     sent = report(made, "yes", invitation="INVITATION")
     send(server, made, sent)
     server.ask("GET", f"/v1/campaigns/{made['id']}?device={sent['device']}")
-    text = server.ask("GET", "/metrics").body.decode()
+    text = server.ask("GET", "/metrics", operator=True).body.decode()
     assert 'relaxdp_reports_total{outcome="new"}' in text
     assert 'relaxdp_requests_total{method="POST",route="/v1/campaigns/{id}/reports/batch",status="200"}' in text
     assert "relaxdp_commits_total" in text
@@ -657,6 +658,33 @@ def test_metrics_and_log_hold_no_content(server: Running) -> None:
         assert secret not in log
         assert secret not in text
     assert "Traceback" not in log
+
+
+def test_metrics_without_a_token_have_a_port_of_their_own(tmp_path: Path) -> None:
+    """It is on the loopback address and has nothing else; the main port asks for the token, wherever one comes from."""
+    with running(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, "--metrics-port", "0") as server:
+        host, port = re.findall(r"^metrics http://(127\.0\.0\.1):(\d+)/metrics$", server.said, re.MULTILINE)[0]
+        send(server, (made := server.create()), report(made, "yes"))
+
+        def ask(method: str, path: str) -> tuple[int, bytes]:
+            with contextlib.closing(http.client.HTTPConnection(host, int(port), timeout=PATIENCE)) as connection:
+                connection.request(method, path)
+                answer = connection.getresponse()
+                return answer.status, answer.read()
+
+        status, text = ask("GET", "/metrics")
+        assert status == 200
+        assert b'relaxdp_reports_total{outcome="new"} 1.0' in text
+        for path in ("/", "/healthz", "/v1/campaigns", f"/v1/campaigns/{made['id']}", "/metrics/"):
+            assert ask("GET", path)[0] == 404, path
+        assert ask("POST", "/metrics")[0] == 501
+        assert server.ask("GET", "/metrics").status == 401
+        assert server.ask("GET", "/metrics", host=f"127.0.0.1:{port}", x_forwarded_for="127.0.0.1").status == 401
+        with socket.socket() as other, pytest.raises(ConnectionRefusedError):
+            other.connect(("127.0.0.2", int(port)))
+        before = server.log.read_text("utf-8")
+        assert "127.0.0.1" not in before
+        assert server.stop() == 0
 
 
 def test_openapi_describes_every_route(server: Running) -> None:
