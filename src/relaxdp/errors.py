@@ -440,6 +440,10 @@ class RequestTimeoutError(ServiceError):
     """A request did not arrive in time."""
 
 
+class HeadTooLargeError(ServiceError):
+    """The request line and the headers of a request are larger than the limit."""
+
+
 class BodyTooLargeError(ServiceError):
     """The body of a request is larger than the limit."""
 

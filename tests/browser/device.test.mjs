@@ -286,6 +286,7 @@ test("neither answer nor key is shown, and what is printed is empty", async () =
     "question",
     "consent",
     "spent",
+    "whole",
     "answered",
     "joined",
     "ended",

@@ -2,14 +2,15 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-
+import { Amount } from "../../src/relaxdp/web/device/decimal.js";
 import { encodingOf } from "../../src/relaxdp/web/device/encodings/registry.js";
 import { RelaxdpError } from "../../src/relaxdp/web/device/errors.js";
+import { wholeOf } from "../../src/relaxdp/web/device/state.js";
 import { preferred, speak } from "../../src/relaxdp/web/kit/language.js";
 import { answersOf, guessAt, reportWords } from "../../src/relaxdp/web/kit/reports.js";
 import { takeEnclosed } from "../../src/relaxdp/web/survey/enclosed.js";
 import SEVERAL from "../../src/relaxdp/web/survey/several/words/en.js";
-import { togetherSentence } from "../../src/relaxdp/web/survey/several_limit.js";
+import { choicesOf, easiestGuess, togetherSentence } from "../../src/relaxdp/web/survey/several_limit.js";
 import { nowSentence } from "../../src/relaxdp/web/survey/status.js";
 import GERMAN from "../../src/relaxdp/web/survey/words/de.js";
 import EN from "../../src/relaxdp/web/survey/words/en.js";
@@ -35,6 +36,38 @@ test("a bound is never below e^eps p / (e^eps p + 1 - p), and never above it by 
       assert.ok(scale * p >= 10 - 1e-9, "a blind guess is a number that says something");
     }
   }
+});
+
+test("with several questions a guess at any of them is bounded by the limit for all", () => {
+  const epsilons = ["0.5", "1", "2"].map((epsilon) => ({ epsilon: Amount.parse(epsilon) }));
+  const question = (id, encoding) => ({ id, offer: { encoding, levels: epsilons } });
+  const two = encodingOf({ name: "categorical", values: ["canteen", "home"] });
+  const offer = { questions: [question("diet", SNACKS), question("lunch", two), question("bits", BITS)] };
+  const guesses = choicesOf(offer).map((choice) => [String(choice.limit), easiestGuess(offer, choice)]);
+  const exact = (limit, answers) => Math.exp(limit) / (Math.exp(limit) + answers - 1);
+  assert.deepEqual(
+    guesses.map(([limit, { blind, bound }]) => [limit, blind, bound]),
+    [
+      ["0.5", 33, 46],
+      ["1", 50, 74],
+      ["1.5", 50, 82],
+      ["3", 50, 96],
+      ["6", 50, 100],
+    ],
+  );
+  for (const [limit, { share, blind }] of guesses) {
+    assert.ok(Math.abs(share - exact(Number(limit), blind === 33 ? 3 : 2)) < 1e-12);
+  }
+});
+
+test("limit and cost of a question are those of all questions that it was joined with", () => {
+  const joined = (consent, spent, survey) => ({ consent, sent: [{ epsilon: spent }], survey });
+  const canteen = { address: "c", limit: "3" };
+  const campaigns = [joined("1", "1", canteen), joined("2", "0.5", canteen), joined("4", "2", null), joined("7", "5")];
+  assert.deepEqual(wholeOf({ campaigns }, campaigns[0]), { limit: "3", spent: "1.5" });
+  assert.deepEqual(wholeOf({ campaigns }, campaigns[1]), { limit: "3", spent: "1.5" });
+  assert.deepEqual(wholeOf({ campaigns }, campaigns[2]), { limit: "4", spent: "2" });
+  assert.deepEqual(wholeOf({ campaigns }, campaigns[3]), { limit: "7", spent: "5" });
 });
 
 test("odds are rounded up, and too many are not written out", () => {
@@ -75,23 +108,18 @@ test("what a blind guess is depends on the kind of question", () => {
 });
 
 test("the dates of a question are added up, and what they cost together is a promise", () => {
-  const said = (dates, what = "maySend") =>
+  const said = (dates) =>
     words.seriesSentence(
       SNACKS,
       "2028",
       Object.entries(dates).map(([date, cost]) => ({ date, cost })),
-      what,
     );
-  assert.equal(words.seriesSentence(SNACKS, undefined, [], "sent"), null);
+  assert.equal(words.seriesSentence(SNACKS, undefined, []), null);
   assert.match(said({ 2028: "1" }), /and this is 2028\. Each costs its own/);
   assert.match(said({ 2026: "0", 2028: "1" }), /and this is 2028\. Each costs its own/);
   const { bound } = guessAt(3, "1.8");
   const both = said({ 2026: "0.1", 2027: "0.2", 2028: "1.5" });
-  assert.match(
-    both,
-    new RegExp(`2026, 2027 and 2028\\. .* may send .* ${bound} times in 100: together .* epsilon 1\\.8\\.`),
-  );
-  assert.match(said({ 2026: "0.1", 2028: "1.5" }, "sent"), /2026 and 2028\. .* this page sent for all/);
+  assert.match(both, new RegExp(`2026, 2027 and 2028\\. .* ${bound} times in 100: together .* epsilon 1\\.8\\.`));
   assert.doesNotMatch(words.word("limit.series"), /\d/, "before the limit is set, nothing says which question it is");
 });
 

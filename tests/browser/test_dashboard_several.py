@@ -60,6 +60,8 @@ def test_two_questions_and_their_table_are_created(operator: Operator, server: R
     assert focused(page) == "values-2"
     page.keyboard.type("canteen\nhome")
     expect(page.locator("[aria-invalid]")).to_have_count(0)
+    odds = page.get_by_role("complementary").locator("tbody tr td:last-child")
+    expect(odds).to_have_text(["× 1.22", "× 4.06"])  # e^0.2 and e^1.4: reports to both questions count
     page.locator("#about").fill("How you eat")
     page.locator("#suggested").select_option("1.4")
     page.reload()

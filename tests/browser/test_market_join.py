@@ -160,7 +160,7 @@ def test_few_limits_are_buttons_and_none_is_pressed(trader: New, market: Market)
     expect(buttons).to_have_count(3)
     assert not any(each.is_checked() for each in buttons.all())
     expect(ann.card.locator(".option").nth(1)).to_contain_text(
-        "suggested by who asksA guess at your answer is right at most 74 times in 100, instead of 50."
+        "suggested by who asksFrom your report, a guess at your answer is right at most 74 times in 100, instead of 50."
     )
     go_on = ann.page.get_by_role("button", name="Go on to the question")
     go_on.click()

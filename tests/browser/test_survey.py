@@ -168,7 +168,7 @@ def test_a_question_that_is_asked_again_says_what_all_dates_cost(service: Collec
     said = someone.page.locator("#question-series")
     expect(said).to_contain_text("you take part in 2026 and 2027.")
     bound = ceil(100 * exp(3) / (exp(3) + 2))
-    expect(said).to_contain_text(f"may send for all of them guesses it right at most {bound} times in 100")
+    expect(said).to_contain_text(f"a guess from the reports of all of them is right at most {bound} times in 100")
     expect(said).to_contain_text("together that is epsilon 3.")  # 1 and 2 were agreed to
     someone.choose("fruit")
     someone.received(1)

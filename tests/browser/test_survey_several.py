@@ -158,6 +158,34 @@ def test_three_questions_under_one_limit(service: Collector, visitor: Callable[.
     assert "answer" not in sent
 
 
+@pytest.mark.parametrize(
+    ("locale", "most"), [("en-GB", "at most {} times in 100"), ("de-DE", "höchstens {} von 100 Mal")]
+)
+def test_every_chance_follows_from_the_limit_of_all_questions(
+    service: Collector, visitor: Callable[..., Visitor], locale: str, most: str
+) -> None:
+    """With E for all questions and m answers, a guess is right with at most e^E / (e^E + m - 1)."""
+    questions = [
+        {"id": f"q-{uuid.uuid4().hex[:12]}", "question": question, "encoding": encoding, "levels": LEVELS}
+        for question, encoding in (QUESTIONS["diet"], QUESTIONS["lunch"])
+    ]
+    person = visitor(survey(service, questions=questions, cross=[], suggested="4"), locale=locale)
+    options = person.page.locator("#limit-choices .option")
+    expect(options).to_have_count(4)
+    # The limits are 0.5 for the first question alone, then 1, 2 and 4 for both, of which each gets half.
+    for text, right, of_one in zip(options.all_inner_texts(), (46, 74, 89, 99), (None, 63, 74, 89), strict=True):
+        assert most.format(right) in text
+        assert most.format(of_one) not in text
+    person.limit(3)
+    for value, right in (("leaves", 97), ("home", 99)):
+        expect(person.page.locator("#question-limit")).to_contain_text(most.format(right))
+        person.page.get_by_label(value, exact=True).check()
+        person.page.locator("#question-form button").click()
+    person.received(2)
+    person.page.goto(f"{service.url}/survey/{questions[0]['id']}")
+    expect(person.page.locator("#status-spent")).to_contain_text(most.format(58))  # both questions cost 0.5
+
+
 def test_what_does_not_fit_is_said_before_and_not_asked(service: Collector, visitor: Callable[..., Visitor]) -> None:
     person = visitor(survey(service), locale="de-DE", viewport={"width": 1280, "height": 800}, color_scheme="dark")
     expect(person.page.locator("#limit")).to_be_visible()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +16,7 @@ from relaxdp.errors import MissingPartError, OptionError, refusing
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from relaxdp.service.observe import MetricsServer
     from relaxdp.service.settings import Settings
 
 
@@ -57,6 +60,14 @@ def serve(
         list[str] | None,
         typer.Option(help="Site that may show the survey in a frame, like https://example.org; may be repeated."),
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            help="Port on 127.0.0.1 that serves /metrics without a token, and nothing else; 0 takes a free one.",
+            min=0,
+            max=65535,
+        ),
+    ] = None,
     request_log: Annotated[bool, typer.Option(help="Log requests, without addresses or contents.")] = True,
 ) -> None:
     """Serve the collector, the market and their pages; SQLite by default, PostgreSQL by URL."""
@@ -64,6 +75,7 @@ def serve(
         import relaxdp.market.component  # noqa: F401, PLC0415
         from relaxdp.market.keys import key_file, open_market  # noqa: PLC0415
         from relaxdp.market.recovery import forgotten_sales  # noqa: PLC0415
+        from relaxdp.service.observe import MetricsServer  # noqa: PLC0415
         from relaxdp.service.pages import sites_of  # noqa: PLC0415
         from relaxdp.service.run import BACKLOG, listen  # noqa: PLC0415
         from relaxdp.service.run import serve as run  # noqa: PLC0415
@@ -75,6 +87,11 @@ def serve(
 
     if (certificate is None) != (certificate_key is None):
         raise OptionError("TLS needs both --certificate and --certificate-key.")
+    if metrics_port is not None and workers > 1:
+        raise OptionError(
+            "--metrics-port and --workers cannot be combined. Its port shows the numbers of one process. "
+            "Leave out --metrics-port, and read /metrics with the operator's token."
+        )
     settings = Settings(
         database=db, host=host, port=port, workers=workers, rate=rate, burst=burst, body_limit=body_limit,
         trusted_proxies=tuple(trusted_proxy or ()), request_log=request_log, certificate=certificate,
@@ -82,17 +99,19 @@ def serve(
         embed=tuple(sites_of(embed or ())), upload_limit=upload_limit, market_key=market_key,
         market_journal=market_journal,
     )  # fmt: skip
-    listening, address = listen(settings)
-    try:
+    with ExitStack() as stack:
+        listening, address = listen(settings)
+        stack.callback(listening.close)
+        metrics_server = None if metrics_port is None else MetricsServer(metrics_port)
+        if metrics_server is not None:
+            stack.callback(metrics_server.server_close)
         database = Database(settings.database)
         market_file = key_file(settings, database)
         database.close()
         is_new = market_file is not None and not market_file.exists()
         token = prepare(settings, token_file, opened=open_market)
         forgotten = len(forgotten_sales(settings))
-    except BaseException:
-        listening.close()
-        raise
+        stack.pop_all()  # everything is in order: they stay open
     if is_new:
         typer.echo(f"market key made: {market_file} (copy it to a safe place, apart from the database)")
     if forgotten:
@@ -105,17 +124,21 @@ def serve(
     if token is not None:
         say_token(token, token_file)
     typer.echo(f"dashboard {address}/" + (f"   market {address}/market" if market_file is not None else ""))
+    if metrics_server is not None:
+        typer.echo(f"metrics {metrics_server.address}")
     listening.listen(BACKLOG)  # from here on clients wait for us, and are not refused
     # The last line: whoever started us through a pipe waits for the address, and may close the pipe then.
     typer.echo(f"listening on {address}")
     sys.stdout.flush()
-    run(build, settings, listening)
+    run(partial(build, metrics_server=metrics_server), settings, listening)
 
 
-def build(settings: Settings) -> ASGIApp:
+def build(settings: Settings, metrics_server: MetricsServer | None = None) -> ASGIApp:
     """Return the application of one worker; its database is prepared and its market opened already."""
     from relaxdp.collector.component import CollectorComponent  # noqa: PLC0415
     from relaxdp.market.component import MarketComponent  # noqa: PLC0415
     from relaxdp.service.application import build_application  # noqa: PLC0415
 
-    return build_application(settings, lambda worker: [CollectorComponent(worker), MarketComponent(worker)])
+    return build_application(
+        settings, lambda worker: [CollectorComponent(worker), MarketComponent(worker)], metrics_server
+    )

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from relaxdp.errors import TooManyRequestsError
 from relaxdp.service.limits import Buckets, behind_proxies, client_of
-from relaxdp.service.observe import Metrics, RequestLog, log_mistake, problem_response
+from relaxdp.service.observe import Metrics, MetricsServer, RequestLog, log_mistake, problem_response
 from relaxdp.service.operations import Component, application
 from relaxdp.service.pages import OwnRoutes, Pages
 from relaxdp.service.settings import Settings
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from prometheus_client import Counter, Histogram
 
 
-def build_application(settings: Settings, compose: Callable[[Worker], Sequence[Component]]) -> ASGIApp:
+def build_application(
+    settings: Settings, compose: Callable[[Worker], Sequence[Component]], metrics_server: MetricsServer | None = None
+) -> ASGIApp:
     """Return the application of one worker; `compose` makes its parts, in the order in which they start."""
     worker, log = Worker(settings), RequestLog(enabled=settings.request_log)
     parts = list(compose(worker))
@@ -48,6 +50,8 @@ def build_application(settings: Settings, compose: Callable[[Worker], Sequence[C
             for part in parts:
                 await part.start()
                 stack.push_async_callback(part.stop)
+            if metrics_server is not None:
+                stack.enter_context(metrics_server.serving(worker.metrics))
             _on_signal(end_what_never_ends)
             if settings.workers > 1:
                 stack.callback(asyncio.ensure_future(end_with_parent()).cancel)

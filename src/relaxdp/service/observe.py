@@ -8,10 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socketserver
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -32,6 +36,7 @@ _logger = logging.getLogger("relaxdp.service")
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+METRICS_TYPE = "text/plain; version=0.0.4"
 _RESERVED_BYTES = 512 << 10
 """Enough for every route with several statuses."""
 
@@ -75,6 +80,58 @@ class Metrics:
         """Return Prometheus text."""
         shown: list[bytes] = [self._library.generate_latest(each) for each in (self._shown, self._asked)]
         return b"".join(shown)
+
+
+class MetricsServer(socketserver.ThreadingTCPServer):
+    """Serves metrics without a token: on the loopback address, and nothing else.
+
+    It has a port of its own because the address of a client proves nothing: behind a proxy all requests may come from
+    this machine.
+    """
+
+    allow_reuse_address = daemon_threads = True
+
+    def __init__(self, port: int) -> None:
+        try:
+            super().__init__(("127.0.0.1", port), _MetricsHandler)
+        except OSError as problem:
+            raise errors.ServiceError(
+                "Cannot listen on 127.0.0.1:{port} for metrics: {why}. Choose another --metrics-port.",
+                port=port,
+                why=problem.strerror,
+            ) from None
+        self.address = f"http://127.0.0.1:{self.server_address[1]}/metrics"
+        self.metrics: Metrics | None = None
+
+    @contextmanager
+    def serving(self, metrics: Metrics) -> Iterator[None]:
+        """Serve in a thread for a while."""
+        self.metrics = metrics
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        try:
+            yield
+        finally:
+            self.shutdown()
+            self.server_close()
+
+
+class _MetricsHandler(BaseHTTPRequestHandler):
+    timeout = 10
+
+    def do_GET(self) -> None:
+        metrics = self.server.metrics if isinstance(self.server, MetricsServer) else None
+        if metrics is None or self.path.partition("?")[0] != "/metrics":
+            self.send_error(404)
+            return
+        content = metrics.text()
+        self.send_response(200)
+        self.send_header("content-type", METRICS_TYPE)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing: a line would have an address in it."""
 
 
 class _Asked:
@@ -207,6 +264,7 @@ STATUSES: dict[type[RelaxdpError], int] = {
     errors.CampaignError: 422,
     errors.MissingPartError: 422,
     errors.TooManyRequestsError: 429,
+    errors.HeadTooLargeError: 431,
     errors.StorageUnavailableError: 503,
     errors.MarketClosedError: 503,
 }

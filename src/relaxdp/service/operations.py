@@ -22,6 +22,7 @@ from starlette.routing import Route
 from relaxdp import __version__
 from relaxdp.errors import (
     BodyTooLargeError,
+    HeadTooLargeError,
     MalformedRequestError,
     MethodNotAllowedError,
     RelaxdpError,
@@ -248,7 +249,8 @@ def _operation(operation: Operation, parameters: Parameters, schemas: dict[Any, 
 
 
 def _responses(operation: Operation, schemas: dict[Any, Any]) -> dict[str, Any]:
-    problems: list[type[RelaxdpError]] = [TooManyRequestsError, StorageUnavailableError, *operation.problems]
+    problems: list[type[RelaxdpError]] = [TooManyRequestsError, HeadTooLargeError, StorageUnavailableError]
+    problems += operation.problems
     if "{" in operation.path:  # a name with a slash or a question mark in it leads to another address
         problems += [UnknownRouteError, MethodNotAllowedError]
     if operation.body is not None or operation.body_media_type is not None:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from relaxdp.errors import RelaxdpError, ServiceError, UnknownRouteError
+from relaxdp.service.observe import METRICS_TYPE
 from relaxdp.service.operations import Component, Handler, Operation, Section, description
 from relaxdp.service.page_files import KINDS, PageFile, PageFiles, enclosing
 from relaxdp.service.worker import Worker
@@ -139,8 +140,9 @@ class OwnRoutes:
         return Response(msgspec.json.encode(Health("ok")), media_type=_JSON)
 
     async def show_metrics(self, request: Request) -> Response:
-        """Show the metrics of all workers."""
-        return Response(await self._worker.compute(self._worker.metrics.text), media_type="text/plain; version=0.0.4")
+        """Show the metrics of all workers to the operator: they change with single reports."""
+        await self._worker.check_operator(request)
+        return Response(await self._worker.compute(self._worker.metrics.text), media_type=METRICS_TYPE)
 
     async def show_openapi(self, request: Request) -> Response:
         """Show the description."""
@@ -150,7 +152,14 @@ class OwnRoutes:
         """Return what the routes are, after describing them together with those of the parts."""
         own = [
             Operation("GET", "/healthz", self.show_health, "Tell whether the service can do its work.", answer=Health),
-            Operation("GET", "/metrics", self.show_metrics, "Show metrics for Prometheus.", media_type="text/plain"),
+            Operation(
+                "GET",
+                "/metrics",
+                self.show_metrics,
+                "Show metrics for Prometheus.",
+                media_type="text/plain",
+                security="operator",
+            ),
             Operation("GET", "/openapi.json", self.show_openapi, "Show this description."),
         ]
         self._document = description([*others, (own, {})], title="relaxdp")

@@ -18,7 +18,14 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import Server, ServerState
 from uvicorn.supervisors import Multiprocess
 
-from relaxdp.errors import MalformedRequestError, RelaxdpError, RequestTimeoutError, ServiceError, TooManyRequestsError
+from relaxdp.errors import (
+    HeadTooLargeError,
+    MalformedRequestError,
+    RelaxdpError,
+    RequestTimeoutError,
+    ServiceError,
+    TooManyRequestsError,
+)
 from relaxdp.publication.staging import temporary_folder
 from relaxdp.service.observe import problem_response
 from relaxdp.service.settings import Settings
@@ -30,6 +37,10 @@ _ACKNOWLEDGED = slice(120, 128)
 
 Python hands it out as bytes and names no field; Linux only ever adds fields at its end.
 """
+
+
+MAX_HEAD_BYTES = 64 << 10
+"""How long request line and headers may be together; also trailers, and anything else around the parts of a body."""
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -52,6 +63,8 @@ class PatientProtocol(HttpToolsProtocol):
         self.waiting = Waiting(self.now, idle_seconds)
         self._unread_since: float | None = None
         self._unread = (0, 0)
+        self._unfinished_bytes = 0
+        self._has_finished = False
 
     def now(self) -> float:
         """Return the time by which patience ends; tests have a clock of their own."""
@@ -68,6 +81,41 @@ class PatientProtocol(HttpToolsProtocol):
             self.server_state.is_watched = True  # type: ignore[attr-defined]
             self.loop.call_later(self.idle_seconds / 8, self._look_through)
 
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived, and end a request whose head has no end: the parser would keep all of it."""
+        while data and not self.transport.is_closing():
+            piece = data[: MAX_HEAD_BYTES - self._unfinished_bytes]
+            data = data[len(piece) :]
+            self._has_finished = False
+            super().data_received(piece)
+            self._unfinished_bytes = 0 if self._has_finished else self._unfinished_bytes + len(piece)
+            if self._unfinished_bytes >= MAX_HEAD_BYTES:
+                self._refuse_head()
+
+    def _refuse_head(self) -> None:
+        asked = self.cycle
+        is_next = asked is not None and asked.scope is not self.scope
+        # An answer now would be taken for that of an earlier request, or stand in the middle of it.
+        if asked is None or (asked.response_complete if is_next else not asked.response_started):
+            self._refuse(
+                HeadTooLargeError(
+                    "The request head is too large. Request line and headers have at most {most:,} bytes together. "
+                    "Send fewer or shorter headers.",
+                    most=MAX_HEAD_BYTES,
+                )
+            )
+        self.transport.close()
+
+    def on_headers_complete(self) -> None:
+        """Note that the head has an end."""
+        self._has_finished = True
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Note that a part of the body arrived."""
+        self._has_finished = True
+        super().on_body(body)
+
     def on_message_begin(self) -> None:
         """Wait for the rest of a request that began."""
         self.waiting.since = self.now()
@@ -76,6 +124,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Stop waiting: the whole request is here."""
+        self._has_finished = True
         self.waiting.since = None
         super().on_message_complete()
 

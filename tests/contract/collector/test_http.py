@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import http.client
 import io
 import json
 import os
@@ -21,7 +22,8 @@ import numpy as np
 import pyarrow.parquet as pa_parquet
 import pytest
 from tests.patience import PATIENCE, until
-from tests.servers.collectors import Running
+from tests.servers.collectors import Running, running
+from tests.servers.sockets import read_all
 from typer.testing import CliRunner
 
 import relaxdp as rx
@@ -567,7 +569,7 @@ def test_strangers(server: Running) -> None:
         for method, address in [
             ("POST", "/v1/campaigns"), ("GET", "/v1/campaigns"), ("GET", f"{path}/status"), ("POST", f"{path}/relax"),
             ("GET", f"{path}/estimate"), ("GET", f"{path}/export?level=0"), ("GET", f"{path}/stream"),
-            ("POST", f"{path}/invitations"), ("GET", "/v1/series/smoking/estimate"),
+            ("POST", f"{path}/invitations"), ("GET", "/v1/series/smoking/estimate"), ("GET", "/metrics"),
         ]:  # fmt: skip
             answer = server.ask(method, address, **header)
             assert (answer.status, answer.error) == (401, "wrong_token"), address
@@ -585,10 +587,31 @@ def test_strangers(server: Running) -> None:
     assert server.ask("POST", f"{path}/reports", b"x", content_type="text/plain").status == 415
     large = server.ask("POST", f"{path}/reports", b"x" * 10_000_000)
     assert (large.status, large.error) == (413, "body_too_large")
+    headed = server.ask("GET", "/healthz", x_long="a" * 70_000)
+    assert (headed.status, headed.error) == (431, "head_too_large")
+    assert server.ask("GET", "/healthz", x_long="a" * 32_768).status == 200
     assert server.ask("GET", f"{path}/estimate?method=best", operator=True).status == 400
     assert server.ask("GET", f"{path}/estimate?unknown=1", operator=True).status == 400
     assert server.ask("GET", f"{path}/export?level=7", operator=True).status == 422
     assert server.ask("GET", "/healthz").json == {"status": "ok"}
+
+
+def test_a_head_without_end_takes_no_memory(server: Running) -> None:
+    assert server.process is not None
+    status = Path(f"/proc/{server.process.pid}/status")
+
+    def peak() -> int:
+        return int(re.findall(r"VmHWM:\s+(\d+) kB", status.read_text("utf-8"))[0]) << 10
+
+    before = peak()
+    with socket.create_connection((server.host, server.port), timeout=PATIENCE) as plain:
+        plain.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n")
+        with contextlib.suppress(ConnectionError):
+            for _ in range(100):
+                plain.sendall(b"a: b\r\n" * (1 << 17))
+        assert read_all(plain).startswith(b"HTTP/1.1 431 ")
+    assert peak() - before < 16 << 20
+    assert server.ask("GET", "/healthz").status == 200
 
 
 def test_a_stream_shows_changes_and_ends_with_its_client(server: Running) -> None:
@@ -623,7 +646,7 @@ def test_metrics_and_log_hold_no_content(server: Running) -> None:
     sent = report(made, "yes", invitation="INVITATION")
     send(server, made, sent)
     server.ask("GET", f"/v1/campaigns/{made['id']}?device={sent['device']}")
-    text = server.ask("GET", "/metrics").body.decode()
+    text = server.ask("GET", "/metrics", operator=True).body.decode()
     assert 'relaxdp_reports_total{outcome="new"}' in text
     assert 'relaxdp_requests_total{method="POST",route="/v1/campaigns/{id}/reports/batch",status="200"}' in text
     assert "relaxdp_commits_total" in text
@@ -635,6 +658,33 @@ def test_metrics_and_log_hold_no_content(server: Running) -> None:
         assert secret not in log
         assert secret not in text
     assert "Traceback" not in log
+
+
+def test_metrics_without_a_token_have_a_port_of_their_own(tmp_path: Path) -> None:
+    """It is on the loopback address and has nothing else; the main port asks for the token, wherever one comes from."""
+    with running(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, "--metrics-port", "0") as server:
+        host, port = re.findall(r"^metrics http://(127\.0\.0\.1):(\d+)/metrics$", server.said, re.MULTILINE)[0]
+        send(server, (made := server.create()), report(made, "yes"))
+
+        def ask(method: str, path: str) -> tuple[int, bytes]:
+            with contextlib.closing(http.client.HTTPConnection(host, int(port), timeout=PATIENCE)) as connection:
+                connection.request(method, path)
+                answer = connection.getresponse()
+                return answer.status, answer.read()
+
+        status, text = ask("GET", "/metrics")
+        assert status == 200
+        assert b'relaxdp_reports_total{outcome="new"} 1.0' in text
+        for path in ("/", "/healthz", "/v1/campaigns", f"/v1/campaigns/{made['id']}", "/metrics/"):
+            assert ask("GET", path)[0] == 404, path
+        assert ask("POST", "/metrics")[0] == 501
+        assert server.ask("GET", "/metrics").status == 401
+        assert server.ask("GET", "/metrics", host=f"127.0.0.1:{port}", x_forwarded_for="127.0.0.1").status == 401
+        with socket.socket() as other, pytest.raises(ConnectionRefusedError):
+            other.connect(("127.0.0.2", int(port)))
+        before = server.log.read_text("utf-8")
+        assert "127.0.0.1" not in before
+        assert server.stop() == 0
 
 
 def test_openapi_describes_every_route(server: Running) -> None:

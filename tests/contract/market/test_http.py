@@ -395,7 +395,7 @@ def test_secrets_stay_secret(stage: tuple[Remote, Scene, Path]) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     secret = bytes.fromhex(file.read_text("ascii").splitlines()[1])
     seed = rx.Key.load(file).derive(length_prefixed(b"market receipt"))
-    shown = remote.server.ask("GET", "/metrics").body + (
+    shown = remote.server.ask("GET", "/metrics", operator=True).body + (
         until(lambda: (log := remote.server.log.read_bytes()).count(b"\n") > 20 and log) or b""
     )
     stored = everything_stored(remote.database)

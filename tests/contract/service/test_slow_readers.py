@@ -1,4 +1,4 @@
-"""Clients that do not read, on a real server with either loop: whoever reads goes on, whoever stops is cut off."""
+"""Clients that stop reading or never end a request, on a real server with either loop: both are cut off."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.conftest import require
 from tests.patience import PATIENCE, until
 from tests.servers.sockets import read_all
 
-from relaxdp.service.run import PatientProtocol
+from relaxdp.service.run import MAX_HEAD_BYTES, PatientProtocol
 
 IDLE = 0.1
 """What a server waits, in seconds of the test's clock. It looks at its connections eight times in as many real ones."""
@@ -33,9 +33,14 @@ class Patient(PatientProtocol):
 
     clock = 0.0
     looks = 0
+    accepted = 0
 
     def now(self) -> float:
         return Patient.clock
+
+    def data_received(self, data: bytes) -> None:
+        Patient.accepted += len(data)
+        super().data_received(data)
 
     def _look_through(self) -> None:
         super()._look_through()
@@ -43,8 +48,14 @@ class Patient(PatientProtocol):
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
-    """Give much, in parts or as a whole, or little with a long silence in between."""
+    """Give much, in parts or as a whole; or little, with a long silence in between or after the whole request."""
     if scope["type"] != "http":
+        return
+    if scope["path"] == "/last":
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
         return
     await send({"type": "http.response.start", "status": 200, "headers": [(b"connection", b"close")]})
     if scope["path"] == "/quiet":
@@ -69,7 +80,14 @@ class Served(NamedTuple):
 
     @contextlib.contextmanager
     def asked(self, path: str) -> Iterator[socket.socket]:
-        """Open a connection with little room for answers, and ask."""
+        """Open a connection, and ask."""
+        with self.connected() as one:
+            one.sendall(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+            yield one
+
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[socket.socket]:
+        """Open a connection with little room for answers."""
         with socket.socket() as plain:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32 << 10)
             plain.settimeout(PATIENCE)
@@ -79,7 +97,6 @@ class Served(NamedTuple):
                 one: socket.socket = plain
                 if trusted is not None:
                     one = stack.enter_context(trusted.wrap_socket(plain, server_hostname="localhost"))
-                one.sendall(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
                 yield one
 
     def connections(self) -> int:
@@ -174,3 +191,63 @@ def test_a_quiet_stream_lives(served: Served) -> None:
         answer += read_all(one)
     assert b"one " in answer
     assert answer.endswith(b"3\r\ntwo\r\n0\r\n\r\n")
+
+
+GET = b"GET /last HTTP/1.1\r\nhost: x\r\n"
+CHUNKS = b"POST /last HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n"
+MAX_ACCEPTED = 1 << 20
+ENDLESS = {
+    "a header": (GET + b"a: ", b"a" * 1000),
+    "a name": (GET, b"a" * 1000),
+    "headers": (GET, b"a: b\r\n" * 100),
+    "a request line": (b"GET /", b"a" * 1000),
+    "a later head": (GET + b"\r\n" + GET, b"a: b\r\n" * 100),
+    "trailers": (CHUNKS + b"0\r\n", b"a: b\r\n" * 100),
+    "a trailer": (CHUNKS + b"0\r\na: ", b"a" * 1000),
+    "a chunk's extension": (CHUNKS + b"1;a=", b"a" * 1000),
+}
+
+
+@pytest.mark.parametrize("endless", ENDLESS)
+def test_a_head_without_end_is_answered_with_431(served: Served, endless: str) -> None:
+    """Whatever of it does not end, the server takes some of it and no more, and says why."""
+    start, part = ENDLESS[endless]
+    before = Patient.accepted
+    with served.connected() as one:
+        one.sendall(start)
+        if endless == "a later head":
+            assert read_answer(one).endswith(b"ok")
+        with contextlib.suppress(OSError):
+            for _ in range(8 * MAX_ACCEPTED // len(part)):
+                one.sendall(part)
+        assert Patient.accepted - before <= MAX_ACCEPTED
+        answer = read_all(one)
+    assert answer.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+    assert b"connection: close\r\n" in answer
+    assert b'"error":"head_too_large"' in answer
+    assert until(lambda: served.connections() == 0)
+
+
+def read_answer(one: socket.socket) -> bytes:
+    """The answer up to its last letters, or up to the end of the connection."""
+    answer = b""
+    with contextlib.suppress(ConnectionResetError, ssl.SSLError):
+        while not answer.endswith(b"ok") and (part := one.recv(1000)):
+            answer += part
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("size", "status"), [(32 << 10, b"200"), (MAX_HEAD_BYTES - 1, b"200"), (MAX_HEAD_BYTES + 1, b"431")]
+)
+def test_a_head_may_have_64_kib(served: Served, size: int, status: bytes) -> None:
+    """To the byte, twice on one connection, and however many bytes of a body follow."""
+    head = b"POST /last HTTP/1.1\r\nhost: x\r\ncontent-length: 200000\r\na: \r\n\r\n"
+    head = head.replace(b"a: ", b"a: " + b"a" * (size - len(head)))
+    with served.connected() as one:
+        for _ in range(2):
+            with contextlib.suppress(OSError):
+                one.sendall(head + bytes(200_000))
+            assert read_answer(one).startswith(b"HTTP/1.1 " + status)
+            if status == b"431":
+                break

@@ -114,7 +114,7 @@ def _workers(server: Running) -> list[int]:
 
 
 def _requests(server: Running) -> int:
-    text = server.ask("GET", "/metrics").body.decode()
+    text = server.ask("GET", "/metrics", operator=True).body.decode()
     lines = [line for line in text.splitlines() if line.startswith("relaxdp_requests_total") and "/reports" in line]
     return sum(int(float(line.rsplit(" ", 1)[1])) for line in lines)
 

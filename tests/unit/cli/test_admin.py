@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import json
 import signal
+import socket
 import sqlite3
 import ssl
 import subprocess
@@ -178,6 +179,10 @@ def test_a_start_that_cannot_be(tmp_path: Path) -> None:
         return found.message
 
     assert "TLS needs both" in start("--certificate", "c.pem")
+    assert "--metrics-port and --workers cannot be combined." in start("--metrics-port", "0", "--workers", "2")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert f"Cannot listen on 127.0.0.1:{port} for metrics" in start("--metrics-port", port)
     assert "there is no file" in start("--certificate", "c.pem", "--certificate-key", "k.pem")
     assert "cannot be listened on" in start("--host", "203.0.113.1")
     assert "trusted proxy" in start("--trusted-proxy", "somebody")

@@ -32,11 +32,12 @@ export function advicePart(api) {
 
   /**
    * @param {FormData} data of one question
-   * @param {string} question which it is, where there are several
+   * @param {number} place of the question
+   * @param {number} questions how many the survey has
    */
-  function update(data, question) {
-    whose.textContent = question;
-    whose.hidden = question === "";
+  function update(data, place, questions) {
+    whose.textContent = `Question ${place}`;
+    whose.hidden = questions === 1;
     const [reason] = Object.values(wrongPlan(data));
     if (reason !== undefined) {
       if (last === "" || reason === last) return; // nothing was shown yet, or this was
@@ -46,14 +47,14 @@ export function advicePart(api) {
       return;
     }
     const plan = planOf(data);
-    const text = JSON.stringify(plan);
+    const text = JSON.stringify([plan, questions]);
     if (text === last) return;
     last = text;
     clearTimeout(timer);
     timer = setTimeout(async () => {
       try {
         const advice = await api.ask("POST", "advice", plan);
-        if (last === text) put(body, ...advicePieces(advice, plan));
+        if (last === text) put(body, ...advicePieces(advice, plan, questions));
       } catch (problem) {
         if (last === text) body.replaceChildren(notice(sentenceOf(problem), "warn"));
       }
@@ -65,14 +66,15 @@ export function advicePart(api) {
 /**
  * @param {Advice} advice
  * @param {Plan} plan
+ * @param {number} questions each has these levels, and what reports to all of them tell adds up
  */
-function advicePieces(advice, plan) {
+function advicePieces(advice, plan, questions) {
   const { width } = measureOf(advice.encoding);
   const aimed = plan.target !== undefined;
   const rows = advice.levels.map((level) => {
     const needed = level.devices_needed === null ? "no number" : whole(level.devices_needed);
     const precision = level.half_width >= advice.widest ? "nothing known" : width(level.half_width);
-    const odds = `× ${ODDS.format(Math.exp(Number(level.epsilon)))}`;
+    const odds = `× ${ODDS.format(Math.exp(questions * Number(level.epsilon)))}`;
     return tableRow(level.epsilon, precision, ...(aimed ? [`${needed}${level.met ? " ✓" : ""}`] : []), odds);
   });
   const some = plan.stops.map(({ epsilon, share }) => `${whole(100 * share)} % stop at ε ${epsilon}`).join(", ");
@@ -90,8 +92,8 @@ function advicePieces(advice, plan) {
     h(
       "p",
       { class: "small muted" },
-      "Odds: by what factor a person’s reports up to this level can at most change what somebody believes of them. " +
-        `Answers are blurred by “${advice.encoding.name}”.`,
+      `Odds: by what factor a person’s reports ${questions === 1 ? "" : "to all questions "}up to this level can at most ` +
+        `change what somebody believes of them. Answers are blurred by “${advice.encoding.name}”.`,
     ),
   ];
 }

@@ -79,7 +79,7 @@ export async function showForm(api, main, { again, copy } = {}) {
     }
     if (form.querySelector("[aria-invalid]") !== null) markWrong(form, wrongSurvey(data));
     place = Math.min(place, places.length);
-    advice.update(questionAt(data, place), places.length > 1 ? `Question ${place}` : "");
+    advice.update(questionAt(data, place), place, places.length);
     button.textContent = places.length > 1 ? "Create the survey" : "Create the campaign";
     preview.update(data);
   }

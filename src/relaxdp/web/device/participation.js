@@ -4,7 +4,7 @@ import { fromHex } from "./bytes.js";
 import { RelaxdpError } from "./errors.js";
 import { ATTRIBUTE, readOffer } from "./offer.js";
 import { checkActive, checkSame, nextLevel, writtenAt } from "./rules.js";
-import { datesOf, over, recordOf, spentBy, withRecord } from "./state.js";
+import { datesOf, over, recordOf, spentBy, wholeOf, withRecord } from "./state.js";
 import { fieldsOf, readValue } from "./typed.js";
 
 /** @typedef {import("./address.js").CampaignAddress} CampaignAddress */
@@ -22,6 +22,8 @@ import { fieldsOf, readValue } from "./typed.js";
  * @property {string} question
  * @property {string} consent the largest epsilon that was agreed to
  * @property {string} spent what this campaign has cost
+ * @property {{ limit: string, spent: string }} whole the limit and the cost of all questions of the survey that it was
+ *   joined with; its own where it was joined by itself. Compute what others can learn at most from these.
  * @property {boolean} answered
  * @property {string} joined
  * @property {Ending | null} ended
@@ -77,12 +79,14 @@ export class Participation {
    * @returns {Promise<Details>}
    */
   async details() {
-    const record = this.#of(await this.#book.state());
+    const state = await this.#book.state();
+    const record = this.#of(state);
     const { question, consent, joined, ended, sent, series = null } = record;
     return {
       question,
       consent,
       spent: String(spentBy(record)),
+      whole: wholeOf(state, record),
       answered: record.answered !== null,
       joined,
       ended,

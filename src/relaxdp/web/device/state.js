@@ -77,12 +77,24 @@ export function mostBy(record) {
 }
 
 /**
- * What all campaigns together have cost: they are different paths, so they add up.
+ * The limit of a campaign and its cost so far, both with the other questions of the survey that it was joined with.
  *
  * @param {State} state
+ * @param {CampaignRecord} record
  */
-export function spentIn(state) {
-  return state.campaigns.map(spentBy).reduce((total, part) => total.plus(part), ZERO);
+export function wholeOf({ campaigns }, record) {
+  const { survey, consent } = record;
+  const all = survey ? campaigns.filter((each) => each.survey?.address === survey.address) : [record];
+  return { limit: survey?.limit ?? consent, spent: String(spentIn({ campaigns: all })) };
+}
+
+/**
+ * What all campaigns together have cost: they are different paths, so they add up.
+ *
+ * @param {Pick<State, "campaigns">} state
+ */
+export function spentIn({ campaigns }) {
+  return campaigns.map(spentBy).reduce((total, part) => total.plus(part), ZERO);
 }
 
 /**

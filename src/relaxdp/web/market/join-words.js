@@ -130,7 +130,7 @@ export function suggestion({ suggested, details }, epsilon) {
 
 /** @param {import("../kit/reports.js").Guess} guess */
 export const guessSentence = ({ bound, blind, scale }) =>
-  `A guess at your answer is right at most ${times(bound)} in ${count(scale)}, instead of ${count(blind)}.`;
+  `From your report, a guess at your answer is right at most ${times(bound)} in ${count(scale)}, instead of ${count(blind)}.`;
 
 /** @param {{ epsilon: string, minimum: number }} terms */
 export function chosenSentence({ epsilon, minimum }) {

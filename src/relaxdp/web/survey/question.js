@@ -23,7 +23,7 @@ export class QuestionView {
   #answer = () => undefined;
   /** @type {(answer: unknown) => string | null} why it cannot be taken */
   #check = () => null;
-  /** @type {{ offer: Offer, consent: string, dates: DateCost[] } | null} */
+  /** @type {{ offer: Offer, limit: string, dates: DateCost[] } | null} */
   #shown = null;
   /** @type {(() => void)[]} */
   #labels = [];
@@ -47,13 +47,13 @@ export class QuestionView {
 
   /**
    * @param {Offer} offer
-   * @param {string} consent
+   * @param {string} limit for all questions of the survey together
    * @param {DateCost[]} dates of its series that this browser joined
    */
-  show(offer, consent, dates) {
+  show(offer, limit, dates) {
     const shown = show("question");
     const before = this.#shown?.offer.state;
-    this.#shown = { offer, consent, dates };
+    this.#shown = { offer, limit, dates };
     if (shown) {
       this.#labels = [];
       say(part("question-text"), offer.question);
@@ -64,13 +64,13 @@ export class QuestionView {
 
   #say() {
     if (this.#shown === null) return;
-    const { offer, consent, dates } = this.#shown;
+    const { offer, limit, dates } = this.#shown;
     for (const label of this.#labels) label();
-    const { bound, scale } = guessAt(answersOf(offer.encoding), consent);
-    const limit = word("question.limit", { often: often(bound, scale), epsilon: decimal(consent) });
-    say(part("question-limit"), offer.state === "paused" ? `${limit} ${word("question.paused")}` : limit);
+    const { bound, scale } = guessAt(answersOf(offer.encoding), limit);
+    const sentence = word("question.limit", { often: often(bound, scale), epsilon: decimal(limit) });
+    say(part("question-limit"), offer.state === "paused" ? `${sentence} ${word("question.paused")}` : sentence);
     const costs = dates.map(({ date, most }) => ({ date, cost: most }));
-    say(part("question-series"), seriesSentence(offer.encoding, offer.series?.date, costs, "maySend"));
+    say(part("question-series"), seriesSentence(offer.encoding, offer.series?.date, costs));
   }
 
   /**

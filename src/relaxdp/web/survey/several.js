@@ -178,8 +178,8 @@ export class Several {
     this.#asked = participation.address;
     this.#progress = () => word("several.progress", progress);
     await participation.offer(); // so that an answer can be kept even if the network goes now
-    const { consent } = await participation.details();
-    this.#questions.show(offer, consent, await participation.dates());
+    const { whole } = await participation.details();
+    this.#questions.show(offer, whole.limit, []); // a chance from dates would leave out other questions
     say(part("question-title"), this.#progress());
     if (next) part("question-title").focus();
     return problem === null ? "go on" : "failed";

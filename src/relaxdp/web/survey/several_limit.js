@@ -44,6 +44,18 @@ export function choicesOf({ questions }) {
   return choices.filter(({ limit }, i) => i === 0 || choices[i - 1].limit.compare(limit) < 0);
 }
 
+/**
+ * How good a guess becomes at the question with the fewest answers. Answers may depend on one another, so reports to all
+ * questions tell something of each, and the whole limit counts.
+ *
+ * @param {SurveyOffer} offer
+ * @param {Choice} choice
+ */
+export function easiestGuess({ questions }, { limit, given }) {
+  const asked = questions.filter(({ id }) => given.has(id));
+  return guessAt(Math.min(...asked.map(({ offer }) => answersOf(offer.encoding))), String(limit));
+}
+
 /** Shows what each limit means for both sides, and which questions are counted together. */
 export class SeveralLimitView {
   /** @type {Shown | null} */
@@ -112,24 +124,11 @@ export class SeveralLimitView {
     return place === null ? null : this.#choices[place];
   }
 
-  /**
-   * What can be guessed of the one question of which most can.
-   *
-   * @param {Choice} choice
-   */
-  #guess({ given }) {
-    const { offer } = /** @type {Shown} */ (this.#shown);
-    const guesses = offer.questions.flatMap(({ id, offer: { encoding } }) => {
-      const own = given.get(id);
-      return own === undefined ? [] : [guessAt(answersOf(encoding), String(own))];
-    });
-    return guesses.reduce((worst, each) => (each.bound * worst.scale > worst.bound * each.scale ? each : worst));
-  }
-
   /** @param {number} place */
   #radio(place) {
     const choice = this.#choices[place];
-    const guess = this.#guess(choice);
+    const { offer } = /** @type {Shown} */ (this.#shown);
+    const guess = easiestGuess(offer, choice);
     const most = h("strong", {}, word("limit.most", { often: often(guess.bound, guess.scale) }));
     const learns = this.#learns(choice);
     return h(
@@ -213,7 +212,7 @@ export class SeveralLimitView {
     }
     const own = String(chosen.limit);
     say(part("limit-odds"), word("several.odds", { odds: oddsAt(own), epsilon: own }));
-    say(part("limit-caution"), cautionSentence(this.#guess(chosen)));
+    say(part("limit-caution"), cautionSentence(easiestGuess(offer, chosen)));
     const total = String(others.amount.plus(chosen.limit));
     const { number } = others;
     say(part("limit-others"), number === 0 ? null : word("limit.others", { number, total, own }));

@@ -96,9 +96,9 @@ export class StatusView {
     part("status-counts").hidden = !anything || offer === null;
     part("status-about").hidden = !anything;
     if (offer !== null && anything) {
-      say(part("status-spent"), spentSentence(offer.encoding, details.spent));
+      say(part("status-spent"), spentSentence(offer.encoding, details.whole.spent));
       const costs = dates.map(({ date, spent }) => ({ date, cost: spent }));
-      say(part("status-series"), seriesSentence(offer.encoding, details.series?.date, costs, "sent"));
+      say(part("status-series"), seriesSentence(offer.encoding, details.series?.date, costs));
       say(part("status-meaning"), meaningOf(offer.encoding, sent[sent.length - 1]));
     }
     part("status-invited").hidden = problem?.fields.error !== "invitation_refused" || ended !== null;

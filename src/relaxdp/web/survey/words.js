@@ -81,9 +81,8 @@ export function shortCount(number) {
  * @param {Encoding} encoding
  * @param {string | undefined} date of this survey
  * @param {{ date: string, cost: string }[]} dates what each costs, this survey among them
- * @param {"maySend" | "sent"} what
  */
-export function seriesSentence(encoding, date, dates, what) {
+export function seriesSentence(encoding, date, dates) {
   if (date === undefined) return null;
   const paid = dates.filter(({ cost }) => cost !== "0");
   if (paid.length < 2) return word("series.one", { date });
@@ -94,7 +93,7 @@ export function seriesSentence(encoding, date, dates, what) {
     often: often(bound, scale),
     total: decimal(String(total)),
   };
-  return word(what === "sent" ? "series.sent" : "series.maySend", fields);
+  return word("series.all", fields);
 }
 
 /**

@@ -152,16 +152,14 @@ export default {
   "limit.send": "Diese Grenze setzen und die Frage zeigen",
   "limit.why": "Warum vor der Frage?",
   "limit.because":
-    "Wer eine Grenze wählt und die Frage kennt, wählt sie mit der Antwort im Kopf, und dann würde die Grenze selbst etwas " +
-    "über die Antwort verraten. Darum wird sie zuerst gewählt und lässt sich für diese Umfrage nicht ändern.",
+    "Sähen Sie die Frage zuerst, könnte Ihre Grenze von der Antwort abhängen und etwas über sie verraten. Später können " +
+    "Sie die Grenze nicht ändern.",
   "limit.known": "Und wenn jemand schon etwas über mich weiß?",
   "limit.odds":
     "Dann beginnt diese Person mit einer besseren Vermutung, mit oder ohne diese Umfrage. Was immer sie weiß: Alles zu " +
     "sehen, was diese Seite je sendet, vervielfacht ihre Chancen für eine Antwort gegen eine andere höchstens um {odds}. " +
     "In der Sprache der Differential Privacy: Epsilon ist {epsilon}.",
-  "limit.odds.unchosen":
-    "Dann beginnt diese Person mit einer besseren Vermutung, mit oder ohne diese Umfrage. Ist eine Grenze gewählt, steht " +
-    "hier, um wie viel die Meldungen sie höchstens verbessern.",
+  "limit.odds.unchosen": "Wählen Sie eine Grenze, um zu sehen, wie sehr Meldungen eine Vermutung höchstens verbessern.",
   "limit.million": "mehr als eine Million",
 
   "question.title": "Die Frage",
@@ -169,9 +167,7 @@ export default {
     "Lassen Sie sich Zeit: Die erste Antwort zählt und lässt sich nicht ändern, denn eine Änderung wäre in den Meldungen " +
     "zu sehen.",
   "question.send": "Meine Antwort hier behalten und eine verwischte Meldung senden",
-  "question.limit":
-    "Ihre Grenze wurde gesetzt, bevor Sie die Frage sahen, und bleibt, wie sie ist: Wer rät, hat höchstens {often} recht " +
-    "(Epsilon {epsilon}).",
+  "question.limit": "Ihre Grenze bleibt, wie sie ist: Wer rät, hat höchstens {often} recht (Epsilon {epsilon}).",
   "question.paused": "Die Umfrage macht gerade Pause: Ihre Meldung wird gesendet, wenn es weitergeht.",
   "question.answer": "Meine Antwort",
   "question.word": "Meine Antwort, in einem Wort",
@@ -187,14 +183,9 @@ export default {
   "series.one":
     "Diese Frage wird für mehrere Zeitpunkte gestellt, und dies ist {date}. Jeder kostet für sich, und was sie kosten, " +
     "kommt zusammen.",
-  "series.maySend":
+  "series.all":
     "Diese Frage wird für mehrere Zeitpunkte gestellt: In diesem Browser nehmen Sie an {dates} teil. Wo Ihre Antwort " +
-    "dieselbe ist, rät höchstens {often} richtig, wer alles sähe, was diese Seite dafür senden darf: zusammen ist das " +
-    "Epsilon {total}.",
-  "series.sent":
-    "Diese Frage wird für mehrere Zeitpunkte gestellt: In diesem Browser nehmen Sie an {dates} teil. Wo Ihre Antwort " +
-    "dieselbe ist, rät höchstens {often} richtig, wer alles sähe, was diese Seite dafür gesendet hat: zusammen ist das " +
-    "Epsilon {total}.",
+    "dieselbe ist, ist eine Vermutung aus allen Meldungen dazu höchstens {often} richtig: zusammen ist das Epsilon {total}.",
 
   "status.title": "Ihre Antwort, und was gesendet wurde",
   "status.own": "Ihre Antwort",

@@ -142,24 +142,21 @@ export default {
   "limit.send": "Set this limit and show the question",
   "limit.why": "Why before the question?",
   "limit.because":
-    "Whoever chooses a limit knowing the question chooses it knowing the answer, and then the limit itself would tell " +
-    "something about the answer. So it is chosen first, and it cannot be changed for this survey.",
+    "If you saw the question first, your limit could depend on your answer and would tell something about it. You cannot " +
+    "change the limit later.",
   "limit.known": "What if somebody knows something about me already?",
   "limit.odds":
     "Then they start from a better guess, with or without this survey. Whatever they know, seeing everything that this " +
     "page ever sends multiplies their odds for one answer against another by at most {odds}. In the language of " +
     "differential privacy: epsilon is {epsilon}.",
-  "limit.odds.unchosen":
-    "Then they start from a better guess, with or without this survey. With a limit chosen, here stands by how much the " +
-    "reports can improve it at most.",
+  "limit.odds.unchosen": "Choose a limit to see by how much reports can improve their guess at most.",
   "limit.million": "more than a million",
 
   "question.title": "The question",
   "question.first":
     "Take your time: the first answer counts and cannot be changed, because a change would show in the reports.",
   "question.send": "Keep my answer here and send a blurred report",
-  "question.limit":
-    "Your limit was set before you saw the question and stays as it is: a guess is right at most {often} (epsilon {epsilon}).",
+  "question.limit": "Your limit stays as it is: a guess is right at most {often} (epsilon {epsilon}).",
   "question.paused": "The survey pauses now: your report is sent when it goes on.",
   "question.answer": "My answer",
   "question.word": "My answer, in a word",
@@ -174,14 +171,9 @@ export default {
 
   "series.one":
     "This question is asked for several dates, and this is {date}. Each costs its own, and what they cost adds up.",
-  "series.maySend":
+  "series.all":
     "This question is asked for several dates: in this browser you take part in {dates}. Where your answer is the same, " +
-    "whoever saw everything that this page may send for all of them guesses it right at most {often}: together that is " +
-    "epsilon {total}.",
-  "series.sent":
-    "This question is asked for several dates: in this browser you take part in {dates}. Where your answer is the same, " +
-    "whoever saw everything that this page sent for all of them guesses it right at most {often}: together that is " +
-    "epsilon {total}.",
+    "a guess from the reports of all of them is right at most {often}: together that is epsilon {total}.",
 
   "status.title": "Your answer, and what was sent",
   "status.own": "Your answer",

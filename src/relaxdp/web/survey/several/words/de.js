@@ -4,7 +4,7 @@ export default {
   "several.lead":
     "Diese Umfrage hat {number} Fragen. Sie setzen eine Grenze für alle zusammen, und sie wird unter ihnen aufgeteilt, bevor die erste gezeigt wird.",
   "several.bound":
-    "wer alles sähe, was diese Seite je sendet, würde Ihre Antwort auf eine einzelne Frage {bound} richtig raten statt {blind}.",
+    "wer alles sähe, was diese Seite je zu allen Fragen sendet, würde Ihre Antwort auf eine einzelne Frage {bound} richtig raten statt {blind}.",
   "several.some": "Nur {number} der {all} Fragen, im ersten Schritt",
   "several.step": "Alle {all} Fragen, bis Schritt {step} von {steps}",
   "several.clearest": "Alle {all} Fragen, alle Schritte",

@@ -4,7 +4,7 @@ export default {
   "several.lead":
     "This survey has {number} questions. You set one limit for all of them, and it is divided among them before the first one is shown.",
   "several.bound":
-    "whoever saw everything that this page ever sends would guess your answer to any one question right {bound}, instead of {blind}.",
+    "with everything that this page ever sends to all questions, a guess at your answer to any one of them is right {bound}, instead of {blind}.",
   "several.some": "Only {number} of the {all} questions, at the first step",
   "several.step": "All {all} questions, up to step {step} of {steps}",
   "several.clearest": "All {all} questions, all steps",
