@@ -83,10 +83,10 @@ class Metrics:
 
 
 class MetricsServer(socketserver.ThreadingTCPServer):
-    """Serves metrics without a token: on the loopback address, and nothing else.
+    """Serves metrics without a token, on the loopback address.
 
-    It has a port of its own because the address of a client proves nothing: behind a proxy all requests may come from
-    this machine.
+    It has a separate port because the address of a client proves nothing: behind a proxy all requests may come from
+    this machine. The Host header is checked, because a page in a browser may name this address by another host.
     """
 
     allow_reuse_address = daemon_threads = True
@@ -120,7 +120,8 @@ class _MetricsHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         metrics = self.server.metrics if isinstance(self.server, MetricsServer) else None
-        if metrics is None or self.path.partition("?")[0] != "/metrics":
+        is_local = self.headers.get("host", "").partition(":")[0] in ("127.0.0.1", "localhost")
+        if metrics is None or not is_local or self.path.partition("?")[0] != "/metrics":
             self.send_error(404)
             return
         content = metrics.text()

@@ -666,9 +666,9 @@ def test_metrics_without_a_token_have_a_port_of_their_own(tmp_path: Path) -> Non
         host, port = re.findall(r"^metrics http://(127\.0\.0\.1):(\d+)/metrics$", server.said, re.MULTILINE)[0]
         send(server, (made := server.create()), report(made, "yes"))
 
-        def ask(method: str, path: str) -> tuple[int, bytes]:
+        def ask(method: str, path: str, **headers: str) -> tuple[int, bytes]:
             with contextlib.closing(http.client.HTTPConnection(host, int(port), timeout=PATIENCE)) as connection:
-                connection.request(method, path)
+                connection.request(method, path, headers=headers)
                 answer = connection.getresponse()
                 return answer.status, answer.read()
 
@@ -678,6 +678,7 @@ def test_metrics_without_a_token_have_a_port_of_their_own(tmp_path: Path) -> Non
         for path in ("/", "/healthz", "/v1/campaigns", f"/v1/campaigns/{made['id']}", "/metrics/"):
             assert ask("GET", path)[0] == 404, path
         assert ask("POST", "/metrics")[0] == 501
+        assert ask("GET", "/metrics", Host=f"rebound.example:{port}")[0] == 404
         assert server.ask("GET", "/metrics").status == 401
         assert server.ask("GET", "/metrics", host=f"127.0.0.1:{port}", x_forwarded_for="127.0.0.1").status == 401
         with socket.socket() as other, pytest.raises(ConnectionRefusedError):
