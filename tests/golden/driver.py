@@ -372,6 +372,8 @@ def read_table(table: Any) -> dict[str, list[Any]]:
         return dict(table.to_dict(as_series=False))
     if library in ("duckdb", "_duckdb"):
         table = table.to_arrow_table()
+    if library == "pyspark":
+        table = table.orderBy(table.columns[0]).toArrow()
     if isinstance(table, pa.Table):
         return dict(table.to_pydict())
     return {str(name): table[name].tolist() for name in table.columns}
