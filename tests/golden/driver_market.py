@@ -245,6 +245,8 @@ def keyed_distribution(values: int, thresholds: Sequence[int], true_value: int, 
     return path_law(values, thresholds, true_value, one=words)
 
 
-def relaxed_distribution_on_grid(values: int, thresholds: Sequence[int], true_value: int, *, words: int) -> Distribution:
+def relaxed_distribution_on_grid(
+    values: int, thresholds: Sequence[int], true_value: int, *, words: int
+) -> Distribution:
     """Return the joint distribution of relaxed reports at the same thresholds."""
     return chain_law(values, [Fraction(threshold, words) for threshold in thresholds], true_value)
