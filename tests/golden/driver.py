@@ -7,10 +7,12 @@ The files `driver_*.py` belong to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ import relaxdp as rx
 from relaxdp import errors
 from relaxdp.draw.kernel.loaded import kernel
 from relaxdp.draw.stream import PathId
+from relaxdp.hazmat import relax_once
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.events import BudgetRaised, BudgetSet, LevelReleased
 from relaxdp.rappor.encoding import BloomEncoding, release_bloom
@@ -550,3 +553,113 @@ def schedule_until_precise(
     asked: Any = {"simultaneous": simultaneous, "about": ABOUT[about]}
     schedule = rx.UntilPrecise(rx.Explicit(levels), half_width=margin, objects=n, values=values, **asked)
     return list(map(str, schedule)), schedule.reached
+
+
+# The law of relaxation, and Algorithm 1.
+
+
+def relaxation_probabilities(values: int, old_epsilon: str, new_epsilon: str) -> dict[str, Fraction]:
+    """Return the paper's exact probabilities of one relaxation: aa, ba and bb."""
+    law = rx.relaxation_law(m=values, old_epsilon=old_epsilon, new_epsilon=new_epsilon)
+    return {"aa": law.p_aa, "ba": law.p_ba, "bb": law.p_bb}
+
+
+def privacy_loss(epsilons: Sequence[str], reports: Sequence[int], *, values: int) -> dict[str, Decimal]:
+    """Return the loss of a transcript, the largest of these levels, and that of basic composition."""
+    loss = rx.privacy_loss(epsilons, reports, m=values)
+    return {"spent": loss.spent, "guarantee": loss.guarantee, "basic composition": loss.basic_composition}
+
+
+class Source:
+    """Randomness that a scenario provides: `read` returns a uniform number of so many bytes."""
+
+    def __init__(self, read: Callable[[int], int]) -> None:
+        self._read = read
+
+    def words(self) -> Iterator[int]:
+        """Return single words."""
+        while True:
+            yield self._read(8)
+
+    def keystream(self) -> Source:
+        """Return itself, for arrays."""
+        return self
+
+    def fill(self, buffer: Any) -> None:
+        """Fill an array of bytes."""
+        if len(buffer):
+            buffer[:] = np.frombuffer(self._read(len(buffer)).to_bytes(len(buffer), "little"), np.uint8)
+
+
+class Relaxation:
+    """Algorithm 1 for one individual, with a state file or in memory."""
+
+    def __init__(
+        self, mechanism: Mechanism, value: Any, *, state: Path | None = None, read: Callable[[int], int] | None = None
+    ) -> None:
+        self._chain = rx.Relaxation(mechanism.build(), truth=value, store=state)
+        if read is not None:
+            self._chain._entropy = Source(read)
+
+    def relax(self, epsilon: str) -> Any:
+        """Return the report at this level."""
+        return self._chain.relax(epsilon=epsilon)
+
+    @property
+    def epsilon(self) -> str | None:
+        """Return the level of the last report, which is what all reports cost together."""
+        return self._chain.epsilon
+
+
+def relax_many(
+    mechanism: Mechanism,
+    answers: Sequence[Any],
+    epsilon: str,
+    *,
+    last: Sequence[Any] | None = None,
+    last_epsilon: str | None = None,
+    read: Callable[[int], int] | None = None,
+) -> list[Any]:
+    """Return the next reports of many individuals by Algorithm 1, from their last reports; None is the first step."""
+    values = list(mechanism.values)
+    encoding = mechanism.build().encoding
+    answer_codes, last_codes = (
+        np.array([values.index(each) for each in column], np.uint8) for column in (answers, last or [])
+    )
+    old = Fraction(0) if last_epsilon is None else encoding.level(last_epsilon).retention
+    found = relax_once(
+        len(values), old, encoding.level(epsilon).retention, truth=answer_codes,
+        last=None if last is None else last_codes, entropy=None if read is None else Source(read),
+    )  # fmt: skip
+    return [values[code] for code in found.tolist()]
+
+
+# Fabricated reports, and amplification by shuffling.
+
+
+def find_fabrication(
+    mechanism: Mechanism, reports: Mapping[str, Sequence[Any]], *, levels: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Test the reports of the same individuals at growing levels.
+
+    `levels` are all that are planned, where the test is made again and again while reports arrive.
+    """
+    counted = rx.Transitions(mechanism.build())
+    counted.add_objects(list(reports.values()), epsilons=list(reports))
+    found = rx.integrity(counted, levels=levels)
+    assert found.shares is not None
+    return {
+        "alarm": found.is_alarm,
+        "p_value": found.p_value,
+        "p_value_of_all_looks": found.p_value_ever,
+        "values": [[each.label, each.kind] for each in found.pushed],
+        "fabricated": [found.made_up.estimate, found.made_up.low, found.made_up.high],
+        "shares": found.shares.value,
+        "shares_without": None if found.without is None else found.without.value,
+        "influence_of_one": None if found.reach is None else found.reach.most,
+    }
+
+
+def amplify_by_shuffling(epsilon: str, n: int, *, delta: float, mechanism: Mechanism | None = None) -> Decimal:
+    """Return the epsilon at delta of one publication of n shuffled reports; without a mechanism for any of them."""
+    return rx.shuffled(epsilon, objects=n, delta=delta, values=None if mechanism is None else mechanism.build()).epsilon
