@@ -7,6 +7,9 @@ The files `driver_*.py` belong to it.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -663,3 +666,17 @@ def find_fabrication(
 def amplify_by_shuffling(epsilon: str, n: int, *, delta: float, mechanism: Mechanism | None = None) -> Decimal:
     """Return the epsilon at delta of one publication of n shuffled reports; without a mechanism for any of them."""
     return rx.shuffled(epsilon, objects=n, delta=delta, values=None if mechanism is None else mechanism.build()).epsilon
+
+
+# Examples.
+
+
+def run_example(name: str) -> list[str]:
+    """Return the lines that an example prints, in a process of its own."""
+    root = Path(__file__).parents[2]
+    paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"COLUMNS": "120", "PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, str(root / "examples" / f"{name}.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
