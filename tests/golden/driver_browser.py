@@ -71,7 +71,7 @@ _BLANK = "<!doctype html><title>A page with the device module</title>"
 
 
 class BrowserDevice:
-    """The JavaScript device on a page of its own, in a browser profile that has kept nothing.
+    """The JavaScript device on an otherwise empty page, in a new browser profile.
 
     Without a `site` the page has the service's own origin. With one it is a page of that site, which has a copy of the
     module and passes requests for campaigns on to the service.
@@ -105,7 +105,7 @@ class BrowserDevice:
         self._call("answer", dict(answers))
 
     def report(self) -> None:
-        """Send what is due."""
+        """Send the reports that are due."""
         self._call("report")
 
     def withdraw(self) -> None:

@@ -1,4 +1,4 @@
-"""The adapter's part for the market: sellers, buyers, receipts, and exact distributions of what is sold."""
+"""The adapter's part for the market: sellers, buyers, receipts, and exact distributions of sold reports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ the seller's own files: the market scenario then compares every report by value.
 
 @dataclass(frozen=True)
 class Bought:
-    """One purchase: its level, price and payment, the file, and the receipt in a file of its own."""
+    """One purchase: level, price and payment, the file with the reports, and the file with the receipt."""
 
     level: str
     price: int
@@ -59,11 +59,11 @@ class Marketplace:
         self.public_key = self._operator.public_key().hex()
 
     def add_seller(self, name: str) -> Seller:
-        """Let somebody sell."""
+        """Make the account of a seller."""
         return Seller(self._client(name, "seller"))
 
     def add_buyer(self, name: str, folder: Path) -> Buyer:
-        """Let somebody buy; what was bought goes to the folder."""
+        """Make the account of a buyer, whose files go to the folder."""
         client = self._client(name, "buyer")
         self._operator.credit(name, 1_000_000, "a scenario")
         folder.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ class Marketplace:
         return MarketClient(Server.parse(self._service.url), token)
 
     def show(self, listing: str) -> dict[str, Any]:
-        """Return the levels of a listing as everybody sees them: price, and expected margin of error."""
+        """Return the levels of a listing without an account: prices and expected margins of error."""
         with rejecting():
             found = MarketClient(Server.parse(self._service.url)).listing(listing)
         levels = found["levels"]

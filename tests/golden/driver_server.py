@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,7 @@ from relaxdp.errors import RelaxdpError
 ROOT = Path(__file__).parents[2]
 CLOCK_VARIABLE = "RELAXDP_GOLDEN_CLOCK"
 MECHANISMS = {
+    "best": "auto",
     "k-RR": "categorical",
     "OUE": "unary-optimised",
     "SUE": "unary-symmetric",
@@ -46,6 +48,8 @@ MECHANISMS = {
     "square wave": "wave",
     "RAPPOR": "bloom",
 }
+OUTCOMES = {"new": "new", "same": "same", "report_differs": "different", "campaign_closed": "closed"}
+"""A report is new, or known, or rejected because another one is stored or because the campaign has ended."""
 MARKET_KEY = bytes(range(100, 132))
 """Today's market draws and signs with a key. One that draws nothing needs it for receipts only."""
 ATTRIBUTE = "answer"
@@ -132,6 +136,22 @@ class Service:
                 self.operator.create({**asked[0], "id": name})
         return Campaign(self, name, questions)
 
+    def plan_campaign(self, question: Question, devices: int, margin: float) -> dict[str, Any]:
+        """Return the mechanism of a question, and for each level its margin of error and the devices that it takes."""
+        asked = question.to_request(margin=margin)
+        body = {**{name: asked[name] for name in ("encoding", "levels", "target")}, "devices": devices}
+        headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
+        with urlopen(Request(f"{self.url}/v1/advice", json.dumps(body).encode(), headers)) as answer:
+            found = json.load(answer)
+        (mechanism,) = [name for name, own in MECHANISMS.items() if own == found["encoding"]["name"]]
+        levels = {
+            each["epsilon"]: {
+                "margin_of_error": each["half_width"], "suffices": each["met"], "devices_needed": each["devices_needed"]
+            }
+            for each in found["levels"]
+        }  # fmt: skip
+        return {"mechanism": mechanism, "options": found["encoding"]["options"], "levels": levels}
+
     def back_up(self, file: Path) -> None:
         """Back up the database while the service runs."""
         printed("admin", "backup", str(file), "--db", self.database)
@@ -178,6 +198,19 @@ def renew_token(folder: Path) -> None:
     """Replace the operator's token of a service that does not run."""
     words = ["--db", f"sqlite:///{folder / 'service.db'}", "--token-file", str(folder / "operator.token")]
     printed("admin", "token", *words)
+
+
+def take_tour(*, devices: int, margin: str, seed: int) -> dict[str, Any]:
+    """Run the tour's campaign to its end, and return how precise it was at each level."""
+    words = ["tour", "--devices", devices, "--half-width", margin, "--seed", seed, "--pace", 0, "--no-stay"]
+    done = subprocess.run(
+        [sys.executable, "-m", "relaxdp", *map(str, words)], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    found = re.findall(r"epsilon (\S+) +([0-9,]+) devices so far, ± (\S+) %", done.stdout)
+    return {
+        "levels": [{"level": level, "devices": count, "margin_in_percent": width} for level, count, width in found],
+        "ended_by_itself": "finished by itself" in done.stdout,
+    }
 
 
 def simulate(*, devices: int, values: int, levels: str, margin: str, seed: int) -> dict[str, Any]:
@@ -271,7 +304,7 @@ class Campaign:
         self._act("finish")
 
     def reduce_to_counts(self) -> None:
-        """Delete the reports and keep the counts, and wait until the reports are gone."""
+        """Delete the reports and keep the counts."""
         self._act("reduce")
 
     def _act(self, verb: str) -> None:
@@ -347,7 +380,7 @@ class Campaign:
         ]
 
     def check_reports(self) -> dict[str, Any]:
-        """Return what the test for fabricated reports finds in a campaign of one question."""
+        """Return the result of the test for fabricated reports in a campaign of one question."""
         with rejecting():
             found = self.service.operator.estimate(self.name)["integrity"]
         names = ("tested", "untested", "alarm", "p_value", "p_value_ever", "made_up", "pushed")
@@ -368,7 +401,7 @@ class Campaign:
         return found
 
     def publication(self) -> dict[str, Any] | None:
-        """Return what everybody can read of a campaign of one question; None where nothing is published."""
+        """Return the publication of a campaign of one question, or None where there is none."""
         try:
             with urlopen(f"{self.service.url}{self.route}/published") as answer:
                 found = json.load(answer)
@@ -395,21 +428,20 @@ class Campaign:
         }
 
     def wait_for_publication(self) -> dict[str, Any]:
-        """Return what is published, as soon as it is."""
+        """Wait for the publication, and return it."""
         found = until(self.publication)
         assert found is not None
         return found
 
     def send_reports(self, question: str, level: str, reports: Mapping[str, Any]) -> list[str]:
-        """Send the reports of many devices at once, by their pseudonyms: "new", "same", or why each was rejected."""
+        """Send the reports of many devices at once, by their pseudonyms, and return the outcome of each."""
         offered = self.service.operator.status(question)["levels"]
         (wire,) = [each for each in offered if each["epsilon"] == level]
         sent = [{"device": name, "level": wire, "report": report} for name, report in reports.items()]
         address = f"{self.service.url}/v1/campaigns/{question}/reports/batch"
         body = json.dumps({"reports": sent}).encode()
         with urlopen(Request(address, body, {"content-type": "application/json"})) as answer:
-            found: list[str] = json.load(answer)["results"]
-            return found
+            return [OUTCOMES[each] for each in json.load(answer)["results"]]
 
 
 def _rows(rows: Sequence[Mapping[str, Any]] | None) -> Rows | None:
@@ -482,6 +514,12 @@ class Device:
         self._questions.update({each.name: each for each in campaign.questions})
         return {each.address.id: str(each.consent) for each in joined}
 
+    def preview(self, campaign: Campaign, *, limit: str) -> dict[str, str]:
+        """Return how a limit would be divided among several questions. Nothing is joined."""
+        with rejecting():
+            found = self._device.look(f"{campaign.service.url}{campaign.route}", upto=limit)
+        return {name: str(most) for name, most in found.most.items()}
+
     def _fix(self, state: DeviceState) -> DeviceState:
         """Put the fixed secrets into the device's stored state. Questions keep sharing a pseudonym, or not."""
         known: dict[str, str] = {}
@@ -499,7 +537,7 @@ class Device:
                     each.answer(answers[each.address.id])
 
     def report(self) -> None:
-        """Send what is due."""
+        """Send the reports that are due."""
         with rejecting():
             for outcome in self._device.sync():
                 if outcome.problem is not None:

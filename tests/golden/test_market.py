@@ -1,6 +1,6 @@
 """The paper's market: one release, levels 0.1 to 1.0 in steps of 0.01, two buyers, an upgrade and a coalition.
 
-What is recorded holds for every market that keeps the promise: levels, prices, payments, privacy loss, sizes. Today's
+The recorded values hold for every market that keeps the promise: levels, prices, payments, privacy loss, sizes. Today's
 market draws the levels that the seller did not deliver, so their reports are checked by distribution: exactly in
 test_market_distribution.py, and here by a test of the files that buyers hold. `market-seller-files` has the seller's
 own reports at these levels. Once the market draws nothing, `MARKET_DRAWS_LEVELS` becomes False in the driver, and the
@@ -149,7 +149,7 @@ def test_a_buyer_who_comes_back_a_second_buyer_and_a_coalition(market: Marketpla
 
 
 def test_a_path_has_one_listing_and_levels_are_delivered_once(market: Marketplace, tmp_path: Path) -> None:
-    """What buyers have is fixed: no second listing, no other reports, and what was bought stays after the end."""
+    """A sold path stays as it is: no second listing, no other reports. A buyer keeps the files after the end."""
     seller, rival = market.add_seller("hospital"), market.add_seller("rival")
     buyer = market.add_buyer("reader", tmp_path / "reader")
     prices = {"0.2": 20, "0.4": 40, "0.6": 60}
@@ -188,7 +188,7 @@ def _some(numbers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _summary(file: Path) -> dict[str, Any]:
-    """Return what identifies the seller's own reports: the first ones, all counts, and the estimate."""
+    """Return the first reports of a file, all counts, and the estimate."""
     reports = read_column(file)
     return {"first_reports": reports[:60], "counts": dict(sorted(Counter(reports).items())),
             "estimate": estimate_files([file])["rows"]}  # fmt: skip

@@ -1,4 +1,4 @@
-"""What buyers hold has the exact joint distribution of relaxed reports, in every order of sale, in fractions.
+"""Bought files have the exact joint distribution of relaxed reports, in every order of sale, in fractions.
 
 A market that draws nothing hands out keyed reports, whose distribution is the second scenario's.
 """
@@ -24,7 +24,7 @@ LEVELS = ("0.3", "0.5", "0.7")
 
 
 def privacy_loss(distributions: list[Distribution]) -> Fraction:
-    """Return the largest ratio of the probabilities of what is seen, over all pairs of true values."""
+    """Return the largest ratio of the probabilities of the same reports under two true values."""
     return max(
         max(each[seen] for each in distributions) / min(each[seen] for each in distributions)
         for seen in distributions[0]

@@ -16,6 +16,7 @@ from tests.golden.driver_server import (
     restore,
     serve,
     simulate,
+    take_tour,
 )
 from tests.golden.people import at_once, make_devices, pseudonyms
 
@@ -53,7 +54,7 @@ def test_backup_restore_and_token(tmp_path: Path) -> None:
         assert campaign.send_reports("commute", "0.5", late) == ["new"]
         name, report = next(iter(first.items()))
         other = next(value for value in ("car", "bus") if value != report)
-        assert campaign.send_reports("commute", "0.5", {name: other}) == ["report_differs"]
+        assert campaign.send_reports("commute", "0.5", {name: other}) == ["different"]
         campaign.relax()
         at_once(Device.report, people.values())
         recorded.check(
@@ -74,3 +75,9 @@ def test_a_simulated_campaign() -> None:
     """The seed decides everything; the campaign stops by itself at the level that was planned for."""
     found = simulate(devices=1000, values=4, levels="0.5,1,2,4", margin="0.08", seed=7)
     recorded.check("simulated-campaign", found)
+
+
+@pytest.mark.long
+def test_the_tour() -> None:
+    """The tour's simulated people answer level by level until the answer is precise enough."""
+    recorded.check("tour", take_tour(devices=400, margin="0.1", seed=1))

@@ -30,7 +30,7 @@ AGE = Question("age", ("0.5", "1.5"), range=(0, 120), mechanism="mean")
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service on each database: nothing that is recorded depends on it."""
+    """A service on each database. The recorded values are the same on both."""
     folder = tmp_path_factory.mktemp("service")
     if request.param == "sqlite":
         with serve(folder) as running:
@@ -112,7 +112,9 @@ def test_several_questions_with_a_crosstab(service: Service, tmp_path: Path) -> 
     found: dict[str, Any] = {"given": {}, "counts": [], "estimates": [], "crosstabs": []}
 
     def begin(number: int) -> None:
+        shown = people[number].preview(campaign, limit=limits[number % 4])
         given = found["given"][number] = people[number].join(campaign, limit=limits[number % 4])
+        assert given == shown
         answers = {
             "diet": ("meat", "meat", "vegetarian", "vegan")[number % 4],
             "lunch": ("canteen", "home")[number // 3 % 2],
@@ -155,6 +157,21 @@ def test_several_questions_with_a_crosstab(service: Service, tmp_path: Path) -> 
     campaign.reduce_to_counts()
     assert campaign.crosstabs() == found["crosstabs_after_a_withdrawal"]
     recorded.check("campaign-several-questions", found)
+
+
+def test_a_plan_before_the_campaign(service: Service) -> None:
+    """The best mechanism for few and for many values, and how many devices a margin of error takes at each level."""
+    few, many = (
+        Question("planned", ("0.5", "1", "2"), values=[f"value {number}" for number in range(count)], mechanism="best")
+        for count in (3, 60)
+    )
+    number = Question("planned", ("0.5", "1", "2"), range=(0, 120), mechanism="best")
+    found = {
+        "few_values": service.plan_campaign(few, devices=5000, margin=0.04),
+        "many_values": service.plan_campaign(many, devices=5000, margin=0.04),
+        "a_number": service.plan_campaign(number, devices=5000, margin=2.5),
+    }
+    recorded.check("campaign-plan", found)
 
 
 def test_every_mechanism(service: Service, tmp_path: Path) -> None:
@@ -270,6 +287,14 @@ def test_one_limit_for_all_campaigns(service: Service, tmp_path: Path) -> None:
     device.answer({"precise": "no"})
     with pytest.raises(Rejected):
         device.report()
+    other = make_devices(tmp_path / "devices", {101: "2"})[101]
+    other.join(campaigns[2])
+    other.answer({"precise": "no"})
+    other.report()
+    other.forget()  # the service keeps the report, and no other one follows
+    campaigns[2].relax()
+    other.report()
+    found["forgotten"] = [other.sent(), other.costs()]
     device.withdraw()
     found["after_withdrawal"] = [device.costs(), [campaign.counts()[campaign.name] for campaign in campaigns]]
     recorded.check("device-limit", found)

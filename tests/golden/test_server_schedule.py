@@ -23,14 +23,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def send(campaign: Campaign, level: str, first: int, count: int) -> set[str]:
-    """Send the reports of so many devices, each with its own answer under one key."""
+    """Send the reports of `count` devices, each with an answer that depends on its number, under one key."""
     (question,) = campaign.questions
     answers = {name: VALUES[place * place % 7 % 3] for place, name in enumerate(pseudonyms(count, first), first)}
     return set(campaign.send_reports(question.name, level, draw_reports(question, level, answers, key=KEY)))
 
 
 def test_levels_that_open_by_the_number_of_devices(service: Service, tmp_path: Path) -> None:
-    """The next level opens as soon as three devices have reported at the open one; nobody asks for it."""
+    """The next level opens as soon as three devices have reported at the open one."""
     service.set_clock(DAYS[0])
     campaign = service.create_campaign("weekly", Question("weekly", ("0.5", "1", "2"), values=VALUES),
                                        devices_per_level=3)  # fmt: skip
@@ -66,7 +66,7 @@ def test_levels_that_open_by_date(service: Service, tmp_path: Path) -> None:
     found: dict[str, Any] = {"counts": {}}
     for place, day in enumerate(DAYS):
         service.set_clock(day)
-        if place != 4:  # on this day nobody looks
+        if place != 4:  # no device looks on this day
             for device in people.values():
                 device.report()
         found["counts"][day[:10]] = campaign.counts()["dated"]
@@ -87,7 +87,7 @@ def test_a_stop_rule(service: Service) -> None:
         found["counts"].append(campaign.counts()["precise"])
         found["margins"].append(campaign.estimate()["precise"]["margin_of_error"])
     found["estimate"] = campaign.estimate()["precise"]
-    assert send(campaign, "2", 5000, 1) == {"campaign_closed"}
+    assert send(campaign, "2", 5000, 1) == {"closed"}
     recorded.check("campaign-stop-rule", found)
 
 
@@ -105,19 +105,25 @@ def test_one_publication_at_the_end(service: Service) -> None:
     before = campaign.counts()["kept"]
     service.set_clock(DAYS[4])
     published = campaign.wait_for_publication()
-    assert send(campaign, "2", 700, 1) == {"campaign_closed"}
+    assert send(campaign, "2", 700, 1) == {"closed"}
     campaign.reduce_to_counts()
     assert campaign.wait_for_publication() == published
     recorded.check("campaign-publication", {"counts": before, "published": published})
 
 
 def test_a_campaign_that_its_operator_ends_is_not_published(service: Service) -> None:
-    """An operator who sees the estimates could end it because of them."""
+    """An operator who sees the estimates could end it because of them. Those that end by themselves are published."""
     service.set_clock(DAYS[0])
-    campaign = service.create_campaign("ended", Question("ended", ("2",), values=VALUES), closes=DAYS[4],
-                                       publish_from=100)  # fmt: skip
-    assert send(campaign, "2", 0, 150) == {"new"}
-    campaign.finish()
-    service.set_clock(DAYS[5])
-    assert campaign.counts()["ended"]["state"] == "finished"
-    assert campaign.publication() is None
+    ended, first, second = (
+        service.create_campaign(name, Question(name, ("2",), values=VALUES), closes=day, publish_from=100)
+        for name, day in (("ended", DAYS[4]), ("first", DAYS[4]), ("second", DAYS[6]))
+    )
+    for campaign in (ended, first, second):
+        assert send(campaign, "2", 0, 150) == {"new"}
+    ended.finish()
+    # When the second one is published, the service has gone through all that ended before.
+    for campaign, day in ((first, DAYS[4]), (second, DAYS[6])):
+        service.set_clock(day)
+        assert campaign.wait_for_publication()["devices"] == 150
+    assert ended.counts()["ended"]["state"] == "finished"
+    assert ended.publication() is None
