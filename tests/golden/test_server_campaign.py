@@ -107,7 +107,7 @@ def test_a_campaign_with_individuals_at_different_levels(service: Service, tmp_p
 def test_several_questions_with_a_crosstab(service: Service, tmp_path: Path) -> None:
     """One limit is divided among the questions before the first answer. Only declared pairs are counted together."""
     campaign = service.create_campaign("canteen", DIET, LUNCH, SPORT, AGE, crosstabs=[("diet", "lunch")])
-    people = make_devices(tmp_path / "devices", dict.fromkeys(range(24), "10"))
+    people = make_devices(tmp_path / "devices", dict.fromkeys(range(16), "10"))
     limits = ("0.9", "2", "3.5", "6.5")
     found: dict[str, Any] = {"given": {}, "counts": [], "estimates": [], "crosstabs": []}
 
@@ -188,7 +188,7 @@ def test_every_mechanism(service: Service, tmp_path: Path) -> None:
             options={"bits": 32, "hashes": 2, "cohorts": 4},
         ),
     ]  # fmt: skip
-    people = make_devices(tmp_path / "devices", dict.fromkeys(range(20), "20"))
+    people = make_devices(tmp_path / "devices", dict.fromkeys(range(12), "20"))
     campaign = service.create_campaign("mechanisms", *questions)
 
     def begin(number: int) -> None:
