@@ -30,7 +30,7 @@ import relaxdp as rx
 from relaxdp import errors
 from relaxdp.draw.kernel.loaded import kernel
 from relaxdp.draw.stream import PathId
-from relaxdp.hazmat import relax_once
+from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.events import BudgetRaised, BudgetSet, LevelReleased
 from relaxdp.rappor.encoding import BloomEncoding, release_bloom
@@ -191,6 +191,7 @@ REASONS: Mapping[str, type[Exception]] = {
     "unknown column": errors.UnknownColumnError,
     "level may only grow": errors.LevelError,
     "state of another value": errors.ChainFileError,
+    "account behind a released file": errors.OldLedgerError,
     "schedule falls": errors.ScheduleError,
     "unreachable plan": errors.PlanError,
     "epsilon": errors.EpsilonError,
@@ -352,13 +353,14 @@ def _line_of(event: Any) -> list[str]:
 
 
 def write_table(columns: Mapping[str, list[Any]], file: Path) -> Path:
-    """Write a table as its ending says: Parquet, CSV, TSV, or these compressed by gzip."""
+    """Write a table as its ending says: Parquet, CSV, TSV, or text that is compressed by gzip or zstd."""
     table = pa.table(dict(columns))
     if file.suffix == ".parquet":
         pa_parquet.write_table(table, file)
         return file
     separator = "\t" if ".tsv" in file.suffixes else ","
-    with pa.output_stream(file, compression="gzip" if file.suffix == ".gz" else None) as stream:
+    compression = {".gz": "gzip", ".zst": "zstd"}.get(file.suffix)
+    with pa.output_stream(file, compression=compression) as stream:
         pa_csv.write_csv(table, stream, pa_csv.WriteOptions(delimiter=separator))
     return file
 
@@ -375,7 +377,7 @@ def read_table(table: Any) -> dict[str, list[Any]]:
             table = pa_csv.read_csv(table, parse_options=pa_csv.ParseOptions(delimiter=separator))
     library = type(table).__module__.partition(".")[0]
     if library == "polars":
-        return dict(table.to_dict(as_series=False))
+        return dict(table.lazy().collect().to_dict(as_series=False))
     if library in ("duckdb", "_duckdb"):
         table = table.to_arrow_table()
     if library == "pyspark":
@@ -518,6 +520,18 @@ def plan(
     return {"epsilon": found.epsilon, "n": found.objects, "margin": found.half_width}
 
 
+def choose_mechanism(values: int, epsilon: str) -> list[Any]:
+    """Return the best mechanism of so many values for the last planned epsilon, with its options."""
+    encoding = rx.mechanism(range(values), epsilon=epsilon).encoding
+    return [KINDS[encoding.name], encoding.options]
+
+
+def choose_for_numbers(low: float, high: float, epsilon: str) -> list[Any]:
+    """Return the best mechanism of numbers for the last planned epsilon, with its options."""
+    encoding = rx.mechanism(range=(low, high), epsilon=epsilon).encoding
+    return [KINDS[encoding.name], encoding.options]
+
+
 def rank_mechanisms(values: int, epsilon: str) -> list[list[Any]]:
     """Return the mechanisms of so many values, best first, with the standard error of a rare share for n = 1."""
     return [[KINDS[each.encoding], each.std_error] for each in rx.best_encoding(values, epsilon).choices]
@@ -635,6 +649,29 @@ def relax_many(
         last=None if last is None else last_codes, entropy=None if read is None else Source(read),
     )  # fmt: skip
     return [values[code] for code in found.tolist()]
+
+
+def bridge_many(
+    values: int,
+    middle: Fraction,
+    upper: tuple[Fraction, Sequence[int]],
+    *,
+    lower: tuple[Fraction, Sequence[int]] | None = None,
+    read: Callable[[int], int],
+) -> list[int]:
+    """Return reports at a retention between two others, without the answers; without a lower one this is a blur.
+
+    Reports are given with their retentions, as places of the values.
+    """
+    retention, reports = upper
+    codes = np.array(reports, np.uint8)
+    if lower is None:
+        found = blur_once(values, middle, retention, reports=codes, entropy=Source(read))
+    else:
+        below, last = lower
+        ends: Any = {"lower": np.array(last, np.uint8), "upper": codes}
+        found = bridge_once(values, below, middle, retention, **ends, entropy=Source(read))
+    return list(found.tolist())
 
 
 # Fabricated reports, and amplification by shuffling.

@@ -90,6 +90,23 @@ class CommandHolder:
         costs = self._costs(*words, *(word for column in columns for word in ("--column", column)))
         return _read(output, costs, id)
 
+    def back_up(self, file: Path) -> None:
+        """Write the account and everything that the next level needs to a file, without the key."""
+        self._run("backup", str(file), "--without-key")
+
+    @classmethod
+    def restore(cls, folder: Path, backup: Path, *, key: bytes, released: Sequence[Path] = ()) -> CommandHolder:
+        """Return a data holder that goes on from a backup; the account must know all released files that are named."""
+        holder = cls(folder, key=key, budget="")
+        holder._first_budget = []
+        files = [word for file in released for word in ("--released", str(file))]
+        holder._run("restore", str(backup), "--without-key", *files)
+        return holder
+
+    def check(self, released: Sequence[Path]) -> None:
+        """Compare the account with released files."""
+        self._run("budget", "check", *map(str, released))
+
     def raise_budget(self, budget: str, *, reason: str) -> None:
         """Raise the budget."""
         self._run("budget", "raise", budget, "--reason", reason)

@@ -58,7 +58,10 @@ def _encode(value: Any) -> bytes:
     if isinstance(value, uuid.UUID):
         tag, payload = 4, value.bytes
     elif isinstance(value, int):
-        tag, payload = 1, value.to_bytes(8, "little", signed=True)
+        is_signed = value < 1 << 63
+        tag, payload = 1 if is_signed else 2, value.to_bytes(8, "little", signed=is_signed)
+    elif isinstance(value, bytes):
+        tag, payload = 5, value
     else:
         tag, payload = 3, value.encode()
     plain = bytes([tag, 0, 0, 0]) + len(payload).to_bytes(4, "little") + payload

@@ -58,9 +58,11 @@ def test_the_whole_course_by_commands(tmp_path: Path, own_process: bool) -> None
     assert found["groups"] == {group: each.table() for group, each in groups.items()}
 
 
-@pytest.mark.parametrize("kind", ["patients.csv", "patients.tsv", "patients.csv.gz", "patients.parquet", "patients"])
+@pytest.mark.parametrize(
+    "kind", ["patients.csv", "patients.tsv", "patients.csv.gz", "patients.csv.zst", "patients.parquet", "patients"]
+)
 def test_every_kind_of_file_gives_the_same_reports(tmp_path: Path, kind: str) -> None:
-    """CSV, TSV, gzip, Parquet and a folder of Parquet files give equal reports by command and in Python."""
+    """CSV, TSV, gzip, zstd, Parquet and a folder of Parquet files give equal reports by command and in Python."""
     source, table = tmp_path / kind, data.choose(PEOPLE, COLUMNS)
     if source.suffix:
         driver.write_table(table, source)
@@ -69,7 +71,7 @@ def test_every_kind_of_file_gives_the_same_reports(tmp_path: Path, kind: str) ->
         for part in range(3):
             rows = range(200 * part, 200 * part + 200)
             driver.write_table(data.choose(table, table, rows), source / f"part-{part}.parquet")
-    ending = ".parquet" if source.suffix in ("", ".gz") else source.suffix
+    ending = ".parquet" if source.suffix in ("", ".gz", ".zst") else source.suffix
     by_command = driver_commands.CommandHolder(tmp_path / "command", key=data.KEY, budget="4")
     in_python = driver.DataHolder(tmp_path / "python", key=data.KEY, budget="4")
     asked: dict[str, Any] = {"id": "patient", "epsilon": "1", "name": "patients", "passthrough": ["ward"]}
@@ -91,11 +93,12 @@ def test_every_kind_of_file_gives_the_same_reports(tmp_path: Path, kind: str) ->
     recorded.check("files", {"crosstab": found})
 
 
-def test_mechanisms_by_command(tmp_path: Path) -> None:
-    """Every mechanism that the command offers gives the reports of Python."""
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_mechanisms_by_command(tmp_path: Path, ending: str) -> None:
+    """Every mechanism that the command offers gives the reports of Python; an empty field is a missing number."""
     holder = driver_commands.CommandHolder(tmp_path / "command", key=data.KEY, budget="20")
     source = driver.write_table(
-        data.choose(PEOPLE, ["patient", "city", "age", "income"]), tmp_path / "patients.parquet"
+        data.choose(PEOPLE, ["patient", "city", "age", "income"]), tmp_path / f"patients{ending}"
     )
     mechanisms = {
         "OUE": ("city", driver.unary(data.CITIES)),
@@ -117,6 +120,16 @@ def test_mechanisms_by_command(tmp_path: Path) -> None:
         found[name] = driver_commands.estimate([output], state=tmp_path)["all"]
         assert found[name] == driver.estimate(output).table()
     recorded.check("mechanisms-by-command", {**found, "account": holder.account()})
+
+
+def test_a_file_by_its_address(tmp_path: Path) -> None:
+    """A table is read from an address as from a file; the name of the release is the stem of the file."""
+    source = driver.write_table(data.choose(PEOPLE, COLUMNS), tmp_path / "patients.parquet")
+    holder = driver.DataHolder(tmp_path / "holder", key=data.KEY, budget="2")
+    made = holder.release(
+        source.as_uri(), DIAGNOSIS, id="patient", epsilon="1", name="patients", output=tmp_path / "out.parquet"
+    )  # fmt: skip
+    assert made.reports["diagnosis"] == draw("diagnosis", data.DIAGNOSES, "1")
 
 
 def test_options_of_the_estimate(tmp_path: Path) -> None:
@@ -188,3 +201,31 @@ def test_numbers_in_a_text_file_are_text(tmp_path: Path) -> None:
         column="diagnosis",
     )  # fmt: skip
     assert made.reports["diagnosis"] == drawn
+
+
+def test_a_backup_goes_on_where_it_was(tmp_path: Path) -> None:
+    """A restored account relaxes without the table; one that is older than a released file is rejected."""
+    holder = driver_commands.CommandHolder(tmp_path / "holder", key=data.KEY, budget="3")
+    source = driver.write_table(data.choose(PEOPLE, COLUMNS), tmp_path / "patients.parquet")
+    first, second = tmp_path / "first.parquet", tmp_path / "second.parquet"
+    holder.release(source, DIAGNOSIS, id="patient", epsilon="1", output=first)
+    holder.back_up(tmp_path / "old")
+    made = holder.relax("patients", "1.5", id="patient", output=second)
+    holder.back_up(tmp_path / "new")
+    holder.check([first, second])
+    source.unlink()
+    with driver.rejected("account behind a released file"):
+        driver_commands.CommandHolder.restore(
+            tmp_path / "behind", tmp_path / "old", key=data.KEY, released=[first, second]
+        )  # fmt: skip
+    again = driver_commands.CommandHolder.restore(
+        tmp_path / "again", tmp_path / "new", key=data.KEY, released=[first, second]
+    )  # fmt: skip
+    assert (again.account(), again.history()) == (holder.account(), holder.history())
+    same = again.relax("patients", "1.5", id="patient", output=tmp_path / "same.parquet")
+    assert (same.reports, same.costs) == (made.reports, {"diagnosis": "0"})
+    better = again.relax("patients", "2.25", id="patient", output=tmp_path / "better.parquet")
+    assert better.costs == {"diagnosis": "0.75"}
+    assert better.reports["diagnosis"] == draw("diagnosis", data.DIAGNOSES, "2.25")
+    with driver.rejected("account behind a released file"):
+        holder.check([first, second, tmp_path / "better.parquet"])

@@ -89,6 +89,30 @@ def test_reports_are_those_of_the_specification(id_column: str) -> None:
         recorded.check("k-ary-reports", found)
 
 
+def test_other_kinds_of_ids_and_values() -> None:
+    """Bytes, the largest integers and long text are ids; integers are declared values."""
+    kinds: dict[str, list[Any]] = {
+        "bytes": [number.to_bytes(1 + number % 40, "big") for number in range(60)],
+        "largest integers": [2**63 + number * 2**57 for number in range(60)],
+        "integers around zero": list(range(-30, 30)),
+        "long text": ["ä" * number + "😀" for number in range(60)],
+    }
+    values = [10, 20, 30, 40, 50]
+    answers = [values[number * number % 5] for number in range(60)]
+    found = {}
+    for kind, ids in kinds.items():
+        reports = driver.draw_reports(driver.k_ary(values), answers, ids, "1", column="size", **WHERE)
+        rows = zip(ids, answers, strict=True)
+        assert reports == [stream.draw_report(data.KEY, "study", "size", values, *row, "1") for row in rows]
+        found[kind] = data.spell(reports, values)
+    recorded.check("kinds-of-ids", found)
+    # The number 7 and the text "7" are two individuals.
+    seven = [
+        driver.read_levels(driver.k_ary(range(1000)), 3, ["0.1"], id=id, column="size", **WHERE) for id in (7, "7")
+    ]
+    assert seven[0] != seven[1]
+
+
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("id_column", ["patient", "number", "device"])
 def test_containers_give_equal_reports(container: str, id_column: str) -> None:

@@ -74,6 +74,15 @@ def test_the_best_mechanism() -> None:
         assert dict(ranked)["k-ary"] == pytest.approx(math.sqrt(noise * (1 - noise)) / keep)
 
 
+def test_mechanisms_for_a_planned_epsilon() -> None:
+    """What is fixed for the life of a path is chosen for the last planned epsilon: mechanism, buckets, window."""
+    found = {}
+    for epsilon in ("0.5", "1", "2", "3", "4"):
+        chosen = [driver.choose_mechanism(values, epsilon) for values in (3, 30, 1000)]
+        found[epsilon] = [*chosen, driver.choose_for_numbers(0, 120, epsilon)]
+    recorded.check("planned-mechanisms", found)
+
+
 def test_schedules() -> None:
     """Levels by equal differences, equal ratios, a list, the rate of noisy sampling, and precision."""
     until = driver.schedule_until_precise(["0.1", "0.5", "1", "2"], margin=0.012, n=100_000, values=5)

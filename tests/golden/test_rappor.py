@@ -90,6 +90,9 @@ def test_from_words_to_reports_to_words(tmp_path: Path) -> None:
         "map": rows,
         "decoded": holder.decode(["r4.csv"]),
         "all levels": holder.decode([f"r{step}.csv" for step in range(5)]),
+        "false discoveries": holder.decode(
+            ["r4.csv"], "--correction", "benjamini-hochberg", "--rate", "0.2", "--simultaneous"
+        ),
         "at 6": holder.decode(["r2.csv"], "--about", "population", "--confidence", "0.9"),
     }
     recorded.check("rappor", found)

@@ -230,6 +230,27 @@ def test_algorithm_1_for_an_array_of_answers_of_three(last: str | None) -> None:
     assert found.includes({report: chance / whole for report, chance in exact.items()})
 
 
+@pytest.mark.parametrize("values", [2, 3])
+def test_levels_between_two_reports_without_the_answer(values: int) -> None:
+    """A blur, and a report between two reports, have the probabilities that the answer would give, by Bayes."""
+    low, middle, high = (keep_of(epsilon, values) for epsilon in LEVELS)
+    for upper, lower in ((0, None), (0, 0), (0, 1)):
+        ends: dict[str, Any] = {} if lower is None else {"lower": (low, [lower])}
+
+        def run(numbers: Numbers, upper: int = upper, ends: dict[str, Any] = ends) -> Outcome:
+            return tuple(driver.bridge_many(values, middle, (high, [upper]), read=numbers.read, **ends))
+
+        exact: dict[Outcome, Fraction] = {}
+        for report in range(values):
+            exact[report,] = respond(middle / high, values, report, upper)
+            if lower is not None:
+                exact[report,] *= respond(low / middle, values, lower, report)
+        whole = sum(exact.values())
+        found = enumerate_outcomes(run)
+        assert found.open < Fraction(1, 2**60)
+        assert found.includes({report: chance / whole for report, chance in exact.items()})
+
+
 def test_members_of_an_array_are_independent() -> None:
     """Every member of an array gets the report that it would get alone from its own numbers."""
     answers = ["covid", "flu", "none"] * 40
