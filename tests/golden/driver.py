@@ -1,0 +1,719 @@
+"""The adapter between the golden scenarios and the product: it changes when names and commands change.
+
+It translates calls and results into plain data, and computes nothing. Scenarios speak of data holders, releases, levels
+and estimates, which last longer than function names. Keys are given as bytes, so that reports can be compared.
+The files `driver_*.py` belong to it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.dataset as pa_dataset
+import pyarrow.parquet as pa_parquet
+import pytest
+
+import relaxdp as rx
+from relaxdp import errors
+from relaxdp.draw.kernel.loaded import kernel
+from relaxdp.draw.stream import PathId
+from relaxdp.hazmat import blur_once, bridge_once, relax_once
+from relaxdp.ledger.entries import Subject
+from relaxdp.ledger.events import BudgetRaised, BudgetSet, LevelReleased
+from relaxdp.rappor.encoding import BloomEncoding, release_bloom
+from relaxdp.rappor.filter import BloomShape
+
+EVERYONE = Subject.population("everyone")
+MISSING = "(missing)"
+ENCODINGS = {
+    "k-ary": "categorical",
+    "OUE": "unary-optimised",
+    "SUE": "unary-symmetric",
+    "OLH": "local-hash",
+    "numeric": "numeric",
+    "square wave": "wave",
+}
+KINDS = {encoding: kind for kind, encoding in ENCODINGS.items()} | {"numeric-missing": "numeric"}
+ABOUT: Mapping[str, Any] = {"sample": "objects", "population": "population"}
+
+
+# Mechanisms.
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """How answers become reports."""
+
+    kind: str
+    values: tuple[Any, ...] = ()
+    ends: tuple[float, float] | None = None
+    clip: bool = False
+    missing: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(self) -> Any:
+        """Return the product's own mechanism."""
+        if self.kind == "k-ary":
+            return rx.Categorical(self.values)
+        if self.kind in ("OUE", "SUE"):
+            return rx.Unary(self.values, optimised=self.kind == "OUE")
+        if self.kind == "OLH":
+            return rx.LocalHash(self.values, **self.options)
+        assert self.ends is not None
+        if self.kind == "numeric":
+            return rx.Numeric(*self.ends, clip=self.clip, missing=self.missing)
+        return rx.Wave(*self.ends, clip=self.clip, **self.options)
+
+    def declare(self) -> Any:
+        """Return it as a release takes it: a missing category is declared as None among the values."""
+        if None not in self.values:
+            return self.build()
+        known = [value for value in self.values if value is not None]
+        return rx.Column(values=known, nulls=MISSING, encoding=ENCODINGS[self.kind], options=self.options)
+
+    def read_reports(self, column: Any) -> list[Any]:
+        """Return reports as plain values: None is a missing one."""
+        reports = as_list(column)
+        if self.missing:
+            return [None if report == "missing" else float(report) for report in reports]
+        return [None if report == MISSING else report for report in reports]
+
+
+def k_ary(values: Sequence[Any]) -> Mechanism:
+    """Return k-ary randomized response."""
+    return Mechanism("k-ary", tuple(values))
+
+
+def unary(values: Sequence[Any], *, optimised: bool = True) -> Mechanism:
+    """Return optimised (OUE) or symmetric (SUE) unary randomized response."""
+    return Mechanism("OUE" if optimised else "SUE", tuple(values))
+
+
+def local_hash(values: Sequence[Any], buckets: int) -> Mechanism:
+    """Return local hashing (OLH)."""
+    return Mechanism("OLH", tuple(values), options={"buckets": buckets})
+
+
+def numeric(low: float, high: float, *, clip: bool = False, missing: bool = False) -> Mechanism:
+    """Return randomized response of a number that is rounded to an end of its range."""
+    return Mechanism("numeric", ends=(low, high), clip=clip, missing=missing)
+
+
+def square_wave(low: float, high: float, *, bins: int, window: int, clip: bool = False) -> Mechanism:
+    """Return the square wave mechanism."""
+    return Mechanism("square wave", ends=(low, high), clip=clip, options={"bins": bins, "window": window})
+
+
+def read_levels(
+    mechanism: Mechanism, value: Any, epsilons: Sequence[str], *, key: bytes, id: Any, name: str, column: str
+) -> list[Any]:
+    """Return the reports of one individual at these levels, read in this order."""
+    path = mechanism.build().path(value, key=rx.Key.from_bytes(key), object_id=id, release=name, attribute=column)
+    return [mechanism.read_reports([path.at(epsilon)])[0] for epsilon in epsilons]
+
+
+def draw_column(
+    mechanism: Mechanism, values: Any, ids: Any, epsilon: str, *, key: bytes, name: str, column: str
+) -> Any:
+    """Return the reports of many individuals in the container of the values; no budget is involved."""
+    where: Any = {"key": rx.Key.from_bytes(key), "release": name, "attribute": column}
+    return mechanism.build().release(values, ids, epsilon=epsilon, **where)
+
+
+def draw_reports(
+    mechanism: Mechanism, values: Any, ids: Any, epsilon: str, *, key: bytes, name: str, column: str
+) -> list[Any]:
+    """Return the same as a plain list."""
+    return mechanism.read_reports(draw_column(mechanism, values, ids, epsilon, key=key, name=name, column=column))
+
+
+def as_list(column: Any) -> list[Any]:
+    """Return a column of any library as a list; packed reports are bytes."""
+    if isinstance(column, np.ndarray) and column.ndim == 2:
+        return [row.tobytes() for row in column]
+    if hasattr(column, "to_pylist"):
+        return list(column.to_pylist())
+    return column.tolist() if hasattr(column, "tolist") else list(column)
+
+
+def draw_bloom(
+    words: Sequence[str], ids: Sequence[Any], epsilon: str, *, key: bytes, name: str, column: str, **shape: int
+) -> tuple[list[int], list[bytes]]:
+    """Return the cohorts and the packed RAPPOR reports of many individuals."""
+    filters = BloomShape(**shape)
+    found = release_bloom(
+        filters, words, ids, key=rx.Key.from_bytes(key), level=BloomEncoding(filters).level(epsilon),
+        path=PathId(name, column),
+    )  # fmt: skip
+    return found.cohorts.tolist(), as_list(found.packed)
+
+
+def has_kernel() -> bool:
+    """Return whether the compiled kernel can be used here."""
+    return kernel() is not None
+
+
+@contextmanager
+def draw_with(kernel: str) -> Iterator[None]:
+    """Draw with the compiled kernel, or with NumPy alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RELAXDP_KERNEL", "off" if kernel == "numpy" else "")
+        yield
+
+
+# Rejections.
+
+REASONS: Mapping[str, type[Exception]] = {
+    "budget exceeded": errors.BudgetExceededError,
+    "budget not raised": errors.BudgetError,
+    "tells next to nothing": errors.TellsNothingError,
+    "changed row": errors.TableChangedError,
+    "undeclared value": errors.UndeclaredValueError,
+    "outside the range": errors.RangeError,
+    "missing number": errors.RangeError,
+    "unusable id": errors.ObjectIdError,
+    "other type of id": errors.IdTypeError,
+    "other mechanism": errors.ValuesChangedError,
+    "unknown name": errors.UnknownReleaseError,
+    "unknown column": errors.UnknownColumnError,
+    "level may only grow": errors.LevelError,
+    "state of another value": errors.ChainFileError,
+    "account behind a released file": errors.OldLedgerError,
+    "schedule falls": errors.ScheduleError,
+    "unreachable plan": errors.PlanError,
+    "epsilon": errors.EpsilonError,
+}
+
+
+@contextmanager
+def rejected(reason: str) -> Iterator[None]:
+    """Require that a call is rejected for this reason."""
+    with pytest.raises(REASONS[reason]):
+        yield
+
+
+# Data holders: a key, a budget, and every release that was made with them.
+
+
+@dataclass(frozen=True)
+class Released:
+    """Reports in the order of the ids, and the cost of each column."""
+
+    ids: list[Any]
+    reports: dict[str, list[Any]]
+    costs: dict[str, str]
+    passthrough: dict[str, list[Any]]
+    table: Any = field(repr=False)
+    """The released data frame or file."""
+
+
+class DataHolder:
+    """Releases columns of data frames and files under one key and one budget, in Python."""
+
+    def __init__(self, folder: Path, *, key: bytes, budget: str, ledger: str | None = None) -> None:
+        folder.mkdir(parents=True)
+        self._key, self._state = folder / "key", folder / "state"
+        rx.Key.from_bytes(key).save(self._key)
+        self._ledger: Any = ledger or folder / "key.ledger"
+        self._declared: dict[tuple[str, str], Any] = {}
+        self._id = ""
+        with self._at_home(), rx.Ledger.open(self._ledger) as book:
+            book.set_budget(EVERYONE, budget, reason="the first budget")
+
+    def release(
+        self,
+        data: Any,
+        columns: Mapping[str, Mechanism | Sequence[Any]],
+        *,
+        id: str,
+        epsilon: str,
+        name: str,
+        output: Path | None = None,
+        passthrough: Sequence[str] = (),
+        planned_epsilon: str | None = None,
+        rows_may_change: bool = False,
+    ) -> Released:
+        """Release columns of a data frame, or of a file to the file `output`; None for `name` is the file's stem."""
+        self._id = id
+        self._declared |= {(name, column): declared for column, declared in columns.items()}
+        options = self._options(columns, id, epsilon, name, planned_epsilon)
+        before = self._levels()
+        with self._at_home():
+            made = rx.release(data, to=output, keep=passthrough, growing=rows_may_change, **options)
+        return self._released(name, made if output is None else output, before, passthrough)
+
+    def quote(
+        self,
+        data: Any,
+        columns: Mapping[str, Mechanism | Sequence[Any]],
+        *,
+        id: str,
+        epsilon: str,
+        name: str,
+        planned_epsilon: str | None = None,
+    ) -> dict[str, dict[str, str]]:
+        """Return what a release would cost and which mechanism each column would have; nothing is released."""
+        options = self._options(columns, id, epsilon, name, planned_epsilon)
+        with self._at_home():
+            found = rx.release(data, dry_run=True, **options)
+        return {
+            outlook.column: {"cost": str(charge.cost), "mechanism": KINDS[outlook.encoding]}
+            for outlook, charge in zip(found.outlooks, found.charges, strict=True)
+        }
+
+    def relax(
+        self, name: str, epsilon: str, *, columns: Sequence[str] | None = None, output: Path | None = None
+    ) -> Released:
+        """Release at another level without the table."""
+        before = self._levels()
+        with self._at_home():
+            made = rx.relax(
+                name, epsilon=epsilon, columns=columns, key=self._key, ledger=self._ledger, to=output, again=True
+            )
+        return self._released(name, made if output is None else output, before)
+
+    def raise_budget(self, budget: str, *, reason: str) -> None:
+        """Raise the budget."""
+        with self._at_home(), rx.Ledger.open(self._ledger) as book:
+            book.raise_budget(EVERYONE, budget, reason=reason)
+
+    def account(self) -> dict[str, Any]:
+        """Return the budget, the epsilon spent, the rest, and the level of each released column."""
+        with self._at_home(), rx.Ledger.open(self._ledger) as book:
+            balance = book.balance(EVERYONE)
+        levels = {f"{path.path.release}: {path.path.attribute}": path.largest for path in balance.paths}
+        return {"budget": balance.budget, "spent": balance.spent, "remaining": balance.left, "levels": levels}
+
+    def mechanisms(self) -> dict[str, list[Any]]:
+        """Return which mechanism each released column has, with its options."""
+        with self._at_home(), rx.Ledger.open(self._ledger) as book:
+            paths = book.balance(EVERYONE).paths
+        return {path.path.attribute: [KINDS[path.facts.encoding], path.facts.options] for path in paths}
+
+    def history(self) -> list[list[str]]:
+        """Return every event that changed the account, oldest first: what, and for a release its name and cost."""
+        with self._at_home(), rx.Ledger.open(self._ledger) as book:
+            return [line for event in book.history(EVERYONE) if (line := _line_of(event))]
+
+    @contextmanager
+    def _at_home(self) -> Iterator[None]:
+        """Give every data holder a machine of its own: state that a product keeps outside of the folder is there."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_STATE_HOME", str(self._state))
+            yield
+
+    def _options(
+        self, columns: Mapping[str, Any], id: str, epsilon: str, name: str | None, planned: str | None
+    ) -> dict[str, Any]:
+        declared = {column: each.declare() if isinstance(each, Mechanism) else each for column, each in columns.items()}
+        return {
+            "columns": declared, "id": id, "epsilon": epsilon, "key": self._key, "release": name,
+            "ledger": self._ledger, "planned_epsilon": planned, "again": True,
+        }  # fmt: skip
+
+    def _levels(self) -> list[LevelReleased]:
+        with self._at_home(), rx.Ledger.open(self._ledger) as book:
+            return [event for event in book.history(EVERYONE) if isinstance(event, LevelReleased)]
+
+    def _released(
+        self, name: str, table: Any, before: list[LevelReleased], passthrough: Sequence[str] = ()
+    ) -> Released:
+        costs = {event.path.attribute: str(event.cost) for event in self._levels()[len(before) :]}
+        found = read_table(table)
+        reports = {column: self._reports(name, column, found[column]) for column in costs}
+        return Released(as_list(found[self._id]), reports, costs, {each: found[each] for each in passthrough}, table)
+
+    def _reports(self, name: str, column: str, reports: list[Any]) -> list[Any]:
+        declared = self._declared[name, column]
+        return declared.read_reports(reports) if isinstance(declared, Mechanism) else reports
+
+
+def _line_of(event: Any) -> list[str]:
+    if isinstance(event, BudgetSet | BudgetRaised):
+        return ["budget", str(event.budget)]
+    if isinstance(event, LevelReleased) and event.cost:
+        return ["release", event.path.release, event.path.attribute, str(event.epsilon), str(event.cost)]
+    return []
+
+
+# Tables.
+
+
+def write_table(columns: Mapping[str, list[Any]], file: Path) -> Path:
+    """Write a table as its ending says: Parquet, CSV, TSV, or text that is compressed by gzip or zstd."""
+    table = pa.table(dict(columns))
+    if file.suffix == ".parquet":
+        pa_parquet.write_table(table, file)
+        return file
+    separator = "\t" if ".tsv" in file.suffixes else ","
+    compression = {".gz": "gzip", ".zst": "zstd"}.get(file.suffix)
+    with pa.output_stream(file, compression=compression) as stream:
+        pa_csv.write_csv(table, stream, pa_csv.WriteOptions(delimiter=separator))
+    return file
+
+
+def read_table(table: Any) -> dict[str, list[Any]]:
+    """Return the columns of a data frame of any library, or of a released file, as lists."""
+    if isinstance(table, Path):
+        if table.is_dir():
+            table = pa_dataset.dataset(table).to_table()
+        elif table.suffix == ".parquet":
+            table = pa_parquet.read_table(table)
+        else:
+            separator = "\t" if ".tsv" in table.suffixes else ","
+            table = pa_csv.read_csv(table, parse_options=pa_csv.ParseOptions(delimiter=separator))
+    library = type(table).__module__.partition(".")[0]
+    if library == "polars":
+        return dict(table.lazy().collect().to_dict(as_series=False))
+    if library in ("duckdb", "_duckdb"):
+        table = table.to_arrow_table()
+    if library == "pyspark":
+        table = table.orderBy(table.columns[0]).toArrow()
+    if isinstance(table, pa.Table):
+        return dict(table.to_pydict())
+    return {str(name): table[name].tolist() for name in table.columns}
+
+
+# Estimates.
+
+
+class Estimate:
+    """An estimate with one row for each label."""
+
+    def __init__(self, result: Any) -> None:
+        self._result = result
+
+    def table(
+        self, confidence: float = 0.95, *, simultaneous: bool = False, about: str = "sample"
+    ) -> dict[str, list[Any]]:
+        """Return labels, unbiased estimates, standard errors and confidence intervals."""
+        low, high = self._result.interval(confidence, simultaneous=simultaneous, about=ABOUT[about])
+        columns = {"estimate": self._result.value, "std_error": self._result.standard_error(ABOUT[about])}
+        columns |= {"low": low, "high": high}
+        numbers = {name: np.atleast_1d(column).tolist() for name, column in columns.items()}
+        return {"labels": self._labels, **numbers} if self._has_values else numbers
+
+    @property
+    def _has_values(self) -> bool:
+        return self._result.is_share and len(self._result.labels) > 1
+
+    @property
+    def _labels(self) -> list[Any]:
+        """Return the value of each row, or both values of a pair."""
+        sides = list(self._result.keys.values())
+        values = sides[0] if len(sides) == 1 else [list(pair) for pair in zip(*sides, strict=True)]
+        return [None if value == MISSING else value for value in values]
+
+    def frame(self) -> dict[str, list[Any]]:
+        """Return the columns of the estimate as a data frame."""
+        return read_table(self._result.to_frame())
+
+    def consistent(self) -> list[float]:
+        """Return shares that are not negative and sum to 1."""
+        return list(self._result.consistent().tolist())
+
+    def largest(self, number: int) -> Estimate:
+        """Return the largest rows, with intervals that hold although they were chosen."""
+        return Estimate(self._result.largest(number))
+
+    def quantiles(self, *probabilities: float) -> Estimate:
+        """Return quantiles of a number."""
+        return Estimate(self._result.quantile(probabilities))
+
+    def share_between(self, low: float, high: float) -> Estimate:
+        """Return the share of numbers in a part of the range."""
+        return Estimate(self._result.share(low, high))
+
+    def variance(self) -> Estimate:
+        """Return the variance of a number, from its distribution."""
+        return Estimate(self._result.variance)
+
+    def missing_share(self) -> Estimate:
+        """Return the share of missing numbers."""
+        return Estimate(self._result.missing)
+
+    def compare(self, later: Estimate) -> Estimate:
+        """Return the change from this result to an independent later one."""
+        return Estimate(rx.difference(self._result, later._result))
+
+    def variance_with(self, mean_of_square: Estimate) -> Estimate:
+        """Return the variance of x, where this is the mean of x, from the mean of x squared."""
+        return Estimate(rx.variance(self._result, mean_of_square._result))
+
+
+def estimate(
+    source: Any, column: str | None = None, *, crosstab: str | None = None, weights: str = "average"
+) -> Estimate:
+    """Estimate from released data; of a list each id counts at its highest level."""
+    method: Any = weights
+    return Estimate(rx.estimate(_tables(source), column, cross=crosstab, method=method))
+
+
+def estimate_groups(source: Any, column: str | None = None, *, by: str) -> dict[str, Estimate]:
+    """Estimate for each group of a pass-through column."""
+    return {str(group): Estimate(each) for group, each in rx.estimate(_tables(source), column, by=by).items()}
+
+
+def estimate_reports(mechanism: Mechanism, reports: Any, epsilon: str) -> Estimate:
+    """Estimate from a column of reports at one level."""
+    return Estimate(mechanism.build().estimate(reports, epsilon=epsilon))
+
+
+def estimate_crosstab(rows: tuple[Mechanism, Any, str], columns: tuple[Mechanism, Any, str]) -> Estimate:
+    """Estimate the crosstab of two columns of reports, each with its mechanism and level."""
+    (row, row_reports, row_epsilon), (column, column_reports, column_epsilon) = rows, columns
+    levels = {"row_epsilon": row_epsilon, "column_epsilon": column_epsilon}
+    return Estimate(rx.cross(row.build(), row_reports, column.build(), column_reports, **levels))
+
+
+def estimate_counts(
+    mechanism: Mechanism, counted: Sequence[tuple[str, Sequence[int], int]], *, weights: str = "average"
+) -> Estimate:
+    """Estimate from counts that were made elsewhere: of each level, how often each value, and how many individuals."""
+    counts, method = rx.Counts(mechanism.build()), weights
+    for epsilon, numbers, individuals in counted:
+        counts.add_counts(numbers, epsilon=epsilon, objects=individuals)
+    return Estimate(counts.estimate(method))  # type: ignore[arg-type]
+
+
+def take_highest(ids: Sequence[Any], epsilons: Sequence[str], reports: Sequence[Any]) -> tuple[list[str], list[Any]]:
+    """Return the level and the report of each id at its highest level."""
+    return rx.highest_only(ids, epsilons, reports)
+
+
+def _tables(source: Any) -> Any:
+    if isinstance(source, list):
+        return [_tables(each) for each in source]
+    return source.table if isinstance(source, Released) else source
+
+
+# Plans and schedules.
+
+
+def plan(
+    mechanism: Mechanism,
+    *,
+    epsilon: str | None = None,
+    n: int | None = None,
+    margin: float | None = None,
+    share: float | None = None,
+    confidence: float = 0.95,
+    simultaneous: bool = False,
+    about: str = "sample",
+) -> dict[str, Any]:
+    """Return epsilon, number of individuals and margin of error: two are given, the third is found."""
+    asked: Any = {"share": share, "confidence_level": confidence, "simultaneous": simultaneous, "about": ABOUT[about]}
+    found = rx.plan(values=mechanism.build(), epsilon=epsilon, objects=n, half_width=margin, **asked)
+    return {"epsilon": found.epsilon, "n": found.objects, "margin": found.half_width}
+
+
+def choose_mechanism(values: int, epsilon: str) -> list[Any]:
+    """Return the best mechanism of so many values for the last planned epsilon, with its options."""
+    encoding = rx.mechanism(range(values), epsilon=epsilon).encoding
+    return [KINDS[encoding.name], encoding.options]
+
+
+def choose_for_numbers(low: float, high: float, epsilon: str) -> list[Any]:
+    """Return the best mechanism of numbers for the last planned epsilon, with its options."""
+    encoding = rx.mechanism(range=(low, high), epsilon=epsilon).encoding
+    return [KINDS[encoding.name], encoding.options]
+
+
+def rank_mechanisms(values: int, epsilon: str) -> list[list[Any]]:
+    """Return the mechanisms of so many values, best first, with the standard error of a rare share for n = 1."""
+    return [[KINDS[each.encoding], each.std_error] for each in rx.best_encoding(values, epsilon).choices]
+
+
+def schedule_linear(first: str, last: str, steps: int) -> list[str]:
+    """Return levels with equal differences."""
+    return list(map(str, rx.Linear(first, last, steps)))
+
+
+def schedule_geometric(first: str, last: str, steps: int) -> list[str]:
+    """Return levels with equal ratios."""
+    return list(map(str, rx.Geometric(first, last, steps)))
+
+
+def schedule_explicit(levels: Sequence[str]) -> list[str]:
+    """Return levels that were written down."""
+    return list(map(str, rx.Explicit(levels)))
+
+
+def schedule_noisy_sampling(alpha: str, beta: str, samples: int) -> list[str]:
+    """Return the rate at which noisy sampling spends."""
+    return list(map(str, rx.NoisySampling(alpha, beta, samples)))
+
+
+def schedule_by_date(levels: Mapping[date, str], days: Sequence[date]) -> list[str | None]:
+    """Return the level that is allowed on each of these days."""
+    schedule = rx.ByDate(levels)
+    return [None if (level := schedule.at(day)) is None else str(level) for day in days]
+
+
+def schedule_until_precise(
+    levels: Sequence[str], *, margin: float, n: int, values: int, simultaneous: bool = False, about: str = "sample"
+) -> tuple[list[str], bool]:
+    """Return the levels up to the first with this margin of error, and whether one has it."""
+    asked: Any = {"simultaneous": simultaneous, "about": ABOUT[about]}
+    schedule = rx.UntilPrecise(rx.Explicit(levels), half_width=margin, objects=n, values=values, **asked)
+    return list(map(str, schedule)), schedule.reached
+
+
+# The law of relaxation, and Algorithm 1.
+
+
+def relaxation_probabilities(values: int, old_epsilon: str, new_epsilon: str) -> dict[str, Fraction]:
+    """Return the paper's exact probabilities of one relaxation: aa, ba and bb."""
+    law = rx.relaxation_law(m=values, old_epsilon=old_epsilon, new_epsilon=new_epsilon)
+    return {"aa": law.p_aa, "ba": law.p_ba, "bb": law.p_bb}
+
+
+def privacy_loss(epsilons: Sequence[str], reports: Sequence[int], *, values: int) -> dict[str, Decimal]:
+    """Return the loss of a transcript, the largest of these levels, and that of basic composition."""
+    loss = rx.privacy_loss(epsilons, reports, m=values)
+    return {"spent": loss.spent, "guarantee": loss.guarantee, "basic composition": loss.basic_composition}
+
+
+class Source:
+    """Randomness that a scenario provides: `read` returns a uniform number of so many bytes."""
+
+    def __init__(self, read: Callable[[int], int]) -> None:
+        self._read = read
+
+    def words(self) -> Iterator[int]:
+        """Return single words."""
+        while True:
+            yield self._read(8)
+
+    def keystream(self) -> Source:
+        """Return itself, for arrays."""
+        return self
+
+    def fill(self, buffer: Any) -> None:
+        """Fill an array of bytes."""
+        if len(buffer):
+            buffer[:] = np.frombuffer(self._read(len(buffer)).to_bytes(len(buffer), "little"), np.uint8)
+
+
+class Relaxation:
+    """Algorithm 1 for one individual, with a state file or in memory."""
+
+    def __init__(
+        self, mechanism: Mechanism, value: Any, *, state: Path | None = None, read: Callable[[int], int] | None = None
+    ) -> None:
+        self._chain = rx.Relaxation(mechanism.build(), truth=value, store=state)
+        if read is not None:
+            self._chain._entropy = Source(read)
+
+    def relax(self, epsilon: str) -> Any:
+        """Return the report at this level."""
+        return self._chain.relax(epsilon=epsilon)
+
+    @property
+    def epsilon(self) -> str | None:
+        """Return the level of the last report, which is what all reports cost together."""
+        return self._chain.epsilon
+
+
+def relax_many(
+    mechanism: Mechanism,
+    answers: Sequence[Any],
+    epsilon: str,
+    *,
+    last: Sequence[Any] | None = None,
+    last_epsilon: str | None = None,
+    read: Callable[[int], int] | None = None,
+) -> list[Any]:
+    """Return the next reports of many individuals by Algorithm 1, from their last reports; None is the first step."""
+    values = list(mechanism.values)
+    encoding = mechanism.build().encoding
+    answer_codes, last_codes = (
+        np.array([values.index(each) for each in column], np.uint8) for column in (answers, last or [])
+    )
+    old = Fraction(0) if last_epsilon is None else encoding.level(last_epsilon).retention
+    found = relax_once(
+        len(values), old, encoding.level(epsilon).retention, truth=answer_codes,
+        last=None if last is None else last_codes, entropy=None if read is None else Source(read),
+    )  # fmt: skip
+    return [values[code] for code in found.tolist()]
+
+
+def bridge_many(
+    values: int,
+    middle: Fraction,
+    upper: tuple[Fraction, Sequence[int]],
+    *,
+    lower: tuple[Fraction, Sequence[int]] | None = None,
+    read: Callable[[int], int],
+) -> list[int]:
+    """Return reports at a retention between two others, without the answers; without a lower one this is a blur.
+
+    Reports are given with their retentions, as places of the values.
+    """
+    retention, reports = upper
+    codes = np.array(reports, np.uint8)
+    if lower is None:
+        found = blur_once(values, middle, retention, reports=codes, entropy=Source(read))
+    else:
+        below, last = lower
+        ends: Any = {"lower": np.array(last, np.uint8), "upper": codes}
+        found = bridge_once(values, below, middle, retention, **ends, entropy=Source(read))
+    return list(found.tolist())
+
+
+# Fabricated reports, and amplification by shuffling.
+
+
+def find_fabrication(
+    mechanism: Mechanism, reports: Mapping[str, Sequence[Any]], *, levels: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Test the reports of the same individuals at growing levels.
+
+    `levels` are all that are planned, where the test is made again and again while reports arrive.
+    """
+    counted = rx.Transitions(mechanism.build())
+    counted.add_objects(list(reports.values()), epsilons=list(reports))
+    found = rx.integrity(counted, levels=levels)
+    assert found.shares is not None
+    return {
+        "alarm": found.is_alarm,
+        "p_value": found.p_value,
+        "p_value_of_all_looks": found.p_value_ever,
+        "values": [[each.label, each.kind] for each in found.pushed],
+        "fabricated": [found.made_up.estimate, found.made_up.low, found.made_up.high],
+        "shares": found.shares.value,
+        "shares_without": None if found.without is None else found.without.value,
+        "influence_of_one": None if found.reach is None else found.reach.most,
+    }
+
+
+def amplify_by_shuffling(epsilon: str, n: int, *, delta: float, mechanism: Mechanism | None = None) -> Decimal:
+    """Return the epsilon at delta of one publication of n shuffled reports; without a mechanism for any of them."""
+    return rx.shuffled(epsilon, objects=n, delta=delta, values=None if mechanism is None else mechanism.build()).epsilon
+
+
+# Examples.
+
+
+def run_example(name: str) -> list[str]:
+    """Return the lines that an example prints, in a process of its own."""
+    root = Path(__file__).parents[2]
+    paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"COLUMNS": "120", "PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, str(root / "examples" / f"{name}.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()

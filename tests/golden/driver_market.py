@@ -1,0 +1,252 @@
+"""The adapter's part for the market: sellers, buyers, receipts, and exact distributions of sold reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+from tests.commands import printed
+from tests.exact.market.orders import Market as MarketRule
+from tests.exact.market.orders import State, deliver, pooled, sell
+from tests.golden.driver_server import Service, estimate_files, rejecting
+
+import relaxdp as rx
+from relaxdp.audit.attacks import Relaxed, maximum_likelihood
+from relaxdp.device.address import Server
+from relaxdp.encodings.conformance import chain_law, path_law
+from relaxdp.errors import RelaxdpError
+from relaxdp.market.client import MarketClient
+
+MARKET_DRAWS_LEVELS = True
+"""Whether the market draws the levels that the seller did not deliver. Set it to False when the market only passes on
+the seller's own files: the market scenario then compares every report by value."""
+
+
+@dataclass(frozen=True)
+class Bought:
+    """One purchase: level, price and payment, the file with the reports, and the file with the receipt."""
+
+    level: str
+    price: int
+    paid: int
+    rows: int
+    is_new: bool
+    file: Path
+    receipt_file: Path
+    receipt: Mapping[str, Any]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What a scenario records."""
+        terms = {"level": self.level, "price": self.price, "paid": self.paid, "rows": self.rows, "is_new": self.is_new}
+        said = {name: self.receipt[name] for name in ("listing", "buyer", "price", "paid")}
+        return {**terms, "receipt": {**said, "level": self.receipt["epsilon"], "rows": self.receipt["objects"]}}
+
+
+class Marketplace:
+    """The market of a service. Its operator makes accounts, which have more than enough credits."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._operator = MarketClient(Server.parse(service.url), service.token)
+        self.public_key = self._operator.public_key().hex()
+
+    def add_seller(self, name: str) -> Seller:
+        """Make the account of a seller."""
+        return Seller(self._client(name, "seller"))
+
+    def add_buyer(self, name: str, folder: Path) -> Buyer:
+        """Make the account of a buyer, whose files go to the folder."""
+        client = self._client(name, "buyer")
+        self._operator.credit(name, 1_000_000, "a scenario")
+        folder.mkdir(parents=True, exist_ok=True)
+        return Buyer(client, folder)
+
+    def _client(self, name: str, role: str) -> MarketClient:
+        with rejecting():
+            token = self._operator.create_account(name, role)["token"]
+        return MarketClient(Server.parse(self._service.url), token)
+
+    def show(self, listing: str) -> dict[str, Any]:
+        """Return the levels of a listing without an account: prices and expected margins of error."""
+        with rejecting():
+            found = MarketClient(Server.parse(self._service.url)).listing(listing)
+        levels = found["levels"]
+        return {
+            "rows": found["objects"],
+            "prices": {each["epsilon"]: each["price"] for each in levels},
+            "margins_of_error": {each["epsilon"]: each["half_width"] for each in levels},
+            "available": [each["epsilon"] for each in levels if each["available"]],
+        }
+
+
+class Seller:
+    """Lists datasets, with a price for each level."""
+
+    def __init__(self, client: MarketClient) -> None:
+        self._client = client
+
+    def list_dataset(self, name: str, prices: Mapping[str, int], file: Path) -> None:
+        """Put a dataset up for sale at these levels, and deliver it.
+
+        Today's market takes the file of the top level and draws the others. One that draws nothing takes the files of
+        all levels, which the seller makes from the same key for free.
+        """
+        with rejecting():
+            points = {"points": [[level, price] for level, price in prices.items()]}
+            self._client.create_listing(name, points, levels=list(prices), name=name)
+            self._client.deliver(name, file)
+
+    def deliver(self, name: str, file: Path) -> None:
+        """Deliver a higher level."""
+        with rejecting():
+            self._client.deliver(name, file)
+
+    def close(self, name: str) -> None:
+        """Sell no more."""
+        with rejecting():
+            self._client.close(name)
+
+    def privacy_loss(self, name: str) -> dict[str, Any]:
+        """Return the privacy loss towards all buyers together, and the levels that were sold."""
+        with rejecting():
+            listings = self._client.sales()["listings"]
+        (found,) = [each for each in listings if each["listing"]["id"] == name]
+        return {
+            "towards_all_buyers": found["loss_buyers"],
+            "sold": {each["epsilon"]: each["buyers"] for each in found["sold"]},
+        }
+
+
+class Buyer:
+    """Buys levels and upgrades."""
+
+    def __init__(self, client: MarketClient, folder: Path) -> None:
+        self._client, self._folder = client, folder
+
+    def ask_price(self, listing: str, level: str) -> dict[str, Any]:
+        """Return the price of a level, the level that this buyer has, and the difference that is due."""
+        with rejecting():
+            found = self._client.quote(listing, level)
+        return {name: found[name] for name in ("price", "due", "owned")}
+
+    def buy(self, listing: str, level: str, file: str) -> Bought:
+        """Buy a level."""
+        with rejecting():
+            return self._download(self._client.buy(listing, level), file)
+
+    def upgrade(self, listing: str, level: str, file: str) -> Bought:
+        """Buy a higher level for the difference."""
+        with rejecting():
+            return self._download(self._client.upgrade(listing, level), file)
+
+    def download_again(self, listing: str, level: str, file: str) -> Bought:
+        """Get the file of an earlier purchase once more."""
+        with rejecting():
+            owned = self._client.purchases()["purchases"]
+            (bought,) = [each for each in owned if (each["listing"], each["epsilon"]) == (listing, level)]
+            return self._download(bought, file)
+
+    def _download(self, bought: Mapping[str, Any], name: str) -> Bought:
+        file = self._folder / f"{name}.parquet"
+        signed = self._client.download(bought["number"], file)
+        receipt_file = file.with_suffix(".json")
+        receipt_file.write_text(json.dumps(signed.to_json()), "utf-8")
+        return Bought(
+            bought["epsilon"], bought["price"], bought["paid"], bought["objects"], bought["new"], file, receipt_file,
+            signed.receipt.to_json(),
+        )  # fmt: skip
+
+
+def verify_receipt(receipt: Path, data: Path, public_key: str) -> bool:
+    """Return whether a receipt is the market's and belongs to this file. No market is asked."""
+    try:
+        printed("market", "receipt", "--check", str(receipt), "--data", str(data), "--public-key", public_key)
+    except RelaxdpError:
+        return False
+    return True
+
+
+def release_dataset(
+    file: Path, ids: Sequence[int], answers: Sequence[str], values: Sequence[str], *, key: bytes, name: str, level: str
+) -> Path:
+    """Release one column of a table at a level, as its owner does before it is sold."""
+    released = rx.release(
+        pa.table({"id": pa.array(ids), "diagnosis": pa.array(answers)}), {"diagnosis": rx.Categorical(list(values))},
+        id="id", epsilon=level, key=rx.Key.from_bytes(key), release=name, ledger=None,
+    )  # fmt: skip
+    pa_parquet.write_table(released, file)
+    return file
+
+
+def stated_level(file: Path) -> str:
+    """Return the level that a bought file states for its reports."""
+    (level,) = estimate_files([file])["levels"]
+    return str(level)
+
+
+def change_one_report(file: Path, changed: Path, values: Sequence[str]) -> Path:
+    """Write a copy of a bought file in which one report is another one."""
+    table = pa_parquet.read_table(file)
+    place = table.column_names.index("diagnosis")
+    first, *others = table["diagnosis"].to_pylist()
+    other = next(value for value in values if value != first)
+    column = pa.array([other, *others], table.schema.field(place).type)
+    pa_parquet.write_table(table.set_column(place, table.schema.field(place), column), changed)
+    return changed
+
+
+def guess_true_values(reports: Mapping[str, Sequence[str]], values: Sequence[str]) -> list[list[str]]:
+    """Return for each row the likeliest true values, given its reports at some levels in ascending order."""
+    codes = np.array([[list(values).index(report) for report in each] for each in reports.values()])
+    likeliest = maximum_likelihood(codes.T, Relaxed.at(list(reports), values=len(values)))
+    return [[value for value, is_best in zip(values, row, strict=True) if is_best] for row in likeliest.tolist()]
+
+
+# Exact distributions.
+
+Distribution = dict[tuple[int, ...], Fraction]
+WORDS = 1 << 64
+
+
+def _thresholds(values: int, levels: Sequence[str]) -> list[int]:
+    encoding = rx.Categorical(list(range(values))).encoding
+    return [encoding.level(level).threshold for level in levels]
+
+
+def sold_distribution(values: int, delivered: str, sales: Sequence[str], true_value: int) -> Distribution:
+    """Return the joint distribution of the reports that the market sells, in ascending order of levels.
+
+    `sales` is the order in which levels are sold for the first time.
+    """
+    rule, state = MarketRule(), State()
+    (top,) = _thresholds(values, [delivered])
+    state = deliver(rule, state, top)
+    for threshold in _thresholds(values, sales):
+        state = sell(rule, state, threshold)
+    return pooled(values, WORDS, state.draws, state.sold)[true_value]
+
+
+def relaxed_distribution(values: int, levels: Sequence[str], true_value: int) -> Distribution:
+    """Return the joint distribution of reports at ascending levels that are relaxed one after the other."""
+    retentions = [Fraction(threshold, WORDS) for threshold in _thresholds(values, levels)]
+    return chain_law(values, retentions, true_value)
+
+
+def keyed_distribution(values: int, thresholds: Sequence[int], true_value: int, *, words: int) -> Distribution:
+    """Return the joint distribution of keyed reports where words have few values, by enumeration of all words."""
+    return path_law(values, thresholds, true_value, one=words)
+
+
+def relaxed_distribution_on_grid(
+    values: int, thresholds: Sequence[int], true_value: int, *, words: int
+) -> Distribution:
+    """Return the joint distribution of relaxed reports at the same thresholds."""
+    return chain_law(values, [Fraction(threshold, words) for threshold in thresholds], true_value)
