@@ -246,7 +246,10 @@ class DataHolder:
         planned_epsilon: str | None = None,
         rows_may_change: bool = False,
     ) -> Released:
-        """Release columns of a data frame, or of a file to the file `output`; None for `name` is the file's stem."""
+        """Release columns of a data frame, or of a file to the file `output`.
+
+        `rows_may_change` says that rows may join and leave between releases of this name.
+        """
         self._id = id
         self._declared |= {(name, column): declared for column, declared in columns.items()}
         options = self._options(columns, id, epsilon, name, planned_epsilon)
@@ -310,7 +313,7 @@ class DataHolder:
 
     @contextmanager
     def _at_home(self) -> Iterator[None]:
-        """Give every data holder a machine of its own: state that a product keeps outside of the folder is there."""
+        """Give every data holder a separate machine: state that the product keeps outside of the folder is there."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_STATE_HOME", str(self._state))
             yield
@@ -572,7 +575,7 @@ def schedule_until_precise(
     return list(map(str, schedule)), schedule.reached
 
 
-# The law of relaxation, and Algorithm 1.
+# The distribution of relaxed reports, and Algorithm 1.
 
 
 def relaxation_probabilities(values: int, old_epsilon: str, new_epsilon: str) -> dict[str, Fraction]:
@@ -709,7 +712,7 @@ def amplify_by_shuffling(epsilon: str, n: int, *, delta: float, mechanism: Mecha
 
 
 def run_example(name: str) -> list[str]:
-    """Return the lines that an example prints, in a process of its own."""
+    """Return the lines that an example prints, in a separate process."""
     root = Path(__file__).parents[2]
     paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"COLUMNS": "120", "PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}

@@ -1,4 +1,4 @@
-"""The part of the adapter that calls commands, in this process or in one of their own."""
+"""The part of the adapter that calls commands, in this process or in a separate one."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ RELEASED = re.compile(r": released '(.+)' of release '(.+)' at (\S+) for (\S+)")
 
 
 class CommandRejectedError(Exception):
-    """A command in a process of its own ended with status 2."""
+    """A command in a separate process ended with status 2."""
 
 
-def run(*words: str, state: Path, own_process: bool = False) -> str:
+def run(*words: str, state: Path, separate_process: bool = False) -> str:
     """Return what a command prints to standard output; its rejection is raised."""
     environment = {"XDG_STATE_HOME": str(state), "NO_COLOR": "1", "COLUMNS": "200"}
-    if own_process:
+    if separate_process:
         command = [sys.executable, "-m", "relaxdp", *words]
         done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
         if done.returncode == 2:
@@ -46,8 +46,8 @@ def run(*words: str, state: Path, own_process: bool = False) -> str:
 class CommandHolder:
     """Releases columns of files under one key and one budget, by commands."""
 
-    own_process = False
-    """Whether every command runs in a process of its own."""
+    separate_process = False
+    """Whether every command runs in a separate process."""
 
     def __init__(self, folder: Path, *, key: bytes, budget: str) -> None:
         folder.mkdir(parents=True)
@@ -132,7 +132,7 @@ class CommandHolder:
         return {column: each["cost"] for column, each in answer["columns"].items()}
 
     def _run(self, *words: str) -> str:
-        return run(*words, "--key", str(self._key), state=self._state, own_process=self.own_process)
+        return run(*words, "--key", str(self._key), state=self._state, separate_process=self.separate_process)
 
 
 def estimate(
@@ -144,13 +144,13 @@ def estimate(
     confidence: float = 0.95,
     about: str = "sample",
     state: Path,
-    own_process: bool = False,
+    separate_process: bool = False,
 ) -> dict[str, dict[str, list[Any]]]:
     """Return the estimate of each group by the command; without groups the only one is called "all"."""
     words = ["estimate", *map(str, files), "--json", "--confidence", str(confidence), "--about", ABOUT[about], *options]
     for option, name in (("--column", column), ("--by", by), ("--cross", crosstab)):
         words += [] if name is None else [option, name]
-    found = json.loads(run(*words, state=state, own_process=own_process))
+    found = json.loads(run(*words, state=state, separate_process=separate_process))
     return {str(group["group"] or "all"): _table(group["estimates"]) for group in found["groups"]}
 
 

@@ -1,4 +1,4 @@
-"""The part of the adapter that uses Spark, in a process of its own: a session cannot be shared with other tests."""
+"""The part of the adapter that uses Spark, in a separate process: a session cannot be shared with other tests."""
 
 from __future__ import annotations
 

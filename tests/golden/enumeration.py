@@ -21,7 +21,7 @@ Behave = Callable[[int], Any]
 Then = Callable[[int, int], int]
 """Returns a number below the first argument; the second one counts the numbers that were read so."""
 MOST_READ = 24
-LARGEST_PERIOD = 4
+LARGEST_PERIOD = 3
 OPEN = "open"
 
 

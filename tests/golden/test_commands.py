@@ -22,27 +22,27 @@ def draw(column: str, values: list[str], epsilon: str) -> list[Any]:
     return driver.draw_reports(driver.k_ary(values), BY_ID[column], BY_ID["patient"], epsilon, **where)
 
 
-@pytest.mark.parametrize("own_process", [False, True], ids=["in-process", "own-process"])
-def test_the_whole_course_by_commands(tmp_path: Path, own_process: bool) -> None:
-    """Release, relax without the table, estimate, and the account, as in Python, also in processes of their own."""
+@pytest.mark.parametrize("separate_process", [False, True], ids=["in-process", "separate-process"])
+def test_the_whole_course_by_commands(tmp_path: Path, separate_process: bool) -> None:
+    """Release, relax without the table, estimate, and the account, as in Python, also in separate processes."""
     holder = driver_commands.CommandHolder(tmp_path / "holder", key=data.KEY, budget="2")
     source = driver.write_table(data.choose(PEOPLE, COLUMNS), tmp_path / "patients.parquet")
     where: dict[str, Any] = {"id": "patient", "passthrough": ["ward"]}
     found: dict[str, Any] = {
         "quote": holder.quote(source, DIAGNOSIS, id="patient", epsilon="1", output=tmp_path / "x.csv")
     }
-    holder.own_process = own_process
+    holder.separate_process = separate_process
     made = [
         holder.release(source, DIAGNOSIS, epsilon="0.6", output=tmp_path / "first.parquet", **where),
         holder.relax("patients", "1.5", id="patient", output=tmp_path / "second.parquet"),
     ]
-    kind = driver_commands.CommandRejectedError if own_process else driver.REASONS["budget exceeded"]
+    kind = driver_commands.CommandRejectedError if separate_process else driver.REASONS["budget exceeded"]
     with pytest.raises(kind):
         holder.relax("patients", "2.5", id="patient", output=tmp_path / "fourth.parquet")
     assert not (tmp_path / "fourth.parquet").exists()
-    asked: dict[str, Any] = {"state": tmp_path, "own_process": own_process}
+    asked: dict[str, Any] = {"state": tmp_path, "separate_process": separate_process}
     found["estimate"] = driver_commands.estimate([tmp_path / "second.parquet"], **asked)["all"]
-    holder.own_process = False
+    holder.separate_process = False
     made.append(holder.relax("patients", "0.75", id="patient", output=tmp_path / "third.parquet"))
     assert made[0].passthrough == {"ward": BY_ID["ward"]}
     for each, epsilon in zip(made, ("0.6", "1.5", "0.75"), strict=True):

@@ -86,7 +86,7 @@ def test_integers_as_declared_values(library: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("library", ["pandas", "pyarrow"])
 def test_uuid_ids(library: str, tmp_path: Path) -> None:
-    """UUIDs are ids of their own type: objects of pandas, and the UUID type of Arrow."""
+    """UUIDs are ids, as objects of pandas and as the UUID type of Arrow."""
     table = data.choose(PEOPLE, ["device", "diagnosis"])
     if library == "pyarrow":
         ids = pa.array([id.bytes for id in table["device"]], pa.uuid())

@@ -215,7 +215,7 @@ def test_a_release_that_tells_next_to_nothing(holder: driver.DataHolder) -> None
 
 
 def test_missing_and_clipped_numbers(holder: driver.DataHolder) -> None:
-    """A missing number is a report of its own; a number outside of the range is clipped where that is declared."""
+    """A missing number is a third kind of report; a number outside of the range is clipped where that is declared."""
     where: dict[str, Any] = {"id": "patient", "epsilon": "1", "name": "patients"}
     with driver.rejected("missing number"):
         holder.release(frame("income"), {"income": driver.numeric(0, 60)}, **where)

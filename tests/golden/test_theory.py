@@ -1,4 +1,4 @@
-"""Golden: the exact law of relaxation, privacy loss, and Algorithm 1 checked by its exact distribution."""
+"""Golden: exact probabilities of relaxation, privacy loss, and Algorithm 1 checked by its exact distribution."""
 
 from __future__ import annotations
 
@@ -166,8 +166,7 @@ def test_algorithm_1_with_every_mechanism() -> None:
     """What an individual keeps stays: the hash seed, the coin, the rounding. At a large epsilon the answer shows."""
     cities = [f"city {number}" for number in range(12)]
     bits = driver.Relaxation(driver.unary(cities, optimised=False), "city 9")
-    assert len({bits.relax(epsilon) for epsilon in ("1", "60", "120", "150")}) <= 3
-    assert bits.relax("150") == (1 << 9).to_bytes(2, "little")
+    assert [bits.relax(epsilon) for epsilon in ("1", "120", "150")][1:] == [(1 << 9).to_bytes(2, "little")] * 2
     coins = [driver.Relaxation(driver.unary(cities), "city 9") for _ in range(60)]
     assert {chain.relax("80") for chain in coins} == {bytes(2), (1 << 9).to_bytes(2, "little")}
     hashes = driver.Relaxation(driver.local_hash(cities, 8), "city 9")
