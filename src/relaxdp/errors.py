@@ -202,10 +202,6 @@ class PlanError(RelaxdpError, ValueError):
     """A question to the planner makes no sense, or nothing can reach what it asks for."""
 
 
-class DeploymentError(RelaxdpError, ValueError):
-    """There is no deployment to write a record of: nothing was released, or a file is no campaign."""
-
-
 class TellsNothingError(RelaxdpError, ValueError):
     """A release would be charged and tell next to nothing: too few rows, too small an epsilon, a poor encoding."""
 

@@ -40,10 +40,6 @@ COMMANDS = {
         "Relax what was released before to a larger epsilon, from its snapshot: the table is not needed any more.",
     ),
     "budget": ("relaxdp.cli.budget:app", "Show, raise and check privacy budgets."),
-    "registry": (
-        "relaxdp.cli.registry:registry",
-        "Write the YAML record that the public registry of deployments asks for, from a ledger or a campaign.",
-    ),
     "backup": (
         "relaxdp.cli.backup:backup",
         "Write one file with the key, sealed under a passphrase, its ledger, and what lies beside the ledger.",
@@ -106,7 +102,6 @@ CONSEQUENCES = {
     "keygen": "Nothing was written.",
     "release": "Nothing was released.",
     "relax": "Nothing was released.",
-    "registry": "Nothing was written.",
     "audit": "Nothing was audited.",
     "reproduce": "Nothing was written.",
 }
