@@ -80,10 +80,6 @@ COMMANDS = {
     ),
     "market": ("relaxdp.cli.market:app", "Sell and buy released data, level by level, on a market."),
     "admin": ("relaxdp.cli.admin:app", "Back up, restore, recover, and renew the token of a service."),
-    "doctor": (
-        "relaxdp.cli.doctor:doctor",
-        "Look at what is installed, and whether key, ledger, clock and disk are as they should be.",
-    ),
     "completion": (
         "relaxdp.cli.commands:completion",
         "Print a script that completes commands, options and their values in bash, zsh or fish.",

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +217,7 @@ def test_a_key_in_the_variable_of_its_file_is_refused_and_not_shown(place: Path,
 def test_every_command_that_takes_a_key_takes_it_from_all_sources() -> None:
     keyed = {" ".join(words): run(*words, "--help").output for words in every_command()}
     keyed = {words: shown for words, shown in keyed.items() if re.search(r"--key\b(?!-)", shown)}
-    assert set(keyed) >= {"release", "relax", "budget show", "doctor", "rappor encode", "rappor relax", "market join"}
+    assert set(keyed) >= {"release", "relax", "budget show", "rappor encode", "rappor relax", "market join"}
     del keyed["restore"]  # which says where a key goes
     assert all("--key-command COMMAND" in shown and "keyring:NAME" in shown for shown in keyed.values())
 
@@ -242,8 +241,6 @@ def test_a_key_from_a_command_or_the_keyring_releases_and_names_its_ledger(place
     problem = run("budget", "show", "--key", "keyring:mine").exception
     assert isinstance(problem, LedgerAccessError)
     assert problem.fields["ledgers"] == [str(place / "ledger.db")]
-    shown = run("doctor", "--key-command", "cat key", "--ledger", "ledger.db").output
-    assert re.search(r"^ok +key +404702b4a9c7e559, from no file$", shown, re.MULTILINE)
 
 
 def test_what_stands_in_the_command_counts_more_than_a_variable(place: Path) -> None:
@@ -280,36 +277,3 @@ def test_a_budget_that_is_exceeded_names_the_command_that_raises_it(place: Path)
     assert command is not None
     assert run(*command[1].split(), "they agreed", "--key", "key").exit_code == 0
     assert run(*words, "--key", "key").exit_code == 0
-
-
-# The doctor.
-
-
-def test_the_doctor_finds_what_is_wrong_and_shows_no_secret(place: Path) -> None:
-    assert run(*RELEASE, "--key", "key").exit_code == 0
-    well = run("doctor", "--key", "key", "--json")
-    answer = json.loads(well.stdout)
-    found = {each["what"]: each for each in answer["findings"]}
-    assert (well.exit_code, answer["well"]) == (0, True)
-    assert {"relaxdp", "kernel", "clock", "key", "ledger", "disk", "sorts"} == set(found)
-    assert found["ledger"]["says"].startswith("schema 0001, 3 entries that add up")
-    assert set(answer["installed"]) >= {"spark", "server", "plot"}
-    (place / "key").chmod(0o644)
-    ill = run("doctor", "--key", "key")
-    assert ill.exit_code == 1
-    assert re.search(r"^BAD +key +.*chmod 600", ill.output, re.MULTILINE)
-    assert bytes(range(8)).hex() not in well.output + ill.output
-    assert "other-word" not in run("doctor", "--ledger", "postgresql://me:other-word@localhost:1/x").output
-
-
-def test_the_doctor_changes_nothing_and_sees_a_clock_that_fell_back(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = sorted(place.iterdir())
-    assert run("doctor", "--key", "key").exit_code == 0
-    assert sorted(place.iterdir()) == before
-    assert run(*RELEASE, "--key", "key").exit_code == 0
-    monkeypatch.setattr("relaxdp.cli.doctor._SLACK", timedelta(days=-1))
-    ill = run("doctor", "--key", "key")
-    assert "which the clock has not reached" in ill.output
-    assert ill.exit_code == 1
