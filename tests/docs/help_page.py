@@ -27,13 +27,7 @@ IN_COMMON = """What every command has in common:
   that take `--key` and `--ledger`, which win over them. A key itself in the variable is refused and not shown.
   `RELAXDP_SERVER` and `RELAXDP_TOKEN` are for campaigns and markets, `RELAXDP_DB` for the service,
   `RELAXDP_KERNEL=off` leaves the compiled path alone, `RELAXDP_BUNDLE=off` the pages' bundles.
-- **Completion** of commands, options, encodings, engines, columns (of Parquet and Arrow files) and file names:
-
-  | shell | once |
-  |---|---|
-  | bash | `eval "$(relaxdp completion bash)"` in `~/.bashrc` |
-  | zsh | `eval "$(relaxdp completion zsh)"` in `~/.zshrc`, after `compinit` |
-  | fish | `relaxdp completion fish > ~/.config/fish/completions/relaxdp.fish` |
+- **Completion**: `relaxdp --install-completion` lets your shell complete commands and options.
 """
 
 

@@ -6,7 +6,6 @@ wait for a database.
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from relaxdp import __version__
 from relaxdp.cli.asking import AskingCommand
-from relaxdp.cli.commands import VARIABLE, Commands, answer_shells, meant
+from relaxdp.cli.commands import Commands, meant
 from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.streams import all_arrives, say, stops_in_order, take_all_text
 from relaxdp.errors import RelaxdpError, StateFolderWarning, refusing, without_keys
@@ -80,10 +79,6 @@ COMMANDS = {
     ),
     "market": ("relaxdp.cli.market:app", "Sell and buy released data, level by level, on a market."),
     "admin": ("relaxdp.cli.admin:app", "Back up, restore, recover, and renew the token of a service."),
-    "completion": (
-        "relaxdp.cli.commands:completion",
-        "Print a script that completes commands, options and their values in bash, zsh or fish.",
-    ),
     "tour": (
         "relaxdp.cli.tour:tour",
         "Start a service with an empty database, let simulated people answer and trade, and show where to look.",
@@ -143,7 +138,7 @@ class _Careful(TyperGroup):
             formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """Complete the name of a command, which takes no look at the commands themselves."""
+        """Complete the name of a command without importing every command, which takes seconds."""
         commands = self.commands
         self.commands = {name: TyperCommand(name, help=sentence) for name, (_, sentence) in COMMANDS.items()}
         try:
@@ -199,7 +194,6 @@ app = typer.Typer(
     cls=_Careful,
     help="Local differential privacy whose budget is released gradually.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -225,8 +219,6 @@ def main() -> None:
     try:
         with stops_in_order(), all_arrives(), warnings.catch_warnings():
             warnings.showwarning = _say_warning
-            if VARIABLE in os.environ:
-                answer_shells()
             app()
     except RelaxdpError as problem:
         say(problem.message)
