@@ -17,7 +17,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from relaxdp import __version__
-from relaxdp.cli.asking import AskingCommand
 from relaxdp.cli.commands import Commands, meant
 from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.streams import all_arrives, say, stops_in_order, take_all_text
@@ -108,8 +107,7 @@ class _Commands(Mapping[str, Any]):
         if isinstance(found, typer.Typer):
             alone.add_typer(found, name=name)
         else:
-            asks = {"cls": AskingCommand} if name == "release" else {}
-            alone.command(name, **asks)(found)
+            alone.command(name)(found)
         return typer.main.get_group(alone).commands[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -184,7 +184,7 @@ def statement(
 
 
 def _invited(made: dict[str, Any]) -> str:
-    return f"sellers join it: relaxdp market join {text(made['id'])} --key KEY --epsilon E"
+    return f"sellers join it: relaxdp market join {text(made['id'])} --key KEY --epsilon E --answer-file FILE"
 
 
 def _taken(made: dict[str, Any]) -> str:
