@@ -170,10 +170,6 @@ class KeyFileError(RelaxdpError):
     """A key file is missing, damaged, readable by others, or would be overwritten."""
 
 
-class SharesError(RelaxdpError, ValueError):
-    """Shares of a key are too few, mixed, mistyped or not to be written. No word of theirs is part of the message."""
-
-
 class BackupError(RelaxdpError):
     """A backup cannot be written or read, is damaged, has another passphrase, or would overwrite something."""
 

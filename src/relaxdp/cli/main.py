@@ -28,7 +28,6 @@ COMMANDS = {
         "Release a real column at four levels, compare, crash, and overspend in vain; takes a few seconds.",
     ),
     "keygen": ("relaxdp.cli.keygen:keygen", "Make a secret key file that only you can read."),
-    "key": ("relaxdp.cli.key:app", "Keep a key with several people: split it into shares, and join them."),
     "release": (
         "relaxdp.cli.release:release",
         "Release columns of a table at a level, or relax an earlier release to a larger one.",

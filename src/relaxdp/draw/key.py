@@ -24,7 +24,6 @@ from relaxdp.draw.key_sources import (
     words_of,
 )
 from relaxdp.draw.private_file import PrivateFileError, read_private, write_private
-from relaxdp.draw.shares import Share, joined, not_the_key, split
 from relaxdp.errors import KeyFileError, MissingPartError, refusing, without_keys
 
 SALT = b"relaxdp stream 1"
@@ -118,18 +117,6 @@ class Key:
         key = cls._understood(kept.encode("utf-8", "replace")) if isinstance(kept, str) else None
         if key is None:
             raise KeyFileError("what the keyring has under {name!r} is no key, or it is damaged.", name=name)
-        return key
-
-    def split(self, needed: int, made: int) -> list[Share]:
-        """Return shares of the key, any `needed` of which make it again; `share.text()` is what a file of it holds."""
-        return split(self, needed, made)
-
-    @classmethod
-    def join(cls, shares: Sequence[Share]) -> Key:
-        """Return the key that shares make; it must be the one that they say."""
-        key = cls(joined(shares))
-        if not hmac.compare_digest(key.fingerprint, shares[0].fingerprint):
-            raise not_the_key(shares[0].fingerprint)
         return key
 
     @classmethod
