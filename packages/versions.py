@@ -42,7 +42,7 @@ TOOLS = (
     "httptools",
     "jsonschema-rs",
 )
-EXTRAS = "decode,device,excel,plot,postgres,server,shares"
+EXTRAS = "decode,excel,plot,postgres,server"
 
 
 @dataclass(frozen=True)

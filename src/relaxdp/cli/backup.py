@@ -76,7 +76,7 @@ def restore(
             envvar=KEY_VARIABLE,
             metavar="KEY",
             show_default=False,
-            help="Where the key comes back to: a file that must not exist, or keyring:NAME.",
+            help="Where the key comes back to: a file that must not exist.",
         ),
     ] = None,
     ledger: Annotated[

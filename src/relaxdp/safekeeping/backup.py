@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import IO
 
 from relaxdp.draw.key import Key
-from relaxdp.draw.key_sources import keyring_name
 from relaxdp.draw.private_file import PrivateFileError, locked_folder, sync_folder
 from relaxdp.errors import BackupError, KeyFileError, LedgerError, refusing
 from relaxdp.ledger.events import Event, PathOpened
@@ -196,7 +195,7 @@ def _unsealed(source: Path, backup: Reader, place: str, passphrase: Callable[[],
     """Return the key of a backup, or refuse it before anything is written."""
     if backup.contents.key is None:
         raise BackupError("the backup {path!r} was made without the key.", remedy="without_key", path=str(source))
-    if keyring_name(place) is None and os.path.lexists(place) and not _has(backup.contents.key, place):
+    if os.path.lexists(place) and not _has(backup.contents.key, place):
         raise KeyFileError("{path!r} exists already.", remedy="without_key", path=place)
     key = unseal(backup.sealed(), passphrase(), backup.listed)
     if key is None or key.fingerprint != backup.contents.key:

@@ -17,7 +17,6 @@ import pyarrow.parquet as pa_parquet
 import pytest
 import typer
 from tests.docs.help_page import commands
-from tests.memory_ring import MemoryRing
 from tests.patience import PATIENCE
 from typer.testing import CliRunner
 
@@ -181,26 +180,24 @@ def test_every_command_that_takes_a_key_takes_it_from_all_sources() -> None:
     keyed = {words: shown for words, shown in keyed.items() if re.search(r"--key\b(?!-)", shown)}
     assert set(keyed) >= {"release", "relax", "budget show", "rappor encode", "rappor relax", "market join"}
     del keyed["restore"]  # which says where a key goes
-    assert all("--key-command COMMAND" in shown and "keyring:NAME" in shown for shown in keyed.values())
+    assert all("--key-command COMMAND" in shown for shown in keyed.values())
 
 
-def test_a_key_from_a_command_or_the_keyring_releases_and_names_its_ledger(place: Path, ring: MemoryRing) -> None:
+def test_a_key_from_a_command_releases_and_names_its_ledger(place: Path) -> None:
     """A key in no file has no ledger beside it; that it has spent is noticed by its mark all the same."""
-    rx.Key.load("key").save("keyring:mine")
-    for words in ((*RELEASE, "--key", "keyring:mine"), (*RELEASE, "--key-command", "cat key")):
-        problem = run(*words).exception
-        assert isinstance(problem, LedgerAccessError)
-        assert problem.message == (
-            "this key comes from no file beside which a ledger could lie. --ledger names one. Nothing was released."
-        )
+    problem = run(*RELEASE, "--key-command", "cat key").exception
+    assert isinstance(problem, LedgerAccessError)
+    assert problem.message == (
+        "this key comes from no file beside which a ledger could lie. --ledger names one. Nothing was released."
+    )
     assert run(*RELEASE, "--key-command", "cat key", "--ledger", "ledger.db").exit_code == 0
     (place / "out.parquet").rename(place / "first.parquet")
-    assert run(*RELEASE, env={"RELAXDP_KEY": "keyring:mine", "RELAXDP_LEDGER": "ledger.db"}).exit_code == 0
+    assert run(*RELEASE, env={"RELAXDP_KEY_COMMAND": "cat key", "RELAXDP_LEDGER": "ledger.db"}).exit_code == 0
     assert (place / "out.parquet").read_bytes() == (place / "first.parquet").read_bytes()
     (place / "out.parquet").unlink()
-    for key in ("key", "keyring:mine"):
-        assert isinstance(run(*RELEASE, "--key", key, "--ledger", "second.db").exception, SecondLedgerError)
-    problem = run("budget", "show", "--key", "keyring:mine").exception
+    for key in (("--key", "key"), ("--key-command", "cat key")):
+        assert isinstance(run(*RELEASE, *key, "--ledger", "second.db").exception, SecondLedgerError)
+    problem = run("budget", "show", "--key-command", "cat key").exception
     assert isinstance(problem, LedgerAccessError)
     assert problem.fields["ledgers"] == [str(place / "ledger.db")]
 
@@ -218,14 +215,6 @@ def test_what_stands_in_the_command_counts_more_than_a_variable(place: Path) -> 
     none = run(*dry).exception
     assert isinstance(none, OptionError)
     assert "say which key: --key names its file" in none.message
-
-
-def test_keygen_keeps_a_key_in_the_keyring_and_never_overwrites_one(place: Path, ring: MemoryRing) -> None:
-    assert re.fullmatch(r"wrote the key [0-9a-f]{16} to keyring:new\n", run("keygen", "keyring:new").output)
-    kept = dict(ring.kept)
-    assert "Nothing was written." in str(run("keygen", "keyring:new").exception)
-    assert ring.kept == kept
-    assert "`relaxdp keygen 'keyring:none'` makes one" in str(run(*RELEASE, "--key", "keyring:none").exception)
 
 
 def test_a_budget_that_is_exceeded_names_the_command_that_raises_it(place: Path) -> None:

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 from tests.commands import printed
-from tests.memory_ring import MemoryRing
 from tests.patience import PATIENCE
 from tests.refusals import refused
 
@@ -345,25 +344,6 @@ def test_without_the_key(place: Path) -> None:
         come_back()
     printed("restore", "backup", "--key", "key", "--without-key")
     assert "(the level before: 0.5)" in release("second.parquet", "1")
-
-
-def test_a_key_from_the_keyring_comes_back_there(ring: MemoryRing, place: Path) -> None:
-    KEY.save("keyring:mine")
-    Path("key.ledger.snapshots").mkdir()
-    Path("key.ledger.snapshots/a.snapshot").write_bytes(b"sealed")
-    lines = ("--passphrase-file", "words")
-    printed("backup", "backup", "--key", "keyring:mine", "--ledger", "key.ledger", *lines)
-    ring.kept.clear()
-    Path("key.ledger").unlink()
-    shutil.rmtree("key.ledger.snapshots")
-    before = names(".")
-    rx.Key.generate().save("keyring:other")
-    for wrong in ("keyring:other", bytes(range(32)).hex()):  # a name that is taken, and the key itself
-        with pytest.raises(KeyFileError):
-            printed("restore", "backup", "--key", wrong, "--ledger", "key.ledger", *lines)
-        assert names(".") == before
-    printed("restore", "backup", "--key", "keyring:mine", "--ledger", "key.ledger", *lines)
-    assert rx.Key.load("keyring:mine") == KEY
 
 
 def test_a_growing_table_goes_on(place: Path) -> None:
