@@ -170,10 +170,6 @@ class KeyFileError(RelaxdpError):
     """A key file is missing, damaged, readable by others, or would be overwritten."""
 
 
-class BackupError(RelaxdpError):
-    """A backup cannot be written or read, is damaged, has another passphrase, or would overwrite something."""
-
-
 class ChainFileError(RelaxdpError):
     """The file that keeps the last report of a relaxation is damaged or belongs to something else."""
 

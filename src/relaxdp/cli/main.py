@@ -39,11 +39,7 @@ COMMANDS = {
     "budget": ("relaxdp.cli.budget:app", "Show, raise and check privacy budgets."),
     "backup": (
         "relaxdp.cli.backup:backup",
-        "Write one file with the key, sealed under a passphrase, its ledger, and what lies beside the ledger.",
-    ),
-    "restore": (
-        "relaxdp.cli.backup:restore",
-        "Put a backup back: the key, its ledger, and what lies beside the ledger. Nothing is overwritten.",
+        "Copy a ledger, its snapshots and its row tags into a new folder, without the key.",
     ),
     "estimate": (
         "relaxdp.cli.estimate:estimate",

@@ -129,10 +129,6 @@ class Key:
     def _content(self) -> str:
         return f"{_HEADER}\n{self.__secret.hex()}\n{self.fingerprint}\n"
 
-    def to_bytes(self) -> bytes:
-        """Return the secret itself, for what keeps it elsewhere: shares of it, a sealed backup."""
-        return self.__secret
-
     def derive(self, info: bytes) -> bytes:
         """Return 32 bytes that belong to `info` alone: HKDF-SHA256 with the salt of stream version 1."""
         return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=SALT, info=info).derive(self.__secret)
