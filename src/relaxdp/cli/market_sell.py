@@ -14,12 +14,12 @@ from typing import Annotated, Any
 
 import typer
 
+from relaxdp.cli.campaign_options import ServerOption, TokenFile
+from relaxdp.cli.campaign_tables import text
 from relaxdp.cli.market_options import (
     FormulaOption,
     Listing,
     PricesOption,
-    ServerOption,
-    TokenFile,
     afterwards,
     level,
     levels_of,
@@ -28,7 +28,7 @@ from relaxdp.cli.market_options import (
     say,
     waiting,
 )
-from relaxdp.cli.market_tables import credits_text, sales_tables, seller_text, text
+from relaxdp.cli.market_tables import credits_text, sales_tables, seller_text
 from relaxdp.cli.options import CaFile, JsonOption, KeyCommand, KeyOption, key_of
 from relaxdp.device.client import tidy
 from relaxdp.draw.private_file import PrivateFileError, read_private
