@@ -29,7 +29,7 @@ FRAMES = (
     "tests/unit/table/test_calls.py",
 )
 SPARK = ("tests/spark/test_spark.py", "tests/spark/test_spark_types.py", "tests/spark/test_spark_growing.py")
-SERVER = ("tests/contract", *(f"tests/unit/{room}" for room in ("market", "safekeeping", "service")))
+SERVER = ("tests/contract", *(f"tests/unit/{room}" for room in ("market", "service")))
 # It asks distutils which pandas is there, and leaves it to Python to close its sockets.
 OLD_SPARK = ("ignore:distutils Version classes:DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 TOOLS = (
@@ -42,7 +42,7 @@ TOOLS = (
     "httptools",
     "jsonschema-rs",
 )
-EXTRAS = "decode,device,excel,plot,postgres,server,shares"
+EXTRAS = "decode,excel,plot,postgres,server"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ import pytest
 import typer.testing
 
 if TYPE_CHECKING:
-    from tests.memory_ring import MemoryRing
     from tests.servers.postgres import Server
 
 
@@ -69,18 +68,6 @@ def interruptible_person() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
-
-
-@pytest.fixture
-def ring() -> Iterator[MemoryRing]:
-    """A keyring in the place of the system's."""
-    import keyring  # noqa: PLC0415
-    from tests.memory_ring import MemoryRing  # noqa: PLC0415
-
-    before, made = keyring.get_keyring(), MemoryRing()
-    keyring.set_keyring(made)
-    yield made
-    keyring.set_keyring(before)
 
 
 def require(program: str) -> str:

@@ -52,7 +52,6 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.draw.stream": ("PathId",),
         "relaxdp.ledger.rules": ("Charge",),
         "relaxdp.ledger.account": ("Balance", "Account"),
-        "relaxdp.draw.shares": ("Share",),
     },
     "Mechanisms, for arrays and for one object": {
         "relaxdp.mechanisms": ("Mechanism",),

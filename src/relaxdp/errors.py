@@ -170,14 +170,6 @@ class KeyFileError(RelaxdpError):
     """A key file is missing, damaged, readable by others, or would be overwritten."""
 
 
-class SharesError(RelaxdpError, ValueError):
-    """Shares of a key are too few, mixed, mistyped or not to be written. No word of theirs is part of the message."""
-
-
-class BackupError(RelaxdpError):
-    """A backup cannot be written or read, is damaged, has another passphrase, or would overwrite something."""
-
-
 class ChainFileError(RelaxdpError):
     """The file that keeps the last report of a relaxation is damaged or belongs to something else."""
 
@@ -200,10 +192,6 @@ class ScheduleError(RelaxdpError, ValueError):
 
 class PlanError(RelaxdpError, ValueError):
     """A question to the planner makes no sense, or nothing can reach what it asks for."""
-
-
-class DeploymentError(RelaxdpError, ValueError):
-    """There is no deployment to write a record of: nothing was released, or a file is no campaign."""
 
 
 class TellsNothingError(RelaxdpError, ValueError):

@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 IN_COMMON = """What every command has in common:
 
 - **Exit status**: 0, or 2 with one sentence that says what was refused, what to do next, and what did not happen. A
-  check that finds something (`doctor`, `audit`, `reproduce`) ends with 1, and a stop by a signal with 128 and its
+  check that finds something (`audit`, `reproduce`) ends with 1, and a stop by a signal with 128 and its
   number.
 - `--quiet` (`-q`) leaves results and refusals; progress, hints and closing words fall away. `--verbose` (`-v`) adds
   what draws, how long it took, and the fields of a refusal, beside the results. `--json`, where there is one, is for
@@ -27,16 +27,7 @@ IN_COMMON = """What every command has in common:
   that take `--key` and `--ledger`, which win over them. A key itself in the variable is refused and not shown.
   `RELAXDP_SERVER` and `RELAXDP_TOKEN` are for campaigns and markets, `RELAXDP_DB` for the service,
   `RELAXDP_KERNEL=off` leaves the compiled path alone, `RELAXDP_BUNDLE=off` the pages' bundles.
-- **Completion** of commands, options, encodings, engines, columns (of Parquet and Arrow files) and file names:
-
-  | shell | once |
-  |---|---|
-  | bash | `eval "$(relaxdp completion bash)"` in `~/.bashrc` |
-  | zsh | `eval "$(relaxdp completion zsh)"` in `~/.zshrc`, after `compinit` |
-  | fish | `relaxdp completion fish > ~/.config/fish/completions/relaxdp.fish` |
-
-- Something is odd? `relaxdp doctor --key key` looks at the installation, the key, the ledger, the clock and the disk,
-  and shows nothing secret.
+- **Completion**: `relaxdp --install-completion` lets your shell complete commands and options.
 """
 
 

@@ -25,7 +25,7 @@ def commands(page: Path) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/data-holder.md", "docs/install.md", "docs/public.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/data-holder.md", "docs/install.md"])
 def test_shell_blocks(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     generator, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/data-holder.md").read_text("utf-8"), re.DOTALL)

@@ -193,8 +193,8 @@ def check(
     key_command: KeyCommand = None,
 ) -> None:
     """Compare a ledger with released files: one that does not know a level that left is old, and is refused."""
-    from relaxdp.safekeeping.released import refuse_old  # noqa: PLC0415 (slow to import)
+    from relaxdp.table.ledger_check import check_ledger  # noqa: PLC0415 (slow to import)
 
     with _open(ledger, key, key_command) as book:
-        compared = refuse_old(book, files)
+        compared = check_ledger(book, files)
     closing(f"compared with released columns: {compared:,}; the ledger knows them all")

@@ -29,6 +29,18 @@ def text(content: Any) -> str:
     return escape(tidy(str(content)))
 
 
+def make_table(left: Iterable[str], right: Iterable[str], rows: Iterable[Iterable[str]], **settings: Any) -> Table:
+    """Return a table with words on the left and numbers on the right."""
+    table = Table(**settings)
+    for heading in left:
+        table.add_column(heading, overflow="fold")
+    for heading in right:
+        table.add_column(heading, justify="right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def plain(epsilon: Any) -> str:
     """Return an epsilon that may become part of a file's name."""
     if not isinstance(epsilon, str) or not epsilon.replace(".", "").isdigit():
@@ -52,14 +64,7 @@ def overview(status: dict[str, Any]) -> list[str]:
 
 def overview_table(rows: Iterable[list[str]], *more: str) -> Table:
     """Return the list of campaigns; `more` heads what stands in front of each."""
-    table = Table()
-    for name in (*more, "campaign", "question", "state"):
-        table.add_column(name)
-    for name in ("epsilon", "devices", "half-width"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(*row)
-    return table
+    return make_table((*more, "campaign", "question", "state"), ("epsilon", "devices", "half-width"), rows)
 
 
 def heading(status: dict[str, Any]) -> str:
@@ -90,14 +95,13 @@ def publication(status: dict[str, Any], server: str) -> str | None:
 
 def level_table(status: dict[str, Any]) -> Table:
     """Return how many devices have each level as their highest."""
-    table = Table()
-    for heading in ("level", "epsilon", "devices"):
-        table.add_column(heading, justify="right")
-    counts = zip(status["levels"], status["devices"]["per_level"], strict=True)
-    for place, (level, devices) in enumerate(counts):
-        here = " *" if place == status["open_level"] else ""
-        table.add_row(f"{place + 1}{here}", text(level["epsilon"]), f"{int(devices):,}")
-    return table
+    rows = [
+        (f"{place}{' *' if place - 1 == status['open_level'] else ''}", text(level["epsilon"]), f"{int(devices):,}")
+        for place, (level, devices) in enumerate(
+            zip(status["levels"], status["devices"]["per_level"], strict=True), start=1
+        )
+    ]
+    return make_table((), ("level", "epsilon", "devices"), rows)
 
 
 def estimate_table(found: dict[str, Any]) -> Table | None:
@@ -106,20 +110,18 @@ def estimate_table(found: dict[str, Any]) -> Table | None:
         return None
     largest = f"; the largest {len(found['pooled']):,} of {int(found['values']):,} values"
     kind = "intervals of all values at once" if found["simultaneous"] else "intervals of each value"
-    table = Table(
+    rows = [(text(row["value"]), *numbers(row)) for row in found["pooled"]]
+    for row in found["quantiles"] or []:
+        share = float(row["probability"])
+        rows.append(("median" if share == 0.5 else f"quantile {share:g}", *numbers(row)))
+    return make_table(
+        ("value",),
+        ("estimate", f"{100 * float(found['confidence_level']):g} % interval"),
+        rows,
         title=f"from {int(found['devices']):,} devices at their highest levels"
         + (largest if len(found["pooled"]) < int(found["values"]) else ""),
         caption=f"{kind}, about these devices",
     )
-    table.add_column("value")
-    for heading in ("estimate", f"{100 * float(found['confidence_level']):g} % interval"):
-        table.add_column(heading, justify="right")
-    for row in found["pooled"]:
-        table.add_row(text(row["value"]), *numbers(row))
-    for row in found["quantiles"] or []:
-        share = float(row["probability"])
-        table.add_row("median" if share == 0.5 else f"quantile {share:g}", *numbers(row))
-    return table
 
 
 def dates_table(found: dict[str, Any]) -> Table:

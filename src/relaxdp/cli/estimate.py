@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +18,7 @@ from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.render import show_json
 from relaxdp.cli.talk import aside_console, closing
 from relaxdp.errors import CountsError, OptionError, TableFileError
-from relaxdp.estimation.result import IMPLAUSIBLE
+from relaxdp.estimation.result import IMPLAUSIBLE, EstimateRow
 from relaxdp.table.calls import count
 from relaxdp.table.counting import PairTally, Tally
 from relaxdp.table.released_files import Axis
@@ -103,8 +102,7 @@ def estimate(
         parts = blocks_of(tally, asked, most=top)
     axis = tally.axis if isinstance(tally, Tally) else tally.rows
     if plot is not None:
-        pairs = tally.estimate(method.value) if isinstance(tally, PairTally) else None
-        draw(plot, parts, name_of(axis, asked), asked, pairs)
+        draw(plot, parts, name_of(axis, asked), asked)
     if as_json:
         every = blocks_of(tally, asked, most=None)
         show_json(_json(tally, axis, every, asked))
@@ -154,38 +152,26 @@ def _json(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked: Asked
                     {"epsilon": one, "cross_epsilon": two, "objects": objects} for one, two, objects in part.levels
                 ],
                 "implausible": part.is_implausible,
-                "estimates": list(_json_rows(part)),
-                **_json_missing(part),
-                **_json_quantiles(part),
+                "estimates": list(map(_json_row, part.rows)),
+                **({} if part.missing is None else {"missing": _json_interval(part.missing)}),
+                **({"quantiles": _json_quantiles(part)} if part.quantiles else {}),
             }
             for part in parts
         ],
     }
 
 
-def _json_missing(part: Block) -> dict[str, Any]:
-    if part.missing is None:
-        return {}
-    share, low, high = part.missing
-    return {"missing": {"estimate": share, "low": low, "high": high}}
+def _json_row(row: EstimateRow) -> dict[str, Any]:
+    value, other = row.keys if len(row.keys) > 1 else (*row.keys, None)
+    numbers = row._asdict()
+    del numbers["keys"]
+    return {"value": plain_label(value), "cross_value": plain_label(other), **numbers}
 
 
-def _json_quantiles(part: Block) -> dict[str, Any]:
-    if not part.quantiles:
-        return {}
-    names = ("probability", "estimate", "low", "high")
-    return {"quantiles": [dict(zip(names, row, strict=True)) for row in part.quantiles]}
+def _json_interval(row: EstimateRow) -> dict[str, float]:
+    return {"estimate": row.estimate, "low": row.low, "high": row.high}
 
 
-def _json_rows(part: Block) -> Iterable[dict[str, Any]]:
-    numbers = (each.tolist() for each in (part.estimate, part.std_error, part.low, part.high))
-    for (value, other), beyond, share, error, low, high in zip(part.labels, part.beyond, *numbers, strict=True):
-        yield {
-            "value": plain_label(value),
-            "cross_value": plain_label(other),
-            "estimate": share,
-            "std_error": error,
-            "low": low,
-            "high": high,
-            "beyond": beyond,
-        }
+def _json_quantiles(part: Block) -> list[dict[str, float]]:
+    quartiles = zip((0.25, 0.5, 0.75), part.quantiles, strict=True)
+    return [{"probability": probability, **_json_interval(row)} for probability, row in quartiles]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +14,7 @@ from rich.text import Text
 from relaxdp.cli.bars import Row, clean, fitted, label_of, print_table
 from relaxdp.cli.options import MOST_ROWS
 from relaxdp.estimation.mean import PresentMean
-from relaxdp.estimation.result import BEYOND, IMPLAUSIBLE, About, Chosen, Floats, Result
+from relaxdp.estimation.result import IMPLAUSIBLE, About, Chosen, EstimateRow, Result
 from relaxdp.estimation.wave import Distribution
 from relaxdp.publication.description import ColumnDescription
 from relaxdp.table.counting import PairTally, Tally
@@ -44,99 +43,61 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block of the answer: a group, or everything. Rows are labels with four numbers each."""
+    """One block of the answer: a group, or everything."""
 
     group: str | None
     objects: int
-    levels: list[tuple[str, str | None, int]]
-    labels: list[tuple[Any, Any]]
-    estimate: Floats
-    std_error: Floats
-    low: Floats
-    high: Floats
-    beyond: list[str | None]
-    """Which rows lie "below" or "above" what can be told at this level."""
-    least: float
-    most: float
+    levels: Sequence[tuple[str, str | None, int]]
+    result: Result
+    rows: list[EstimateRow]
+    """Those of the result, or the largest of them."""
     is_implausible: bool
     is_simultaneous: bool
-    rows_in_all: int
-    """How many rows there are in all, of which these may be the largest."""
-    missing: tuple[float, float, float] | None = None
-    """Where numbers may be missing: their share, with the ends of its interval."""
-    quantiles: tuple[tuple[float, float, float, float], ...] = ()
-    """Where the distribution is told: quartiles, each with its probability and the ends of its interval."""
-    distribution: Distribution | None = None
+    missing: EstimateRow | None = None
+    """Where numbers may be missing: their share."""
+    quantiles: Sequence[EstimateRow] = ()
+    """Where the distribution is told: the quartiles."""
 
     def says_nothing(self) -> bool:
         """Tell whether noise outweighs the answer: an interval over nearly everything."""
-        width = (self.high - self.low) / (self.most - self.least)
-        return not self.is_implausible and bool(np.any(width > 0.9))
+        most = 0.9 * (self.result.most - self.result.least)
+        return not self.is_implausible and any(row.high - row.low > most for row in self.rows)
 
 
 def blocks_of(tally: Tally | PairTally, asked: Asked, *, most: int | None = MOST_ROWS) -> list[Block]:
     """Return the answer to what is asked, with at most so many rows each: the largest ones."""
     if isinstance(tally, PairTally):
-        labels = [(row, column) for row in tally.rows.labels for column in tally.columns.labels]
         pairs = [(one, two, table.objects) for (one, two), table in tally.tables.items()]
-        return [_part(None, tally.objects, pairs, labels, tally.estimate(asked.method.value), asked, most)]
+        return [_part(None, tally.objects, pairs, tally.estimate(asked.method.value), asked, most)]
     parts = []
     for group, counts in tally.groups:
-        result = counts.estimate(asked.method.value)
         levels = [(epsilon, None, objects) for epsilon, objects in counts.levels.items()]
-        parts.append(
-            _part(group, counts.objects, levels, [(label, None) for label in result.labels], result, asked, most)
-        )
+        parts.append(_part(group, counts.objects, levels, counts.estimate(asked.method.value), asked, most))
     return parts
 
 
 def _part(
     group: str | None,
     objects: int,
-    levels: Iterable[tuple[str, str | None, int]],
-    labels: list[tuple[Any, Any]],
+    levels: Sequence[tuple[str, str | None, int]],
     result: Result,
     asked: Asked,
     most: int | None,
 ) -> Block:
-    value = np.atleast_1d(result.value)
-    estimate = result.consistent() if asked.consistent else value
+    intervals: Any = {"confidence_level": asked.confidence, "about": asked.about}
     shown = result if most is None else result.largest(most)
-    places = shown.places if isinstance(shown, Chosen) else np.arange(len(labels))
-    intervals: dict[str, Any] = {"simultaneous": asked.simultaneous, "about": asked.about}
-    low, high = shown.interval(asked.confidence, **intervals)
-    return Block(
-        group=group,
-        objects=objects,
-        levels=list(levels),
-        labels=[labels[place] for place in places],
-        estimate=estimate[places],
-        std_error=np.atleast_1d(shown.standard_error(asked.about)),
-        low=np.atleast_1d(low),
-        high=np.atleast_1d(high),
-        beyond=[BEYOND.get(side) for side in shown.beyond(asked.confidence, **intervals).tolist()],
-        least=result.least,
-        most=result.most,
-        is_implausible=result.is_implausible(),
-        is_simultaneous=asked.simultaneous or shown.is_chosen,
-        rows_in_all=len(labels),
-        missing=_missing(result, asked) if isinstance(result, PresentMean) else None,
-        quantiles=_quantiles(result, asked) if isinstance(result, Distribution) else (),
-        distribution=result if isinstance(result, Distribution) else None,
-    )
-
-
-def _missing(result: PresentMean, asked: Asked) -> tuple[float, float, float]:
-    (low,), (high,) = result.missing.interval(asked.confidence, about=asked.about)
-    (share,) = result.missing.value
-    return float(share), float(low), float(high)
-
-
-def _quantiles(result: Distribution, asked: Asked) -> tuple[tuple[float, float, float, float], ...]:
-    found = result.quartiles
-    low, high = found.interval(asked.confidence, simultaneous=asked.simultaneous, about=asked.about)
-    rows = zip(found.probabilities, found.value.tolist(), low.tolist(), high.tolist(), strict=True)
-    return tuple(rows)
+    rows = shown.to_rows(simultaneous=asked.simultaneous, **intervals)
+    if asked.consistent:
+        estimate = result.consistent()
+        places = shown.places if isinstance(shown, Chosen) else range(len(rows))
+        rows = [row._replace(estimate=float(estimate[place])) for row, place in zip(rows, places, strict=True)]
+    missing, quantiles = None, []
+    if isinstance(result, PresentMean):
+        (missing,) = result.missing.to_rows(**intervals)
+    if isinstance(result, Distribution):
+        quantiles = result.quartiles.to_rows(simultaneous=asked.simultaneous, **intervals)
+    together = asked.simultaneous or shown.is_chosen
+    return Block(group, objects, levels, result, rows, result.is_implausible(), together, missing, quantiles)
 
 
 def name_of(axis: Axis, asked: Asked) -> str:
@@ -156,26 +117,25 @@ def print_blocks(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked
     console.print(Text(_heading(tally, axis, parts, asked)))
     table, width = _table(axis, parts, asked, console.width)
     print_table(console, table, width)
-    shown, rows = sum(len(part.labels) for part in parts), sum(part.rows_in_all for part in parts)
+    shown, rows = sum(len(part.rows) for part in parts), sum(len(part.result.labels) for part in parts)
     if shown < rows:
         console.print(
             f"These are the largest {shown:,} of {rows:,} rows; --json has all of them. They were chosen by their "
             "estimates, so their intervals hold for all values at once."
         )
     for part in parts:
+        whose = "" if asked.by is None else f" of {label_of(part.group)}"
         if part.missing is not None:
-            whose = "" if asked.by is None else f" of {label_of(part.group)}"
-            share, low, high = (f"{100 * each:.2f}" for each in part.missing)
+            share, low, high = (f"{100 * each:.2f}" for each in _interval(part.missing))
             console.print(Text(f"Missing{whose}: {share} % of the objects, from {low} to {high} %."))
-        for probability, number, low_end, high_end in part.quantiles:
-            whose = "" if asked.by is None else f" of {label_of(part.group)}"
-            name = "Median" if probability == 0.5 else f"Quantile {probability:g}"
-            console.print(Text(f"{name}{whose}: {number:.4g}, from {low_end:.4g} to {high_end:.4g}."))
+        for row in part.quantiles:
+            number, low, high = (f"{each:.4g}" for each in _interval(row))
+            console.print(Text(f"{row.keys[0].capitalize()}{whose}: {number}, from {low} to {high}."))
     if any(part.is_implausible for part in parts):
         console.print(IMPLAUSIBLE)
     if any(part.says_nothing() for part in parts):
         console.print("Some intervals cover nearly everything that is possible: the noise is larger than the answer.")
-    sides = {side for part in parts if not part.is_implausible for side in part.beyond if side is not None}
+    sides = {row.beyond for part in parts if not part.is_implausible for row in part.rows if row.beyond is not None}
     if sides:
         console.print(
             f"* {' or '.join(sorted(sides, reverse=True))} what can be told at this level: the estimate lies farther "
@@ -215,14 +175,13 @@ def _release(described: ColumnDescription) -> str:
 
 def _rows(parts: list[Block], asked: Asked, longest: float) -> Iterator[Row]:
     for part in parts:
-        for place, row in enumerate(part.labels):
-            labels = [label_of(label) for label in row[: 1 if asked.cross is None else 2]]
-            labels[-1] += "" if part.beyond[place] is None else " *"
+        for place, row in enumerate(part.rows):
+            labels = [label_of(label) for label in row.keys]
+            labels[-1] += "" if row.beyond is None else " *"
             if asked.by is not None:
                 labels = [f"{label_of(part.group)} ({part.objects:,})" if place == 0 else "", *labels]
-            numbers = [_number(each[place]) for each in (part.estimate, part.low, part.high)]
-            length = min(max(float(part.estimate[place]) - part.least, 0.0), longest)
-            yield Row(labels, numbers, length, place == len(part.labels) - 1)
+            length = min(max(row.estimate - part.result.least, 0.0), longest)
+            yield Row(labels, list(map(_number, _interval(row))), length, place == len(part.rows) - 1)
 
 
 def _table(axis: Axis, parts: list[Block], asked: Asked, room: int) -> tuple[Table, int]:
@@ -235,9 +194,13 @@ def _table(axis: Axis, parts: list[Block], asked: Asked, room: int) -> tuple[Tab
 
 def _scale(part: Block) -> float:
     """Return what a full bar stands for: the range of a mean, or the largest share."""
-    if part.rows_in_all == 1:
-        return part.most - part.least
-    return float(np.clip(part.estimate.max(), 1e-9, part.most))
+    if len(part.result.labels) == 1:
+        return part.result.most - part.result.least
+    return min(max(1e-9, *(row.estimate for row in part.rows)), part.result.most)
+
+
+def _interval(row: EstimateRow) -> tuple[float, float, float]:
+    return row.estimate, row.low, row.high
 
 
 def _number(number: float) -> str:

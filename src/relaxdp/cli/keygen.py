@@ -11,7 +11,7 @@ from relaxdp.draw.key import Key
 
 
 def keygen(
-    key: Annotated[str, typer.Argument(help="File for the key, which must not exist; or keyring:NAME.")],
+    key: Annotated[str, typer.Argument(help="File for the key, which must not exist.")],
 ) -> None:
     """Make a secret key file that only you can read.
 

@@ -6,7 +6,6 @@ wait for a database.
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -18,8 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from relaxdp import __version__
-from relaxdp.cli.asking import AskingCommand
-from relaxdp.cli.commands import VARIABLE, Commands, answer_shells, meant
+from relaxdp.cli.commands import Commands, meant
 from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.streams import all_arrives, say, stops_in_order, take_all_text
 from relaxdp.errors import RelaxdpError, StateFolderWarning, refusing, without_keys
@@ -30,7 +28,6 @@ COMMANDS = {
         "Release a real column at four levels, compare, crash, and overspend in vain; takes a few seconds.",
     ),
     "keygen": ("relaxdp.cli.keygen:keygen", "Make a secret key file that only you can read."),
-    "key": ("relaxdp.cli.key:app", "Keep a key with several people: split it into shares, and join them."),
     "release": (
         "relaxdp.cli.release:release",
         "Release columns of a table at a level, or relax an earlier release to a larger one.",
@@ -40,17 +37,9 @@ COMMANDS = {
         "Relax what was released before to a larger epsilon, from its snapshot: the table is not needed any more.",
     ),
     "budget": ("relaxdp.cli.budget:app", "Show, raise and check privacy budgets."),
-    "registry": (
-        "relaxdp.cli.registry:registry",
-        "Write the YAML record that the public registry of deployments asks for, from a ledger or a campaign.",
-    ),
     "backup": (
         "relaxdp.cli.backup:backup",
-        "Write one file with the key, sealed under a passphrase, its ledger, and what lies beside the ledger.",
-    ),
-    "restore": (
-        "relaxdp.cli.backup:restore",
-        "Put a backup back: the key, its ledger, and what lies beside the ledger. Nothing is overwritten.",
+        "Copy a ledger, its snapshots and its row tags into a new folder, without the key.",
     ),
     "estimate": (
         "relaxdp.cli.estimate:estimate",
@@ -84,14 +73,6 @@ COMMANDS = {
     ),
     "market": ("relaxdp.cli.market:app", "Sell and buy released data, level by level, on a market."),
     "admin": ("relaxdp.cli.admin:app", "Back up, restore, recover, and renew the token of a service."),
-    "doctor": (
-        "relaxdp.cli.doctor:doctor",
-        "Look at what is installed, and whether key, ledger, clock and disk are as they should be.",
-    ),
-    "completion": (
-        "relaxdp.cli.commands:completion",
-        "Print a script that completes commands, options and their values in bash, zsh or fish.",
-    ),
     "tour": (
         "relaxdp.cli.tour:tour",
         "Start a service with an empty database, let simulated people answer and trade, and show where to look.",
@@ -106,7 +87,6 @@ CONSEQUENCES = {
     "keygen": "Nothing was written.",
     "release": "Nothing was released.",
     "relax": "Nothing was released.",
-    "registry": "Nothing was written.",
     "audit": "Nothing was audited.",
     "reproduce": "Nothing was written.",
 }
@@ -122,8 +102,7 @@ class _Commands(Mapping[str, Any]):
         if isinstance(found, typer.Typer):
             alone.add_typer(found, name=name)
         else:
-            asks = {"cls": AskingCommand} if name == "release" else {}
-            alone.command(name, **asks)(found)
+            alone.command(name)(found)
         return typer.main.get_group(alone).commands[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -152,7 +131,7 @@ class _Careful(TyperGroup):
             formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """Complete the name of a command, which takes no look at the commands themselves."""
+        """Complete the name of a command without importing every command, which takes seconds."""
         commands = self.commands
         self.commands = {name: TyperCommand(name, help=sentence) for name, (_, sentence) in COMMANDS.items()}
         try:
@@ -208,7 +187,6 @@ app = typer.Typer(
     cls=_Careful,
     help="Local differential privacy whose budget is released gradually.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -234,8 +212,6 @@ def main() -> None:
     try:
         with stops_in_order(), all_arrives(), warnings.catch_warnings():
             warnings.showwarning = _say_warning
-            if VARIABLE in os.environ:
-                answer_shells()
             app()
     except RelaxdpError as problem:
         say(problem.message)

@@ -9,19 +9,11 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from relaxdp.cli.market_options import (
-    Listing,
-    Number,
-    ServerOption,
-    TokenFile,
-    afterwards,
-    level,
-    open_market,
-    say,
-    waiting,
-)
+from relaxdp.cli.campaign_options import ServerOption, TokenFile
+from relaxdp.cli.campaign_tables import text
+from relaxdp.cli.market_options import Listing, Number, afterwards, level, open_market, say, waiting
 from relaxdp.cli.market_receipt import receipt_beside, save_receipt
-from relaxdp.cli.market_tables import credits_text, is_enough, purchases_table, tells, text
+from relaxdp.cli.market_tables import credits_text, is_enough, purchases_table, tells
 from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.errors import TableFileError, refusing
 from relaxdp.market.client import MarketClient, understood

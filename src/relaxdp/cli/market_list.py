@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from relaxdp.cli.campaign_options import ServerOption, TokenFile
 from relaxdp.cli.market_options import (
     CollectedOption,
     DescriptionOption,
@@ -16,9 +17,7 @@ from relaxdp.cli.market_options import (
     Listing,
     MethodOption,
     PricesOption,
-    ServerOption,
     SourceOption,
-    TokenFile,
     details_of,
     level,
     levels_of,

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from relaxdp.cli.campaign_options import ServerOption, TokenFile
+from relaxdp.cli.campaign_tables import text
 from relaxdp.cli.market_options import (
     CollectedOption,
     DescriptionOption,
@@ -18,9 +20,7 @@ from relaxdp.cli.market_options import (
     MethodOption,
     Number,
     PricesOption,
-    ServerOption,
     SourceOption,
-    TokenFile,
     afterwards,
     details_of,
     level,
@@ -29,7 +29,7 @@ from relaxdp.cli.market_options import (
     open_market,
     say,
 )
-from relaxdp.cli.market_tables import accounts_table, credits_text, heading, levels_text, statement_table, text
+from relaxdp.cli.market_tables import accounts_table, credits_text, heading, levels_text, statement_table
 from relaxdp.cli.options import CaFile, JsonOption, encoding_and_options
 from relaxdp.draw.private_file import PrivateFileError, write_private
 from relaxdp.errors import OptionError, ServerAnswerError, TokenError, refusing
@@ -184,7 +184,7 @@ def statement(
 
 
 def _invited(made: dict[str, Any]) -> str:
-    return f"sellers join it: relaxdp market join {text(made['id'])} --key KEY --epsilon E"
+    return f"sellers join it: relaxdp market join {text(made['id'])} --key KEY --epsilon E --answer-file FILE"
 
 
 def _taken(made: dict[str, Any]) -> str:

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
+from relaxdp.cli.campaign_options import client_of
+from relaxdp.cli.campaign_options import say as print_answer
 from relaxdp.cli.talk import aside_console
 from relaxdp.device.address import Server
-from relaxdp.device.client import Client
 from relaxdp.device.operator import VARIABLE, operator_token
 from relaxdp.errors import EpsilonError, OptionError, RefusedByServerError, RelaxdpError, TokenError, refusing
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.market.client import MarketClient, understood
 
-ServerOption = Annotated[
-    str, typer.Option("--server", envvar="RELAXDP_SERVER", help="Address of the market.", show_default=False)
-]
-TokenFile = Annotated[
-    Path | None, typer.Option("--token-file", help="File with your token  [default: RELAXDP_TOKEN is read]")
-]
 Listing = Annotated[str, typer.Argument(metavar="LISTING", help="Name of the listing.", show_default=False)]
 Number = Annotated[int, typer.Argument(metavar="NUMBER", help="Number of the purchase.", min=1, show_default=False)]
 PricesOption = Annotated[
@@ -48,6 +42,7 @@ LicenceOption = Annotated[
     str | None, typer.Option("--licence", help="What buyers may do with it: its name, or an https address.")
 ]
 
+say = partial(print_answer, reading=understood)
 _POINTS = "prices are points such as 0.1:10,0.5:40,1:100: an epsilon, a colon, whole credits."
 
 
@@ -58,12 +53,12 @@ def open_market(server: str, token_file: Path | None, ca_file: Path | None, *, t
         found = operator_token(token_file, os.environ)
     elif token:
         raise TokenError("a token is needed: set {variable}, or name a file with --token-file.", variable=VARIABLE)
-    return MarketClient(Server.parse(server), found, _client(ca_file))
+    return MarketClient(Server.parse(server), found, client_of(ca_file))
 
 
 def as_nobody(server: str, ca_file: Path | None) -> MarketClient:
     """Return the market as it is asked by somebody who need not say who they are."""
-    return MarketClient(Server.parse(server), None, _client(ca_file))
+    return MarketClient(Server.parse(server), None, client_of(ca_file))
 
 
 @refusing("Nothing was sent.")
@@ -100,17 +95,6 @@ def level(epsilon: str) -> str:
     return epsilon_text(as_epsilon(epsilon))
 
 
-def say(content: Any, as_json: bool, words: Callable[[], list[Any]]) -> None:
-    """Print an answer: as JSON for programs, otherwise in sentences and tables."""
-    if as_json:
-        typer.echo(json.dumps(content))
-        return
-    with understood():
-        parts = words()
-    for part in parts:
-        Console().print(part, highlight=False, soft_wrap=isinstance(part, str))
-
-
 @contextmanager
 def afterwards(sentence: str, *, refused: str | None = None) -> Iterator[None]:
     """Say with an error what had happened before it, and how to go on; `refused` where the market has refused."""
@@ -131,10 +115,6 @@ def waiting(what: str, total: int | None = None) -> Iterator[Callable[[int], Non
         task = bar.add_task(what, total=total)
         yield lambda moved: bar.advance(task, moved)
     sys.stderr.flush()
-
-
-def _client(ca_file: Path | None) -> Client:
-    return Client(attempts=3, ca_file=None if ca_file is None else str(ca_file))
 
 
 def _point(part: str) -> list[Any]:

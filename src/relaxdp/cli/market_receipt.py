@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from relaxdp.cli.market_options import TokenFile, as_nobody, open_market, say
+from relaxdp.cli.campaign_options import TokenFile
+from relaxdp.cli.market_options import as_nobody, open_market, say
 from relaxdp.cli.market_tables import receipt_table
 from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.errors import OptionError, TableFileError, refusing
@@ -33,7 +34,7 @@ def receipt(
         str | None, typer.Option(help="The market's public key, 64 hexadecimal digits  [default: the market is asked]")
     ] = None,
     server: Annotated[
-        str | None, typer.Option("--server", envvar="RELAXDP_SERVER", help="Address of the market.")
+        str | None, typer.Option("--server", envvar="RELAXDP_SERVER", help="Address of the server.")
     ] = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,

@@ -5,9 +5,7 @@ A single seller's answer becomes a report on this machine, and only the report l
 
 from __future__ import annotations
 
-import getpass
 import shlex
-import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,12 +14,12 @@ from typing import Annotated, Any
 
 import typer
 
+from relaxdp.cli.campaign_options import ServerOption, TokenFile
+from relaxdp.cli.campaign_tables import text
 from relaxdp.cli.market_options import (
     FormulaOption,
     Listing,
     PricesOption,
-    ServerOption,
-    TokenFile,
     afterwards,
     level,
     levels_of,
@@ -30,7 +28,7 @@ from relaxdp.cli.market_options import (
     say,
     waiting,
 )
-from relaxdp.cli.market_tables import credits_text, sales_tables, seller_text, text
+from relaxdp.cli.market_tables import credits_text, sales_tables, seller_text
 from relaxdp.cli.options import CaFile, JsonOption, KeyCommand, KeyOption, key_of
 from relaxdp.device.client import tidy
 from relaxdp.draw.private_file import PrivateFileError, read_private
@@ -163,7 +161,6 @@ def close(
 
 
 _LONGEST_ANSWER = 10_000
-_MOST_SHOWN = 20
 
 
 def join(
@@ -172,13 +169,11 @@ def join(
         str,
         typer.Option(help="Your limit, one of the pool's levels: nothing above it is ever sold.", show_default=False),
     ],
+    answer_file: Annotated[Path, typer.Option(help="Private file with your answer.", show_default=False)],
     server: ServerOption,
     key: KeyOption = None,
     key_command: KeyCommand = None,
     minimum: Annotated[int, typer.Option(help="Be in no sale that pays you less.", min=0)] = 0,
-    answer_file: Annotated[
-        Path | None, typer.Option(help="Private file with your answer  [default: you are asked for it]")
-    ] = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     as_json: JsonOption = False,
@@ -199,7 +194,7 @@ def join(
                 "a pool is joined with a seller's token, and this one is of a {role}.", role=tidy(str(role))
             )
     joined = Pool.of(market.listing(pool), pool)
-    answer = joined.answer(_asked(joined) if answer_file is None else _read(answer_file))
+    answer = joined.answer(_read(answer_file))
     body: dict[str, Any] = {**joined.report(answer, key=secret, epsilon=asked), "minimum": minimum}
     remember(joined, answer, key=secret)
     with afterwards("If you ask again, use the same key and the same answer."):
@@ -210,16 +205,6 @@ def join(
         f"all that was sent of your answer: {text(body['report'])}"
     )
     say(found, as_json, lambda: [words])
-
-
-@refusing("Nothing was sent.")
-def _asked(pool: Pool) -> str:
-    """Ask for the answer, without showing it while it is typed."""
-    if not sys.stdin.isatty():
-        raise OptionError("there is no terminal to ask for the answer: name a private file with --answer-file.")
-    choices = pool.choices
-    shown = f" ({', '.join(choices)})" if 0 < len(choices) <= _MOST_SHOWN else ""
-    return getpass.getpass(f"{tidy(pool.title)}{tidy(shown)}\nyour answer, which stays here and is not shown: ")
 
 
 @refusing("Nothing was sent.")

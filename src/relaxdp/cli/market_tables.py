@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
-from relaxdp.device.client import tidy
+from relaxdp.cli.campaign_tables import make_table, text
 from relaxdp.market.receipts import Receipt
 
 Row = dict[str, Any]
 _FEW = 12
 _DETAILS = ("description", "source", "collected", "method", "licence")
 _NOTHING_KNOWN = 0.5  # the half-width of all shares from 0 to 1
-
-
-def text(content: Any) -> str:
-    """Return a stranger's text, as something that is only shown."""
-    return escape(tidy(str(content)))
 
 
 def credits_text(amount: Any) -> str:
@@ -40,22 +34,10 @@ def _or_dash(content: Any) -> str:
     return "-" if content is None else text(content)
 
 
-def _table(left: Sequence[str], right: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> Table:
-    """Return a table with words on the left and numbers on the right."""
-    table = Table(title=title, title_justify="left")
-    for heading in left:
-        table.add_column(heading, overflow="fold")
-    for heading in right:
-        table.add_column(heading, justify="right", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
 def listings_table(listings: Sequence[Row]) -> Table:
     """Return what is for sale."""
     right = ("objects", "up to", "price", "half-width")
-    return _table(("listing", "kind", "title"), right, [_overview(each) for each in listings])
+    return make_table(("listing", "kind", "title"), right, [_overview(each) for each in listings])
 
 
 def _overview(listing: Row) -> list[str]:
@@ -131,7 +113,7 @@ def levels_table(listing: Row) -> Table:
         price = "-" if pool and not level["available"] else f"{int(level['price']):,}"
         rows.append([text(level["epsilon"]), *counted, price, width(level["half_width"]), note])
         below = text(level["epsilon"]), each
-    table = _table((), ("epsilon", *(["each", "objects"] if pool else []), "price", "half-width"), [])
+    table = make_table((), ("epsilon", *(["each", "objects"] if pool else []), "price", "half-width"), [])
     if any(row[-1] for row in rows):
         table.add_column("", overflow="fold")
     for row in rows:
@@ -170,13 +152,14 @@ def purchases_table(found: Row) -> Table:
          f"{int(each['paid']):,}", width(each["half_width"]), _or_dash(each["authorised"])]
         for each in found["purchases"]
     ]  # fmt: skip
+    right = ("epsilon", "paid", "half-width", "up to")
     title = f"balance: {credits_text(found['balance'])}"
-    return _table(("number", "listing", "state"), ("epsilon", "paid", "half-width", "up to"), rows, title)
+    return make_table(("number", "listing", "state"), right, rows, title=title, title_justify="left")
 
 
 def sales_tables(found: Row) -> list[Table | str]:
     """Return what a seller sold, and what it cost in privacy: against buyers, and against the platform."""
-    tables = [_table(("listing", text(each["listing"]["id"])), (), _sale(each)) for each in found["listings"]]
+    tables = [make_table(("listing", text(each["listing"]["id"])), (), _sale(each)) for each in found["listings"]]
     return [*tables, f"balance: {credits_text(found['balance'])}"]
 
 
@@ -221,16 +204,16 @@ def statement_table(entries: Sequence[Row]) -> Table:
          f"{int(each['amount']):+,}"]
         for each in entries
     ]  # fmt: skip
-    return _table(("transaction", "time", "reason", "purchase"), ("amount",), rows)
+    return make_table(("transaction", "time", "reason", "purchase"), ("amount",), rows)
 
 
 def accounts_table(accounts: Sequence[Row]) -> Table:
     """Return all accounts."""
     rows = [[text(each["name"]), text(each["role"]), f"{int(each['balance']):,}"] for each in accounts]
-    return _table(("account", "role"), ("balance",), rows)
+    return make_table(("account", "role"), ("balance",), rows)
 
 
 def receipt_table(receipt: Receipt) -> Table:
     """Return the fields of a receipt."""
     rows = [[name, _or_dash(content)] for name, content in receipt.to_json().items()]
-    return _table(("field", "content"), (), rows)
+    return make_table(("field", "content"), (), rows)

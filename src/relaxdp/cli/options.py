@@ -19,7 +19,7 @@ KEY_VARIABLE, KEY_COMMAND_VARIABLE, LEDGER_VARIABLE = "RELAXDP_KEY", "RELAXDP_KE
 KeyOption = Annotated[
     str | None,
     typer.Option(
-        "--key", envvar=KEY_VARIABLE, metavar="KEY", help="Key file, from `relaxdp keygen`, or keyring:NAME.",
+        "--key", envvar=KEY_VARIABLE, metavar="KEY", help="Key file, from `relaxdp keygen`.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -62,7 +62,6 @@ def key_of(key: str | None, command: str | None) -> Key:
 
 def ledger_place(ledger: str | None, key: str | None, command: str | None) -> str | Path:
     """Return where the ledger is; a key file that lies beside it need not be read for that."""
-    from relaxdp.draw.key_sources import keyring_name  # noqa: PLC0415
     from relaxdp.ledger.payer import ledger_beside, ledger_of  # noqa: PLC0415
 
     if ledger is not None:
@@ -70,7 +69,7 @@ def ledger_place(ledger: str | None, key: str | None, command: str | None) -> st
     key, command = said_key(key, command)
     if key is None and command is None:
         raise LedgerError("say which ledger: --ledger FILE or URL, or --key KEY for the one beside a key.")
-    if key is not None and keyring_name(key) is None:
+    if key is not None:
         return ledger_of(key)
     return ledger_beside(key_of(key, command))
 

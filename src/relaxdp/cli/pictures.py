@@ -6,55 +6,54 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from relaxdp.cli.bars import clean, label_of
 from relaxdp.cli.estimate_render import Asked, Block
 from relaxdp.errors import CountsError, MissingPartError, TableFileError
-from relaxdp.estimation.plot import draw_rows, intervals_named, plot_pairs, size_of_pairs
-from relaxdp.estimation.result import Result
+from relaxdp.estimation.plot import draw_rows, intervals_named, plain, plot_pairs, size_of_pairs
+from relaxdp.estimation.wave import Distribution
 
 MOST_PICTURES = 20
 ENDINGS = (".png", ".svg", ".pdf")
 
 
-def draw(path: Path, parts: list[Block], name: str, asked: Asked, pairs: Result | None = None) -> None:
-    """Write the picture of an answer; `pairs` is a two-way table."""
+def draw(path: Path, parts: list[Block], name: str, asked: Asked) -> None:
+    """Write the picture of an answer."""
     if len(parts) > MOST_PICTURES:
         raise CountsError(
             "a plot shows at most {most} groups, and there are {parts}.", most=MOST_PICTURES, parts=len(parts)
         )
-    if pairs is not None and len(pairs.labels) == len(parts[0].labels):
-        rows, columns = (len(set(map(str, side))) for side in pairs.keys.values())
+    intervals: Any = {"confidence_level": asked.confidence, "about": asked.about}
+    whole = parts[0].result
+    if len(whole.keys) > 1 and len(whole.labels) == len(parts[0].rows):
+        rows, columns = (len(set(map(str, side))) for side in whole.keys.values())
         figure = new_figure(*size_of_pairs(rows, columns))
-        plot_pairs(
-            pairs,
-            figure.subplots(),
-            confidence_level=asked.confidence,
-            simultaneous=asked.simultaneous,
-            about=asked.about,
-        )
+        plot_pairs(whole, figure.subplots(), simultaneous=asked.simultaneous, **intervals)
         save(figure, path)
         return
-    heights = [0.8 + 0.32 * len(part.labels) if part.distribution is None else 2.8 for part in parts]
+    heights = [2.8 if isinstance(part.result, Distribution) else 0.8 + 0.32 * len(part.rows) for part in parts]
     figure = new_figure(7, 0.4 + sum(heights))
     axes = figure.subplots(len(parts), 1, squeeze=False, sharex=True, gridspec_kw={"height_ratios": heights})[:, 0]
     hollow = False
     for part, each in zip(parts, axes, strict=True):
-        if part.distribution is not None:
-            part.distribution.plot(each, confidence_level=asked.confidence, about=asked.about)
+        if isinstance(part.result, Distribution):
+            part.result.plot(each, **intervals)
             each.set_xlabel("")
         else:
-            labels = [" & ".join(label_of(label) for label in row if label is not None) for row in part.labels]
-            labels = [label.replace("$", r"\$") for label in labels]
-            hollow |= draw_rows(each, labels, part.estimate, part.low, part.high)
+            labels = [plain(" & ".join(map(label_of, row.keys))) for row in part.rows]
+            ends = ([getattr(row, field) for row in part.rows] for field in ("estimate", "low", "high"))
+            hollow |= draw_rows(each, labels, *map(np.array, ends))
         if asked.by is not None:
-            each.set_title(f"{clean(asked.by)}: {label_of(part.group)}".replace("$", r"\$"), loc="left", fontsize=10)
+            each.set_title(plain(f"{clean(asked.by)}: {label_of(part.group)}"), loc="left", fontsize=10)
     together = any(part.is_simultaneous for part in parts)
-    intervals = intervals_named(asked.confidence, simultaneous=together, about=asked.about, hollow=hollow)
-    chosen = sum(len(part.labels) for part in parts) < sum(part.rows_in_all for part in parts)
-    which = f"the largest of {parts[0].rows_in_all:,}, " if chosen else ""
-    if parts[0].distribution is not None:
+    chosen = any(len(part.rows) < len(part.result.labels) for part in parts)
+    which = f"the largest of {len(whole.labels):,}, " if chosen else ""
+    if isinstance(whole, Distribution):
         name, which = "density, smoothed", f"line: {name}, "
-    axes[-1].set_xlabel(f"{name}\n{which}with {intervals}".replace("$", r"\$"))
+    axes[-1].set_xlabel(
+        plain(f"{name}\n{which}with {intervals_named(simultaneous=together, hollow=hollow, **intervals)}")
+    )
     save(figure, path)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from relaxdp.cli.options import JsonOption, KeyCommand, KeyOption, key_of
-from relaxdp.cli.release import agreed, declared_columns
+from relaxdp.cli.release import declared_columns
 from relaxdp.cli.release_options import (
     Bins,
     Budget,
@@ -32,7 +32,7 @@ from relaxdp.cli.release_options import (
     ValuesFile,
     Yes,
 )
-from relaxdp.cli.render import show_released
+from relaxdp.cli.render import progress_bar, show_released
 from relaxdp.errors import OptionError
 from relaxdp.table.calls import BESIDE_KEY, relax_reports
 from relaxdp.table.calls import relax as relax_release
@@ -99,6 +99,7 @@ def relax(
     common: Any = {
         "to": target, "epsilon": epsilon, "key": key_of(key, key_command), "ledger": ledger or BESIDE_KEY,
         "population": population, "reason": f"release to {target.name}", "dry_run": dry_run, "threads": threads,
+        "accept": yes,
     }  # fmt: skip
     said: Any = {"bins": bins, "map": value_map, "nulls": nulls, "missing_as": missing_as}
     if reports is None:
@@ -130,4 +131,6 @@ def relax(
                 keep=keep or (), budget=budget, new_ledger=new_ledger, separator=separator, **common, **more,
             )  # fmt: skip
 
-    show_released(agreed(yes, "relaxing", "rows", call), as_json)
+    with progress_bar("relaxing", "rows") as progress:
+        done = call(progress=progress)
+    show_released(done, as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from relaxdp.cli.asking import agreed_budget, is_interactive
 from relaxdp.cli.options import JsonOption, KeyCommand, KeyOption, encoding_and_options, key_of
 from relaxdp.cli.pipes import PIPE, Format, given, taken
 from relaxdp.cli.release_options import (
@@ -43,15 +43,13 @@ from relaxdp.cli.release_options import (
     ValuesFile,
     Yes,
 )
-from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.render import progress_bar, show_released
-from relaxdp.errors import OptionError, RelaxdpError, TableChangedError, TellsNothingError, ValuesError, refusing
+from relaxdp.errors import OptionError, RelaxdpError, TableChangedError, ValuesError
 from relaxdp.publication.column import Column, values_from_file
 from relaxdp.table.calls import BESIDE_KEY, changes
 from relaxdp.table.calls import release as release_table
 
 if TYPE_CHECKING:
-    from relaxdp.table.calls import Released
     from relaxdp.table.snapshots import Changes
 
 
@@ -72,7 +70,6 @@ class EngineChoice(StrEnum):
 
 
 def release(
-    context: typer.Context,
     source: PipedSource,
     target: PipedTarget,
     column: Annotated[list[str], typer.Option(help="Column to release; may be given several times.")],
@@ -183,7 +180,7 @@ def release(
 
     Only ids and released columns are written, in the order of the ids. The same level again gives the identical reports
     and costs nothing; a larger one costs the difference, and `relaxdp relax` needs no table for it: ids and truths are
-    kept beside the ledger, sealed with the key. At a terminal it asks for what was not said.
+    kept beside the ledger, sealed with the key.
     """
     chosen, options = (None, {}) if encoding is None else encoding_and_options(encoding)
     said: Any = {
@@ -227,15 +224,16 @@ def release(
             worker_key=worker_key,
             partitions=partitions,
             separator=separator,
+            budget=budget,
+            dry_run=dry_run,
+            accept=yes,
         )
-        quote = None if no_ledger else lambda said: call(budget=said, dry_run=True)
-        budget = agreed_budget(context, quote, budget)
         look = partial(
             changes, place, declared, to=out, id=id_column, epsilon=epsilon, key=secret, release=name, date=date,
             ledger=ledger or BESIDE_KEY, population=population, snapshots=snapshots or True, separator=separator,
         )  # fmt: skip
-        with _changes_shown(look):
-            done = agreed(yes, "releasing", unit, partial(call, budget=budget, dry_run=dry_run))
+        with _changes_shown(look), progress_bar("releasing", unit) as progress:
+            done = call(progress=progress)
     # The command that prints the key is not repeated, because it may contain a password.
     places = {"--key": key, "--key-command": key_command and "COMMAND", "--ledger": ledger, "--snapshots": snapshots}
     places["--population"] = None if population == "everyone" else population
@@ -243,24 +241,12 @@ def release(
     show_released(replace(done, to=target), as_json, account)
 
 
-def agreed(yes: bool, doing: str, unit: str, call: Callable[..., Released]) -> Released:
-    """Release; where it would tell next to nothing, ask a person who sits at a terminal."""
-    try:
-        with progress_bar(doing, unit) as progress:
-            return call(accept=yes, progress=progress)
-    except TellsNothingError as problem:
-        if not is_interactive():
-            raise
-        refusing("", ON_COMMAND_LINE).add_to(problem)
-        typer.echo(problem.message, err=True)
-        if not typer.confirm("Release it all the same?", err=True):
-            problem.consequence = "Nothing was released."
-            raise
-    with progress_bar(doing, unit) as progress:
-        return call(accept=True, progress=progress)
-
-
 _YOURS = "That is for your eyes: it tells of people."
+
+
+def is_interactive() -> bool:
+    """Tell whether the command runs at a terminal, so that its messages end in no log."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 @contextmanager

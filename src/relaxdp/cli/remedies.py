@@ -45,10 +45,6 @@ ON_COMMAND_LINE = {
     "missing_value": "--nulls NAME makes it a value of its own.",
     "more_rows": "More rows, or fewer values, would tell more.",
     "new_ledger": "If there must be a new one, say why: --new-ledger REASON.",
-    "newer_backup": (
-        "Look for a newer backup; if there is none, restore this one without --released, and charge what is missing "
-        "before anything else (docs/ledger.md)."
-    ),
     "no_snapshot": "--no-snapshot releases it without one.",
     "new_column": "--new-column names it, if these are to be compared.",
     "one_path": "`relaxdp estimate` without --difference takes both.",
@@ -94,6 +90,5 @@ ON_COMMAND_LINE = {
     "which_releases": (
         "Say --release with one of these names to relax it, or with another for a new path, whose cost is added."
     ),
-    "without_key": "--without-key restores the rest.",
     "without_force": "Without --force the path goes on.",
 }

@@ -52,15 +52,14 @@ class Device:
         path: str | os.PathLike[str],
         *,
         limit: Epsilon | None = None,
-        keyring: bool | None = None,
         client: Client | None = None,
     ) -> Device:
         """Open a device's file, or begin one, for which the person's limit must be known.
 
-        `keyring` seals a new file by a key in the system's keyring. `client` sets timeouts, retries and certificates.
+        `client` sets timeouts, retries and certificates.
         """
         wanted = None if limit is None else as_budget(limit)
-        file = DeviceFile(DeviceStore(path, keyring=keyring))
+        file = DeviceFile(DeviceStore(path))
         kept = file.begin(wanted)
         if wanted is not None and wanted != kept.limit:
             raise BudgetError(

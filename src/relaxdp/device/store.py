@@ -1,45 +1,29 @@
-"""Where a device's state lies: a file of mode 0600, plain or sealed by a key in the system's keyring.
-
-Not in the keyring itself: keyrings limit the size of an entry, and none promises that it is on disk when it returns,
-on which everything here rests (what is to be sent is durable before it is sent).
-"""
+"""Where a device keeps its state: a file of mode 0600. A report is durable there before it is sent."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from relaxdp.device.state import State
-from relaxdp.draw.key_sources import SourceError, ask_keyring
 from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, write_private
-from relaxdp.errors import BudgetMissingError, DeviceFileError, MissingPartError
+from relaxdp.errors import BudgetMissingError, DeviceFileError
 
 MOST_BYTES = 64 << 20
-SERVICE = "relaxdp device"
-"""Under this name the keyring shows the keys of devices."""
-_SEALED = b"relaxdp sealed device 1\n"
-_NAME, _NONCE = 32, 12
 _LEFT_OVER = re.compile(r"[a-z0-9_]{8}", re.ASCII)
 
 
 class DeviceStore:
     """One device's file. Whoever reads and then writes it holds the lock."""
 
-    def __init__(self, path: str | os.PathLike[str], *, keyring: bool | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         # Resolved once: neither a link nor a later change of the working folder may lead to a second device.
         self.path = Path(path).resolve()
-        self._sealed = keyring
-        self._name: bytes | None = None
         if self.path.is_dir():
             raise DeviceFileError("the device file {path!r} is a folder.", path=str(self.path))
 
@@ -59,27 +43,14 @@ class DeviceStore:
     def read(self) -> bytes | None:
         """Return what was written last, None where there is no file yet."""
         try:
-            content = read_private(self.path, MOST_BYTES)
+            return read_private(self.path, MOST_BYTES)
         except PrivateFileError as problem:
             raise DeviceFileError("the device file {path!r} {why}.", path=str(self.path), why=problem) from None
-        if content is None:
-            return None
-        is_sealed = content.startswith(_SEALED)
-        if self._sealed is None:
-            self._sealed = is_sealed
-        if self._sealed != is_sealed:
-            raise DeviceFileError(
-                "the device file {path!r} is not sealed by the keyring."
-                if self._sealed
-                else "the device file {path!r} is sealed by the keyring.",
-                path=str(self.path),
-            )
-        return self._open(content) if is_sealed else content
 
     def write(self, content: bytes) -> None:
         """Replace the file in one step, and wait until it is on disk."""
         try:
-            write_private(self.path, self._seal(content) if self._sealed else content, replace=True)
+            write_private(self.path, content, replace=True)
         except PrivateFileError as problem:
             raise DeviceFileError("the device file {path!r} {why}.", path=str(self.path), why=problem) from None
 
@@ -90,51 +61,6 @@ class DeviceStore:
             if _LEFT_OVER.fullmatch(left.name.removeprefix(prefix)):
                 with contextlib.suppress(OSError):
                     left.unlink()
-
-    def _seal(self, content: bytes) -> bytes:
-        if self._name is None:  # a new device: its key is in the keyring before a file needs it
-            self._name = secrets.token_hex(_NAME // 2).encode()
-            _ring(self, "set_password", self._name.decode(), secrets.token_hex(32))
-        nonce = secrets.token_bytes(_NONCE)
-        header = _SEALED + self._name
-        return header + nonce + AESGCM(self._key(self._name)).encrypt(nonce, content, header)
-
-    def _open(self, content: bytes) -> bytes:
-        header = content[: len(_SEALED) + _NAME]
-        nonce, sealed = content[len(header) : len(header) + _NONCE], content[len(header) + _NONCE :]
-        name = header[len(_SEALED) :]
-        if not re.fullmatch(rb"[0-9a-f]{32}", name) or len(sealed) < 16:
-            raise DeviceFileError("the device file {path!r} is damaged.", path=str(self.path))
-        try:
-            opened = AESGCM(self._key(name)).decrypt(nonce, sealed, header)
-        except InvalidTag:
-            raise DeviceFileError(
-                "the device file {path!r} is damaged, or the keyring holds another key.", path=str(self.path)
-            ) from None
-        self._name = name
-        return opened
-
-    def _key(self, name: bytes) -> bytes:
-        kept = _ring(self, "get_password", name.decode())
-        if not isinstance(kept, str) or not re.fullmatch(r"[0-9a-f]{64}", kept):
-            raise DeviceFileError(
-                "the device file {path!r} is sealed by a key that is not in this keyring.", path=str(self.path)
-            )
-        return bytes.fromhex(kept)
-
-
-def _ring(store: DeviceStore, method: str, name: str, *secret: str) -> Any:
-    """Ask the system's keyring."""
-    try:
-        return ask_keyring(method, SERVICE, name, *secret)
-    except ImportError:
-        raise MissingPartError(
-            "a device whose file is sealed needs the package keyring: pip install 'relaxdp[device]'."
-        ) from None
-    except SourceError as problem:
-        raise DeviceFileError(
-            "the device file {path!r} cannot be sealed or opened: {problem}.", path=str(store.path), problem=problem
-        ) from None
 
 
 def _literal(text: str) -> str:

@@ -14,23 +14,12 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from relaxdp.draw.canonical import length_prefixed
-from relaxdp.draw.key_sources import (
-    SourceError,
-    ask_keyring,
-    is_keyring_name,
-    keyring_name,
-    printed_by,
-    program_of,
-    words_of,
-)
+from relaxdp.draw.key_sources import SourceError, printed_by, program_of, words_of
 from relaxdp.draw.private_file import PrivateFileError, read_private, write_private
-from relaxdp.draw.shares import Share, joined, not_the_key, split
-from relaxdp.errors import KeyFileError, MissingPartError, refusing, without_keys
+from relaxdp.errors import KeyFileError, refusing, without_keys
 
 SALT = b"relaxdp stream 1"
 KEY_BYTES = 32
-SERVICE = "relaxdp key"
-"""Under this name the keyring shows keys."""
 _HEADER = "relaxdp key 1"
 _DIGITS = re.compile(rb"\s*([0-9a-fA-F]{64})\s*", re.ASCII)
 
@@ -65,11 +54,8 @@ class Key:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Key:
-        """Read a key file, or keyring:NAME. A file that others may read, or that is damaged, is refused."""
+        """Read a key file. A file that others may read, or that is damaged, is rejected."""
         place = key_place(path)
-        name = keyring_name(path)
-        if name is not None:
-            return cls.from_keyring(name)
         try:
             content = read_private(place)
         except PrivateFileError as problem:
@@ -110,31 +96,8 @@ class Key:
         return key
 
     @classmethod
-    def from_keyring(cls, name: str) -> Key:
-        """Return the key that the system's keyring keeps under a name."""
-        kept = _ring("get_password", name)
-        if kept is None:
-            raise KeyFileError("the keyring has no key {name!r}.", remedy="keygen", name=name, path=f"keyring:{name}")
-        key = cls._understood(kept.encode("utf-8", "replace")) if isinstance(kept, str) else None
-        if key is None:
-            raise KeyFileError("what the keyring has under {name!r} is no key, or it is damaged.", name=name)
-        return key
-
-    def split(self, needed: int, made: int) -> list[Share]:
-        """Return shares of the key, any `needed` of which make it again; `share.text()` is what a file of it holds."""
-        return split(self, needed, made)
-
-    @classmethod
-    def join(cls, shares: Sequence[Share]) -> Key:
-        """Return the key that shares make; it must be the one that they say."""
-        key = cls(joined(shares))
-        if not hmac.compare_digest(key.fingerprint, shares[0].fingerprint):
-            raise not_the_key(shares[0].fingerprint)
-        return key
-
-    @classmethod
     def _understood(cls, content: bytes) -> Key | None:
-        """Return the key that a command or the keyring gave: like a file, or its digits alone."""
+        """Return the key that a command printed: like a file, or its digits alone."""
         digits = _DIGITS.fullmatch(content)
         return cls._parse(content) if digits is None else cls(bytes.fromhex(digits[1].decode("ascii")))
 
@@ -151,12 +114,8 @@ class Key:
 
     @refusing("Nothing was written.")
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a key file that only its owner can read; keyring:NAME is kept there. No key is ever overwritten."""
+        """Write a key file that only its owner can read. No key is ever overwritten."""
         place = key_place(path)
-        name = keyring_name(path)
-        if name is not None:
-            self.save_to_keyring(name)
-            return
         try:
             write_private(place, self._content().encode("ascii"), replace=False)
         except FileExistsError:
@@ -167,25 +126,8 @@ class Key:
         except PrivateFileError as problem:
             raise KeyFileError("the key file {path!r} {problem}.", problem=problem, path=str(place)) from None
 
-    @refusing("Nothing was written.")
-    def save_to_keyring(self, name: str) -> None:
-        """Let the system's keyring keep the key under a name. A key that is there is never overwritten."""
-        if _ring("get_password", name) is not None:
-            raise KeyFileError(
-                "the keyring has something under {name!r} already, and a key that is lost cannot be made again.",
-                name=name,
-            )
-        _ring("set_password", name, self._content())
-        # Some keyrings take everything and keep nothing, and another process may have been faster.
-        if _ring("get_password", name) != self._content():
-            raise KeyFileError("the keyring did not keep the key {name!r}.", name=name)
-
     def _content(self) -> str:
         return f"{_HEADER}\n{self.__secret.hex()}\n{self.fingerprint}\n"
-
-    def to_bytes(self) -> bytes:
-        """Return the secret itself, for what keeps it elsewhere: shares of it, a sealed backup."""
-        return self.__secret
 
     def derive(self, info: bytes) -> bytes:
         """Return 32 bytes that belong to `info` alone: HKDF-SHA256 with the salt of stream version 1."""
@@ -208,21 +150,6 @@ class Key:
     def __reduce__(self) -> NoReturn:
         # A pickled key would end up in caches, logs and task descriptions.
         raise TypeError("a relaxdp key is not pickled; save it to a key file and load it where it is needed.")
-
-
-def _ring(method: str, name: str, *secret: str) -> object:
-    if not is_keyring_name(name):
-        raise KeyFileError(
-            "a key is called in the keyring by a name of letters, digits and the marks . _ @ -, and this is another."
-        )
-    try:
-        return ask_keyring(method, SERVICE, name, *secret)
-    except ImportError:
-        raise MissingPartError(
-            "a key in the keyring needs the package keyring: pip install 'relaxdp[keyring]'."
-        ) from None
-    except SourceError as problem:
-        raise KeyFileError("the key {name!r} cannot be had: {problem}.", name=name, problem=problem) from None
 
 
 def as_key(key: object) -> Key:

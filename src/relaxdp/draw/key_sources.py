@@ -1,38 +1,19 @@
-"""Where a secret comes from that lies in no file: a command prints it, or the system's keyring keeps it.
-
-Neither what a command printed nor what a keyring says when it fails is repeated: it may be the secret.
-"""
+"""Run a command that prints a secret. Its output is never repeated in a message, because it may be the secret."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-KEYRING = "keyring:"
-"""What the name of a key begins with that the system's keyring keeps; ./keyring:NAME is a file."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}", re.ASCII)
 _MOST_PRINTED = 1 << 16
 
 
 class SourceError(Exception):
     """Why a source gives nothing; the caller turns it into a sentence of its own."""
-
-
-def keyring_name(place: object) -> str | None:
-    """Return the name that the text keyring:NAME says; None for the name of a file, as every `Path` is."""
-    return place.removeprefix(KEYRING) if isinstance(place, str) and place.startswith(KEYRING) else None
-
-
-def is_keyring_name(name: object) -> bool:
-    """Tell whether a keyring takes a name, on every system."""
-    return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
 def words_of(command: str | Sequence[str]) -> list[str]:
@@ -75,12 +56,3 @@ def program_of(command: str | Sequence[str]) -> str:
         return Path(words_of(command)[0]).name
     except SourceError:
         return ""
-
-
-def ask_keyring(method: str, service: str, name: str, *secret: str) -> Any:
-    """Ask the system's keyring; an `ImportError` where the package is not installed."""
-    import keyring  # noqa: PLC0415 (few keys lie there)
-
-    with contextlib.suppress(Exception):  # backends raise what they like
-        return getattr(keyring, method)(service, name, *secret)
-    raise SourceError("the system's keyring does not answer")

@@ -8,7 +8,7 @@ import numpy as np
 
 from relaxdp.estimation.dates import rows_of
 from relaxdp.estimation.difference import Change
-from relaxdp.estimation.result import BEYOND, IMPLAUSIBLE, TOGETHER, Result
+from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, Result
 
 _WIDTH, _HEIGHT = 160, 14
 
@@ -16,16 +16,14 @@ _WIDTH, _HEIGHT = 160, 14
 def html_of(result: Result) -> str:
     """Return a table of the estimates, the largest of many, without anything that is fetched from elsewhere."""
     shown = result.largest(result.most_shown)
-    low, high = map(np.atleast_1d, shown.interval())
-    least, most = shown.least, max(float(high.max()), shown.least + 1e-9)
-    marks = [BEYOND.get(side, "") for side in shown.beyond().tolist()]
+    found = shown.to_rows()
+    least, most = shown.least, max(*(row.high for row in found), shown.least + 1e-9)
     heads = [*shown.keys, "estimate", "95 % interval", ""]
     rows = ["".join(f"<th>{escape(head)}</th>" for head in heads)]
-    columns = zip(*shown.keys.values(), strict=True)
-    for keys, value, a, b, mark in zip(columns, np.atleast_1d(shown.value), low, high, marks, strict=True):
-        number = f"{value:.4f}" + (f" <small>({mark} what can be told)</small>" if mark else "")
-        cells = [*(escape(str(key)) for key in keys), number, f"{a:.4f} &ndash; {b:.4f}"]
-        places = [(min(max(float(each), least), most) - least) / (most - least) for each in (value, a, b)]
+    for row in found:
+        number = f"{row.estimate:.4f}" + (f" <small>({row.beyond} what can be told)</small>" if row.beyond else "")
+        cells = [*(escape(str(key)) for key in row.keys), number, f"{row.low:.4f} &ndash; {row.high:.4f}"]
+        places = [(min(max(each, least), most) - least) / (most - least) for each in (row.estimate, row.low, row.high)]
         rows.append("".join(f"<td>{cell}</td>" for cell in [*cells, _picture(*places)]))
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     notes = [f"about these objects{TOGETHER if shown.is_chosen else ''}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,19 @@ IMPLAUSIBLE = (
     "The reports do not look like reports at this level: an estimate lies farther outside what is possible than noise "
     "takes it once in a billion times. Were rows chosen by their reports, or is the level mistaken?"
 )
+
+
+class EstimateRow(NamedTuple):
+    """One row of an estimate, as tables show it."""
+
+    keys: tuple[Any, ...]
+    """The value; of a two-way table, both values."""
+    estimate: float
+    std_error: float
+    low: float
+    high: float
+    beyond: str | None
+    """Whether the estimate lies "below" or "above" what can be told at this level."""
 
 
 def check_about(about: str) -> None:
@@ -175,6 +188,16 @@ class Result(ABC):
         """The standard errors about these objects."""
         return self.standard_error()
 
+    def to_rows(
+        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
+    ) -> list[EstimateRow]:
+        """Return the estimate of each label with its error and interval, for whatever shows them."""
+        asked: Any = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
+        numbers = (self.value, self.standard_error(about), *self.interval(**asked), self.beyond(**asked))
+        columns = (np.atleast_1d(each).tolist() for each in numbers)
+        rows = zip(zip(*self.keys.values(), strict=True), *columns, strict=True)
+        return [EstimateRow._make((*row[:-1], BEYOND.get(row[-1]))) for row in rows]
+
     def to_arrow(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects") -> Any:
         """Return a pyarrow table: value (of a two-way table, both values), estimate, standard error and interval."""
         low, high = self.interval(confidence_level, simultaneous=simultaneous, about=about)
@@ -216,16 +239,13 @@ class Result(ABC):
 
     def __repr__(self) -> str:
         shown = self.largest(self.most_shown)
-        low, high = map(np.atleast_1d, shown.interval())
         width = max([5, *(len(str(label)) for label in shown.labels)])
         lines = [
             f"{'value':<{width}}  estimate  95 % interval (about these objects{TOGETHER if shown.is_chosen else ''})"
         ]
-        rows = zip(shown.labels, np.atleast_1d(shown.value), low, high, strict=True)
-        lines += [f"{label!s:<{width}}  {value:8.4f}  [{a:.4f}, {b:.4f}]" for label, value, a, b in rows]
-        beyond = shown.beyond()
-        for place in np.flatnonzero(beyond):
-            lines[1 + place] += f"  {BEYOND[beyond[place]]} what can be told at this level"
+        for label, row in zip(shown.labels, shown.to_rows(), strict=True):
+            said = "" if row.beyond is None else f"  {row.beyond} what can be told at this level"
+            lines.append(f"{label!s:<{width}}  {row.estimate:8.4f}  [{row.low:.4f}, {row.high:.4f}]{said}")
         if shown is not self:
             lines.append(f"... and {len(self.labels) - self.most_shown:,} more, none of them larger")
         return "\n".join([*lines, IMPLAUSIBLE] if self.is_implausible() else lines)

@@ -300,9 +300,12 @@ class Ledger:
                 if account != read_account(connection, subject):
                     raise ValueError(f"the account of {subject} is not what its events add up to")
 
-    def copy_to(self, target: Path) -> None:
-        """Write a consistent copy to a new file, also while others write; a ledger in PostgreSQL has its own tools."""
-        self._store.copy_to(target)
+    @contextmanager
+    def copied_to(self, target: Path) -> Iterator[None]:
+        """Write a consistent copy to a new file; until the block ends, nothing can be charged."""
+        with self._store.writing():
+            self._store.copy_to(target)
+            yield
 
     def close(self) -> None:
         """Let go of the ledger; it cannot be used afterwards."""

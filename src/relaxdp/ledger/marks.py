@@ -95,13 +95,11 @@ class Marks:
         """Return all places at which the key has surely spent."""
         return [place for place, sure in sorted(self._read().items()) if sure]
 
-    def entries(self, *places: str) -> int:
-        """Return how many entries the ledger at one of these places had at least; 0 where nobody knows."""
-        most = 0
-        for place in places:
-            with suppress(OSError, RuntimeError, ValueError):
-                most = max(most, int(self._count_of(place).read_bytes()))
-        return most
+    def entries(self, place: str) -> int:
+        """Return how many entries the ledger at a place had at least; 0 where that is unknown."""
+        with suppress(OSError, RuntimeError, ValueError):
+            return int(self._count_of(place).read_bytes())
+        return 0
 
     def count(self, here: str, entries: int) -> None:
         """Write down how many entries the ledger has now.

@@ -24,7 +24,7 @@ from relaxdp.errors import (
     LedgerUncertainError,
     LedgerVersionError,
 )
-from relaxdp.ledger.store import SCHEMA, own_tools
+from relaxdp.ledger.store import SCHEMA
 from relaxdp.storage.address import postgres_address
 from relaxdp.storage.database import READING, WRITING, postgres_engine, unfit
 
@@ -203,7 +203,7 @@ class PostgresStore:
 
     def copy_to(self, target: Path) -> None:
         """Refuse: the server's own tools do it, triggers and all."""
-        raise own_tools()
+        raise LedgerError("a ledger in PostgreSQL is backed up with pg_dump and restored with pg_restore.")
 
     def absence(self) -> str:
         """Say that nothing has happened in it yet."""

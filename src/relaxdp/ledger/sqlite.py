@@ -117,9 +117,8 @@ class SqliteStore:
         return str(self._path)
 
     def copy_to(self, target: Path) -> None:
-        """Write one snapshot to a new file, by SQLite's own backup; writers do not wait for it."""
-        if not self._is_there():
-            raise self._error(LedgerAccessError, "does not exist")
+        """Write one snapshot to a new private file, by SQLite's own backup."""
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         with self._transaction() as connection, contextlib.closing(sqlite3.connect(target)) as copy:
             plain: Any = connection.connection.dbapi_connection
             plain.backup(copy)

@@ -46,18 +46,13 @@ class Store(Protocol):
         """Say of a ledger in which nothing has happened that it is empty, or not even there."""
 
     def copy_to(self, target: Path) -> None:
-        """Write a consistent copy to a new file, also while others write; refuse where there are better tools."""
+        """Write a consistent copy to a new file; fail where there are better tools."""
 
     def problem(self, what: str) -> LedgerError:
         """Return the error for content that no ledger has written."""
 
     def close(self) -> None:
         """Let go of it."""
-
-
-def own_tools() -> LedgerError:
-    """Return the refusal of what a database server does better itself."""
-    return LedgerError("a ledger in PostgreSQL is backed up with pg_dump and restored with pg_restore.")
 
 
 def store_of(where: str | os.PathLike[str], *, timeout: float) -> Store:

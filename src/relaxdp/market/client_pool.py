@@ -40,10 +40,9 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A pool, as its market describes it: the name, what it is about, and how an answer becomes a report."""
+    """A pool, as its market describes it: its name, and how an answer becomes a report."""
 
     id: str
-    title: str
     encoding: Encoding
     levels: tuple[Decimal, ...]
 
@@ -61,7 +60,7 @@ class Pool:
             encoding = None
         if encoding is None or encoding.domain == "words":
             raise OfferError("the pool's encoding or its values cannot be used by this version.")
-        return cls(asked, str(listing.get("title")), encoding, _levels(listing.get("levels")))
+        return cls(asked, encoding, _levels(listing.get("levels")))
 
     @property
     def choices(self) -> tuple[str, ...]:

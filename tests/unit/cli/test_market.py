@@ -185,7 +185,7 @@ def test_what_is_sent(market: FakeMarket) -> None:
         (["account", "clinic", "--renew", "--role", "buyer"], "renewed without one"),
         (["account", "clinic", "--role", "buyer", "--token-out", "taken.parquet"], "exists already. Nothing was done."),
         (["pool", "--title", "T", "--prices", "1:2"], "one of --values, --values-file and --range"),
-        (["join", "snacks", "--key", "nothing", "--epsilon", "1"], "there is no key file"),
+        (["join", "snacks", "--key", "nothing", "--epsilon", "1", "--answer-file", "answer"], "there is no key file"),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_sentence_and_nothing_is_sent(market: FakeMarket, words: list[str], sentence: str) -> None:

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,10 @@ import pyarrow.parquet as pa_parquet
 import pytest
 import typer
 from tests.docs.help_page import commands
-from tests.memory_ring import MemoryRing
 from tests.patience import PATIENCE
 from typer.testing import CliRunner
 
 import relaxdp as rx
-from relaxdp.cli.commands import answer_shells
 from relaxdp.cli.main import app
 from relaxdp.errors import KeyFileError, LedgerAccessError, OptionError, RelaxdpError, SecondLedgerError
 
@@ -49,7 +46,7 @@ RELEASE = ("release", "in.parquet", "out.parquet", "--id", "person", "--column",
 # Completion.
 
 ASK = r"""
-eval "$(relaxdp completion bash)"
+eval "$(relaxdp --show-completion)"
 while read -r -a COMP_WORDS; do
     COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
     $(complete -p relaxdp | sed 's/.*-F \([^ ]*\) .*/\1/') relaxdp
@@ -58,52 +55,15 @@ done
 """
 
 
-def test_bash_completes_commands_options_and_their_values(place: Path) -> None:
-    """By the function that our script gives it, and the words and numbers that bash would give that function."""
-    lines = ("relaxdp rel", "relaxdp release --plan", "relaxdp release in.parquet out.parquet --column ci")
+def test_bash_completes_commands_options_and_choices() -> None:
+    """Call the function of the completion script with the words and numbers that bash gives it."""
+    lines = ("relaxdp rel", "relaxdp budget ra", "relaxdp release --plan", "relaxdp release --engine sp")
     shown = subprocess.run(
         ["bash", "--norc", "-c", ASK], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True,
         env={**os.environ, "PATH": f"{SCRIPTS}:{os.environ['PATH']}"}, timeout=PATIENCE,
     )  # fmt: skip
     assert shown.stderr == ""
-    assert shown.stdout.splitlines() == ["release relax", "--planned-epsilon", "city"]
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("budget ra", ["raise"]),
-        ("release --engine ", ["local", "spark"]),
-        ("release --encoding un", ["unary-optimised", "unary-symmetric"]),
-        ("release --encoding a", ["auto"]),
-        ("release --ledger postg", ["postgresql://"]),
-        ("release in.parquet out.parquet --id ", ["person", "city"]),
-        # Nothing of ours, so that the shell offers its files; also where a table cannot be read.
-        ("release in.par", []),
-        ("release --ledger ", []),
-        ("release none.parquet out.parquet --column c", []),
-        # The first line of a CSV file may be a person.
-        ("release in.csv out.csv --column ", []),
-    ],
-)
-def test_values_are_completed(place: Path, words: str, found: list[str]) -> None:
-    (place / "in.csv").write_text("Ada,flu\n")
-    line = f"relaxdp {words}"
-    asked = {"_RELAXDP_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
-    answer_shells()
-    assert CliRunner().invoke(app, [], env=asked, prog_name="relaxdp").stdout.split() == found
-
-
-@pytest.mark.parametrize(("shell", "line"), [("zsh", "#compdef relaxdp"), ("fish", "complete --command relaxdp")])
-def test_other_shells_have_a_script_too(shell: str, line: str) -> None:
-    assert run("completion", shell).output.startswith(line)
-    variables = {**os.environ, "_RELAXDP_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": "relaxdp keyg",
-                 "_TYPER_COMPLETE_FISH_ACTION": "get-args"}  # fmt: skip
-    shown = subprocess.run(
-        [SCRIPTS / "relaxdp"], env=variables, capture_output=True, text=True, timeout=PATIENCE, check=True
-    )
-    assert "keygen" in shown.stdout
-    assert "release" not in shown.stdout
+    assert shown.stdout.splitlines() == ["release relax", "raise", "--planned-epsilon", "spark"]
 
 
 # Help.
@@ -218,32 +178,27 @@ def test_a_key_in_the_variable_of_its_file_is_refused_and_not_shown(place: Path,
 def test_every_command_that_takes_a_key_takes_it_from_all_sources() -> None:
     keyed = {" ".join(words): run(*words, "--help").output for words in every_command()}
     keyed = {words: shown for words, shown in keyed.items() if re.search(r"--key\b(?!-)", shown)}
-    assert set(keyed) >= {"release", "relax", "budget show", "doctor", "rappor encode", "rappor relax", "market join"}
-    del keyed["restore"]  # which says where a key goes
-    assert all("--key-command COMMAND" in shown and "keyring:NAME" in shown for shown in keyed.values())
+    assert set(keyed) >= {"release", "relax", "budget show", "rappor encode", "rappor relax", "market join"}
+    assert all("--key-command COMMAND" in shown for shown in keyed.values())
 
 
-def test_a_key_from_a_command_or_the_keyring_releases_and_names_its_ledger(place: Path, ring: MemoryRing) -> None:
+def test_a_key_from_a_command_releases_and_names_its_ledger(place: Path) -> None:
     """A key in no file has no ledger beside it; that it has spent is noticed by its mark all the same."""
-    rx.Key.load("key").save("keyring:mine")
-    for words in ((*RELEASE, "--key", "keyring:mine"), (*RELEASE, "--key-command", "cat key")):
-        problem = run(*words).exception
-        assert isinstance(problem, LedgerAccessError)
-        assert problem.message == (
-            "this key comes from no file beside which a ledger could lie. --ledger names one. Nothing was released."
-        )
+    problem = run(*RELEASE, "--key-command", "cat key").exception
+    assert isinstance(problem, LedgerAccessError)
+    assert problem.message == (
+        "this key comes from no file beside which a ledger could lie. --ledger names one. Nothing was released."
+    )
     assert run(*RELEASE, "--key-command", "cat key", "--ledger", "ledger.db").exit_code == 0
     (place / "out.parquet").rename(place / "first.parquet")
-    assert run(*RELEASE, env={"RELAXDP_KEY": "keyring:mine", "RELAXDP_LEDGER": "ledger.db"}).exit_code == 0
+    assert run(*RELEASE, env={"RELAXDP_KEY_COMMAND": "cat key", "RELAXDP_LEDGER": "ledger.db"}).exit_code == 0
     assert (place / "out.parquet").read_bytes() == (place / "first.parquet").read_bytes()
     (place / "out.parquet").unlink()
-    for key in ("key", "keyring:mine"):
-        assert isinstance(run(*RELEASE, "--key", key, "--ledger", "second.db").exception, SecondLedgerError)
-    problem = run("budget", "show", "--key", "keyring:mine").exception
+    for key in (("--key", "key"), ("--key-command", "cat key")):
+        assert isinstance(run(*RELEASE, *key, "--ledger", "second.db").exception, SecondLedgerError)
+    problem = run("budget", "show", "--key-command", "cat key").exception
     assert isinstance(problem, LedgerAccessError)
     assert problem.fields["ledgers"] == [str(place / "ledger.db")]
-    shown = run("doctor", "--key-command", "cat key", "--ledger", "ledger.db").output
-    assert re.search(r"^ok +key +404702b4a9c7e559, from no file$", shown, re.MULTILINE)
 
 
 def test_what_stands_in_the_command_counts_more_than_a_variable(place: Path) -> None:
@@ -261,14 +216,6 @@ def test_what_stands_in_the_command_counts_more_than_a_variable(place: Path) -> 
     assert "say which key: --key names its file" in none.message
 
 
-def test_keygen_keeps_a_key_in_the_keyring_and_never_overwrites_one(place: Path, ring: MemoryRing) -> None:
-    assert re.fullmatch(r"wrote the key [0-9a-f]{16} to keyring:new\n", run("keygen", "keyring:new").output)
-    kept = dict(ring.kept)
-    assert "Nothing was written." in str(run("keygen", "keyring:new").exception)
-    assert ring.kept == kept
-    assert "`relaxdp keygen 'keyring:none'` makes one" in str(run(*RELEASE, "--key", "keyring:none").exception)
-
-
 def test_a_budget_that_is_exceeded_names_the_command_that_raises_it(place: Path) -> None:
     assert run(*RELEASE, "--key", "key").exit_code == 0
     words = [{"1": "2.5", "out.parquet": "more.parquet"}.get(word, word) for word in RELEASE[:-2]]
@@ -280,36 +227,3 @@ def test_a_budget_that_is_exceeded_names_the_command_that_raises_it(place: Path)
     assert command is not None
     assert run(*command[1].split(), "they agreed", "--key", "key").exit_code == 0
     assert run(*words, "--key", "key").exit_code == 0
-
-
-# The doctor.
-
-
-def test_the_doctor_finds_what_is_wrong_and_shows_no_secret(place: Path) -> None:
-    assert run(*RELEASE, "--key", "key").exit_code == 0
-    well = run("doctor", "--key", "key", "--json")
-    answer = json.loads(well.stdout)
-    found = {each["what"]: each for each in answer["findings"]}
-    assert (well.exit_code, answer["well"]) == (0, True)
-    assert {"relaxdp", "kernel", "clock", "key", "ledger", "disk", "sorts"} == set(found)
-    assert found["ledger"]["says"].startswith("schema 0001, 3 entries that add up")
-    assert set(answer["installed"]) >= {"spark", "server", "plot"}
-    (place / "key").chmod(0o644)
-    ill = run("doctor", "--key", "key")
-    assert ill.exit_code == 1
-    assert re.search(r"^BAD +key +.*chmod 600", ill.output, re.MULTILINE)
-    assert bytes(range(8)).hex() not in well.output + ill.output
-    assert "other-word" not in run("doctor", "--ledger", "postgresql://me:other-word@localhost:1/x").output
-
-
-def test_the_doctor_changes_nothing_and_sees_a_clock_that_fell_back(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = sorted(place.iterdir())
-    assert run("doctor", "--key", "key").exit_code == 0
-    assert sorted(place.iterdir()) == before
-    assert run(*RELEASE, "--key", "key").exit_code == 0
-    monkeypatch.setattr("relaxdp.cli.doctor._SLACK", timedelta(days=-1))
-    ill = run("doctor", "--key", "key")
-    assert "which the clock has not reached" in ill.output
-    assert ill.exit_code == 1

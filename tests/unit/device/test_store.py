@@ -1,8 +1,7 @@
-"""A device's file: its mode, its lock, what others may see of it, and the keyring that can seal it."""
+"""A device's file: its mode, its lock, and what others may see of it."""
 
 from __future__ import annotations
 
-import builtins
 import pickle
 import stat
 import subprocess
@@ -11,22 +10,17 @@ import traceback
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.memory_ring import MemoryRing
 from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, fake_collector
 
 from relaxdp.device import Device
 from relaxdp.device.state import Record, Sent, State
-from relaxdp.device.store import SERVICE
-from relaxdp.draw.key_sources import SourceError
 from relaxdp.errors import (
     AnswerChangedError,
     BudgetError,
     DeviceFileError,
-    MissingPartError,
     RelaxdpError,
     UndeclaredValueError,
 )
@@ -118,71 +112,11 @@ def test_limits_are_exact(tmp_path: Path) -> None:
         device.change_limit("inf")
 
 
-def test_sealed_by_the_keyring(collector: FakeCollector, tmp_path: Path, ring: MemoryRing) -> None:
-    file = tmp_path / "device"
-    device = Device.open(file, limit="4", keyring=True)
-    participation = device.join(collector.open())
-    participation.answer("fruit")
-    sent = participation.report()
-    assert [service for service, _ in ring.kept] == [SERVICE]
-    content = file.read_bytes()
-    assert content.startswith(b"relaxdp sealed device 1\n")
-    assert b"fruit" not in content
-    again = Device.open(file)
-    assert again.campaigns[0].sent == (sent,)
-    with pytest.raises(DeviceFileError, match="is sealed by the keyring"):
-        Device.open(file, keyring=False)
-    Device.open(tmp_path / "plain", limit=1)
-    with pytest.raises(DeviceFileError, match="is not sealed"):
-        Device.open(tmp_path / "plain", keyring=True)
-
-
-def test_a_sealed_file_without_its_key(tmp_path: Path, ring: MemoryRing) -> None:
-    file = tmp_path / "device"
-    Device.open(file, limit="4", keyring=True)
-    for place in (30, 60, 80, -1):
-        content = bytearray(file.read_bytes())
-        content[place] ^= 1
-        broken = tmp_path / "broken"
-        broken.write_bytes(content)
-        broken.chmod(0o600)
-        with pytest.raises(DeviceFileError):
-            Device.open(broken)
-    ring.locked = True
-    with pytest.raises(DeviceFileError, match="keyring does not answer"):
-        Device.open(file)
-    with pytest.raises(DeviceFileError, match="keyring does not answer") as refused:
-        Device.open(tmp_path / "new", limit=1, keyring=True)
-    assert type(refused.value.__context__) is SourceError
-    assert refused.value.__context__.__context__ is None, "a backend's message may hold what it was given"
-    assert not (tmp_path / "new").exists()
-    ring.locked = False
-    ring.kept.clear()
-    with pytest.raises(DeviceFileError, match="not in this keyring"):
-        Device.open(file)
-
-
-def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def lacking(name: str, *arguments: Any, **options: Any) -> Any:
-        if name == "keyring":
-            raise ImportError(name)
-        return real(name, *arguments, **options)
-
-    monkeypatch.delitem(sys.modules, "keyring")
-    monkeypatch.setattr(builtins, "__import__", lacking)
-    with pytest.raises(MissingPartError, match="pip install"):
-        Device.open(tmp_path / "device", limit=1, keyring=True)
-    assert not (tmp_path / "device").exists()
-    assert Device.open(tmp_path / "plain", limit=1).limit == 1
-
-
 def test_a_device_needs_nothing_of_the_server() -> None:
-    """It runs where the packages of the service and the keyring are not installed."""
+    """It runs where the packages of the service are not installed."""
     script = (
         "import sys\n"
-        "for name in ('msgspec', 'starlette', 'uvicorn', 'keyring'):\n"
+        "for name in ('msgspec', 'starlette', 'uvicorn'):\n"
         "    sys.modules[name] = None\n"
         "import relaxdp.device, relaxdp.cli.campaign, relaxdp.device.simulate\n"
         "print(relaxdp.device.Device.__name__)\n"

@@ -12,14 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.memory_ring import MemoryRing
 from tests.patience import PATIENCE
 from tests.refusals import refused
 
 from relaxdp import Categorical, Key, release
 from relaxdp.draw.key import is_key_text
 from relaxdp.draw.private_file import read_private
-from relaxdp.errors import KeyFileError, MissingPartError, RelaxdpError
+from relaxdp.errors import KeyFileError, RelaxdpError
 
 SECRET = bytes(range(32))
 
@@ -259,50 +258,3 @@ def test_what_a_command_complains_about_is_heard_and_standard_input_is_not_its_o
         [sys.executable, "-c", code], input="rows", capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert (done.stderr, done.stdout) == ("unlock me", "<relaxdp.Key 404702b4a9c7e559> rows\n")
-
-
-# In the keyring.
-
-
-def test_a_key_in_the_keyring(ring: MemoryRing) -> None:
-    key = Key.generate()
-    key.save("keyring:hospital")
-    assert ring.kept["relaxdp key", "hospital"].startswith("relaxdp key 1\n")
-    found = Key.load("keyring:hospital")
-    assert (found, found.source) == (key, None)
-    assert Key.from_keyring("hospital") == key
-    with refused(KeyFileError, name="hospital", says="has something under") as caught:
-        Key.generate().save_to_keyring("hospital")
-    assert str(caught.value).endswith("Nothing was written.")
-    assert Key.from_keyring("hospital") == key
-    ring.kept["relaxdp key", "by-hand"] = SECRET.hex()
-    assert Key.from_keyring("by-hand") == Key.from_bytes(SECRET)
-
-
-def test_a_keyring_that_has_no_key(ring: MemoryRing, monkeypatch: pytest.MonkeyPatch) -> None:
-    with refused(KeyFileError, name="absent", remedy="keygen"):
-        Key.from_keyring("absent")
-    ring.kept["relaxdp key", "other"] = f"{SECRET.hex()} and more"
-    with refused(KeyFileError, name="other", says="is no key, or it is damaged") as caught:
-        Key.from_keyring("other")
-    assert SECRET.hex() not in f"{caught.value!r}{caught.value.fields}{caught.value.__context__!r}"
-    for name in ("", "a/b", "a b", "-", "x" * 101):
-        with refused(KeyFileError, says="letters, digits and the marks"):
-            Key.load(f"keyring:{name}")
-    ring.keeps_nothing = True
-    with refused(KeyFileError, says="did not keep"):
-        Key.generate().save("keyring:new")
-    ring.locked = True
-    with refused(KeyFileError, problem="the system's keyring does not answer") as caught:
-        Key.generate().save("keyring:new")
-    assert caught.value.__context__.__context__ is None, "a backend's message may hold what it was given"
-    monkeypatch.setitem(sys.modules, "keyring", None)
-    with refused(MissingPartError, says="relaxdp[keyring]"):
-        Key.load("keyring:hospital")
-
-
-def test_a_file_may_be_called_like_a_name_in_the_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    key = Key.generate()
-    key.save("./keyring:mine")
-    assert Key.load("./keyring:mine") == Key.load(Path("keyring:mine")) == key

@@ -246,7 +246,7 @@ def test_frames_and_other_commands_keep_the_rule(place: Path) -> None:
     assert not Path("third.db").exists()
 
 
-POOL = Pool("salaries", "Salaries", rx.Categorical(["a", "b"]).encoding, (Decimal("0.5"),))
+POOL = Pool("salaries", rx.Categorical(["a", "b"]).encoding, (Decimal("0.5"),))
 
 
 def test_a_copied_or_linked_key_answers_a_pool_once(place: Path) -> None:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import select
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.patience import PATIENCE
 from tests.servers.fake_collector import Reply
 from tests.unit.market.fake import POOL, VALUES, FakeMarket, fake_market
 from tests.unit.market.words import ask, at_home, mistake, private
@@ -135,38 +128,6 @@ def test_answers_that_are_none(market: FakeMarket, tmp_path: Path) -> None:
     assert "this one is of a buyer" in mistake(market.url, *prepared(tmp_path), "--epsilon", "1").message
     (tmp_path / "answer").chmod(0o644)
     market.answers["GET /me"] = {"name": "b", "role": "seller", "balance": 0}
-    words = ["join", "snacks", "--key", str(tmp_path / "mine.key"), "--epsilon", "1"]
-    assert "can be read by others" in mistake(market.url, *words, "--answer-file", str(tmp_path / "answer")).message
-    assert "there is no terminal" in mistake(market.url, *words).message
-
-
-def test_the_answer_is_not_shown_while_it_is_typed(market: FakeMarket, tmp_path: Path) -> None:
-    Key.generate().save(tmp_path / "mine.key")
-    words = ["market", "join", "snacks", "--key", "mine.key", "--epsilon", "0.5", "--server", market.url]
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "relaxdp", *words],
-        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, cwd=tmp_path,
-    )  # fmt: skip
-    os.close(theirs)
-    seen = _until(ours, lambda text: "is not shown: " in text)
-    assert "What did you eat? (flu, covid, none)" in seen
-    os.write(ours, b"covid\n")
-    seen = _until(ours, lambda text: "all that was sent" in text)
-    assert process.wait(PATIENCE) == 0
-    os.close(ours)
-    report = market.requests[-1].json["report"]
-    assert seen.split("all that was sent")[0].count("covid") == 0
-    assert report in VALUES
-
-
-def _until(descriptor: int, enough: Callable[[str], bool]) -> str:
-    seen, end = "", time.monotonic() + PATIENCE
-    while not enough(seen) and time.monotonic() < end:
-        if select.select([descriptor], [], [], 0.2)[0]:
-            try:
-                seen += os.read(descriptor, 4096).decode()
-            except OSError:  # the other side is gone
-                break
-    assert enough(seen), seen
-    return seen
+    words = ["join", "snacks", "--key", str(tmp_path / "mine.key"), "--epsilon", "1", "--answer-file"]
+    assert "can be read by others" in mistake(market.url, *words, str(tmp_path / "answer")).message
+    assert "there is no answer file" in mistake(market.url, *words, str(tmp_path / "other")).message

@@ -27,7 +27,7 @@ def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("RELAXDP_TOKEN", TOKEN)
     monkeypatch.delenv("RELAXDP_SERVER", raising=False)
-    monkeypatch.setattr("relaxdp.cli.market_options.Client", partial(Client, sleep=lambda _: None))
+    monkeypatch.setattr("relaxdp.cli.campaign_options.Client", partial(Client, sleep=lambda _: None))
 
 
 def ask(url: str, *words: str, env: dict[str, str] | None = None) -> str:

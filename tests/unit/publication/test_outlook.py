@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from tests.patience import PATIENCE
 from tests.refusals import refused
 from typer.testing import CliRunner
 
@@ -102,7 +97,7 @@ def command(*words: str) -> list[str]:
     return ["release", "in.parquet", "out.parquet", *common, "--budget", "4", *words]
 
 
-def test_a_program_is_refused_and_yes_agrees() -> None:
+def test_a_release_that_tells_nothing_is_rejected_without_yes() -> None:
     result = CliRunner().invoke(app, command("--encoding", "categorical"))
     assert isinstance(result.exception, TellsNothingError)
     assert "--encoding local-hash would tell more." in result.exception.message
@@ -117,24 +112,6 @@ def test_the_choice_is_said() -> None:
     assert "'city' as local-hash, the best for epsilon 2: its shares to within 0.1" in shown
     more = CliRunner().invoke(app, [*command("--encoding", "auto", "--planned-epsilon", "9", "--again"), "--json"])
     assert isinstance(more.exception, rx.errors.TableFileError)  # it is there already
-
-
-@pytest.mark.parametrize(("typed", "status"), [("y", 0), ("n", 2), ("", 2)])
-def test_a_person_at_a_terminal_is_asked(typed: str, status: int) -> None:
-    ours, theirs = pty.openpty()
-    words = [sys.executable, "-m", "relaxdp", *command("--encoding", "categorical")]
-    environment = {**os.environ, "TERM": "dumb", "COLUMNS": "400"}
-    with subprocess.Popen(words, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
-        os.write(ours, f"{typed}\n".encode())
-        assert process.wait(PATIENCE) == status
-        assert process.stdout is not None
-        printed = process.stdout.read().decode()
-    os.close(theirs)
-    said = os.read(ours, 100_000).decode()
-    os.close(ours)
-    assert "which is next to nothing." in said
-    assert "Release it all the same? [y/N]" in said
-    assert ("released 'city'" in printed) == (status == 0) == Path("out.parquet").exists()
 
 
 def encoding_of(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Is a ledger as new as what was released? Files say which level left; a ledger that does not know it is an old one."""
+"""Compare a ledger with released files: one that does not contain a released level is an old copy."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from relaxdp.table.kinds import files_of
 _MOST_NAMED = 12
 
 
-def refuse_old(ledger: Ledger, files: Sequence[Path], *, backup_of: str = "") -> int:
-    """Refuse a ledger that does not know what the files show to have left; return how many columns were compared.
+def check_ledger(ledger: Ledger, files: Sequence[Path]) -> int:
+    """Reject a ledger that lacks a level of the released files; return how many columns were compared.
 
-    Going on with it would spend again what is spent. A file does not say whose budget paid for it, so any does.
-    `backup_of` is where a ledger that is not in its place yet would come back to.
+    To go on with such a ledger would spend the same budget again. A file does not name the population that was charged
+    for it, so any population counts.
     """
     events = ledger.history()
     accounts = add_up(events)
@@ -47,8 +47,8 @@ def refuse_old(ledger: Ledger, files: Sequence[Path], *, backup_of: str = "") ->
         more = f"; and {len(missing) - _MOST_NAMED:,} more" if len(missing) > _MOST_NAMED else ""
         raise OldLedgerError(
             "the ledger {ledger!r} is older than what was released: {listed}.",
-            remedy="newer_backup" if backup_of else "charge_missing",
-            ledger=backup_of or ledger.address,
+            remedy="charge_missing",
+            ledger=ledger.address,
             listed="; ".join(missing[:_MOST_NAMED]) + more,
             missing=len(missing),
         )
