@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from relaxdp.cli.bars import plain_label
-from relaxdp.cli.difference_render import compared, show_changes
 from relaxdp.cli.estimate_render import Asked, Block, MethodChoice, blocks_of, name_of, print_blocks
 from relaxdp.cli.options import MOST_ROWS
 from relaxdp.cli.pictures import ENDINGS, draw
@@ -18,7 +17,7 @@ from relaxdp.cli.pipes import Format, taken
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.render import show_json
 from relaxdp.cli.talk import aside_console, closing
-from relaxdp.errors import CountsError, OptionError, TableFileError
+from relaxdp.errors import CountsError, TableFileError
 from relaxdp.estimation.result import IMPLAUSIBLE
 from relaxdp.table.calls import count
 from relaxdp.table.counting import PairTally, Tally
@@ -29,7 +28,7 @@ def estimate(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Released files, folders or addresses of them, of one path (one for each date: --difference); or -.",
+            help="Released files, folders or addresses of them, of one path; or -.",
             show_default=False,
         ),
     ],
@@ -38,17 +37,6 @@ def estimate(
     ] = None,
     by: Annotated[str | None, typer.Option(help="Estimate for each group of a kept column.")] = None,
     cross: Annotated[str | None, typer.Option(help="A second released column: a two-way table.")] = None,
-    difference: Annotated[
-        bool,
-        typer.Option("--difference", help="Each file is a date of its own: what changed from one to the next."),
-    ] = False,
-    new_column: Annotated[
-        str | None, typer.Option(help="With --difference: another column, which the later files have.")
-    ] = None,
-    independent: Annotated[
-        bool,
-        typer.Option("--independent", help="With --difference: other people at each date, so that no ids are joined."),
-    ] = False,
     confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
     simultaneous: Annotated[
         bool,
@@ -84,19 +72,10 @@ def estimate(
 ) -> None:
     """Estimate shares or means from released files; the files say their own values and levels.
 
-    Files of one release may hold the same objects at different levels: each object counts once, at its highest. Files
-    of different releases, one for each date, are compared by --difference.
+    Files of one release may hold the same objects at different levels: each object counts once, at its highest.
     """
     asked = Asked(confidence, simultaneous, about.value, method, consistent, by, cross)
     _check(asked, plot)
-    if not difference and (independent or new_column is not None):
-        raise OptionError("dates are compared, and their people, with --difference.", option="difference")
-    if difference:
-        with aside_console().status("Counting ..."), ExitStack() as stack:
-            places = [stack.enter_context(taken(each, kind)) for each in files]
-            found = compared(places, asked, column, new_column, independent=independent, description=description)
-        show_changes(found, asked, top=top, plot=plot, as_json=as_json)
-        return
     with aside_console().status("Counting ..."), ExitStack() as stack:
         places = [stack.enter_context(taken(each, kind)) for each in files]
         tally = count(places, column, by=by, cross=cross, description=description or [])

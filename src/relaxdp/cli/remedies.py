@@ -37,7 +37,6 @@ ON_COMMAND_LINE = {
     "format": "--format says it, like --format csv.",
     "from_reports": "`relaxdp relax --from-reports` goes on from its last file.",
     "id": "If it is not the column of the ids, --id names that one.",
-    "independent": "--independent compares everybody then with everybody now, without ids.",
     "keygen": "`relaxdp keygen {path!r}` makes one; what was released before needs its own key.",
     "last_epsilon": "--old-epsilon says it.",
     "ledger": "Go on with it: --ledger names it.",
@@ -50,8 +49,6 @@ ON_COMMAND_LINE = {
         "before anything else (docs/ledger.md)."
     ),
     "no_snapshot": "--no-snapshot releases it without one.",
-    "new_column": "--new-column names it, if these are to be compared.",
-    "one_path": "`relaxdp estimate` without --difference takes both.",
     "numbers": "--range and --bins are for numbers, and --map FILE says what each value becomes.",
     "old_values": "--values-file FILE with the values of the first release goes on, if the table has no others.",
     "older_ledger": (
