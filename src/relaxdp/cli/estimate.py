@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,6 @@ from relaxdp.cli.bars import plain_label
 from relaxdp.cli.estimate_render import Asked, Block, MethodChoice, blocks_of, name_of, print_blocks
 from relaxdp.cli.options import MOST_ROWS
 from relaxdp.cli.pictures import ENDINGS, draw
-from relaxdp.cli.pipes import Format, taken
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.render import show_json
 from relaxdp.cli.talk import aside_console, closing
@@ -28,7 +26,7 @@ def estimate(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Released files, folders or addresses of them, of one path; or -.",
+            help="Released files, folders or addresses of them, of one path.",
             show_default=False,
         ),
     ],
@@ -66,7 +64,6 @@ def estimate(
     top: Annotated[
         int, typer.Option(min=1, help="Show the largest N of more rows, with intervals that hold for all of them.")
     ] = MOST_ROWS,
-    kind: Format = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the estimates into a .png, .svg or .pdf file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
@@ -76,9 +73,8 @@ def estimate(
     """
     asked = Asked(confidence, simultaneous, about.value, method, consistent, by, cross)
     _check(asked, plot)
-    with aside_console().status("Counting ..."), ExitStack() as stack:
-        places = [stack.enter_context(taken(each, kind)) for each in files]
-        tally = count(places, column, by=by, cross=cross, description=description or [])
+    with aside_console().status("Counting ..."):
+        tally = count(files, column, by=by, cross=cross, description=description or [])
         parts = blocks_of(tally, asked, most=top)
     axis = tally.axis if isinstance(tally, Tally) else tally.rows
     if plot is not None:

@@ -14,11 +14,7 @@ WHAT, LEDGER, WHERE = "What its truth can be", "Who pays", "Where it is drawn"
 
 _KINDS = "Table: Parquet, CSV, TSV, JSON lines, Arrow IPC, Excel, a folder of files, or the address of one"
 Source = Annotated[str, typer.Argument(metavar="IN", help=f"{_KINDS}.")]
-PipedSource = Annotated[str, typer.Argument(metavar="IN", help=f"{_KINDS}; - is standard input.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="Released table; it must not exist.")]
-PipedTarget = Annotated[
-    Path, typer.Argument(metavar="OUT", help="Released table, which must not exist; - is standard output.")
-]
 IdColumn = Annotated[str, typer.Option("--id", help="Column that holds the ids; one id is one person.")]
 Level = Annotated[str, typer.Option(help="The level, like 0.5.")]
 Keep = Annotated[list[str] | None, typer.Option(help="Column to copy as it is; it is not protected.")]

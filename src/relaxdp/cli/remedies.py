@@ -34,7 +34,6 @@ ON_COMMAND_LINE = {
         "A new path for the table as it is now, by --force or as a dated release (`relaxdp budget series`, --date), "
         "is charged to everyone in addition to the {largest} of the old one."
     ),
-    "format": "--format says it, like --format csv.",
     "from_reports": "`relaxdp relax --from-reports` goes on from its last file.",
     "id": "If it is not the column of the ids, --id names that one.",
     "keygen": "`relaxdp keygen {path!r}` makes one; what was released before needs its own key.",

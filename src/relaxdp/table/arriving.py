@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from relaxdp.errors import TableFileError
@@ -84,12 +84,3 @@ def _is_absent(source: str) -> bool:
         system, path = fs.FileSystem.from_uri(source)
         return bool(system.get_file_info(path).type == fs.FileType.NotFound)
     return False
-
-
-def take(stream: IO[bytes], place: Path) -> None:
-    """Write all that a stream brings into a file, of which nobody else may read."""
-    try:
-        with place.open("xb") as file:
-            shutil.copyfileobj(stream, file, _PIECE)
-    except OSError as problem:
-        raise TableFileError("standard input cannot be kept: {why}.", why=problem.strerror) from None

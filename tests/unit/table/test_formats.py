@@ -24,10 +24,8 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from tests.patience import PATIENCE
 from tests.refusals import refused
-from typer.testing import CliRunner
 
 import relaxdp as rx
-from relaxdp.cli.main import app
 from relaxdp.errors import DescriptionError, OptionError, RelaxdpError, TableDamagedError, TableFileError
 from relaxdp.table.arriving import name_of
 from relaxdp.table.formats import Input, released
@@ -288,70 +286,6 @@ def test_excel_files_that_are_no_table(place: Path) -> None:
         Input(Path("in.xlsx"))
     with refused(TableFileError, says="name of the output"):
         release("in.parquet", "out.xlsx")
-
-
-# Standard input and output.
-
-WORDS = ["--id", "id", "--column", "illness", "--values", ",".join(VALUES), "--epsilon", "1", "--key", "key", "--yes"]
-
-
-def piped(*words: str, given: bytes = b"", check: int = 0) -> subprocess.CompletedProcess[bytes]:
-    done = subprocess.run(
-        [sys.executable, "-m", "relaxdp", *words], input=given, capture_output=True, timeout=PATIENCE, check=False
-    )
-    assert done.returncode == check, done.stderr
-    return done
-
-
-def test_a_pipe_from_end_to_end(place: Path) -> None:
-    """The words go beside the reports, and the same again gives the same and costs nothing."""
-    write("in.jsonl")
-    given, words = Path("in.jsonl").read_bytes(), ("--format", "jsonl", "--release", "r", "--keep", "region", "-v")
-    first = piped("release", "-", "-", *WORDS, *words, "--budget", "2", given=given)
-    assert [json.loads(line) for line in first.stdout.splitlines()] == expected()
-    assert b"spent 1 of the budget 2" in first.stderr
-    assert b"No description goes along." in first.stderr
-    again = piped("release", "-", "-", *WORDS, *words, given=given)
-    assert again.stdout == first.stdout
-    assert b"cost 0;" in again.stderr
-    parquet = piped("release", "in.jsonl", "-", *WORDS, "--format", "parquet", "--release", "r", "--quiet")
-    assert parquet.stderr == b""
-    counted = piped("estimate", "-", "--format", "parquet", "--json", given=parquet.stdout).stdout
-    assert json.loads(counted)["objects"] == len(ROWS)
-
-
-def test_nothing_leaves_before_it_is_paid_for(place: Path) -> None:
-    done = piped("release", "in.parquet", "-", *WORDS, "--format", "csv", "--budget", "0.5", check=2)
-    assert done.stdout == b""
-    assert b"budget exceeded" in done.stderr
-    assert b"--format says it" in piped("release", "in.parquet", "-", *WORDS, "--budget", "2", check=2).stderr
-    assert b"--release says it" in piped("release", "-", "out.csv", *WORDS, "--format", "csv", check=2).stderr
-    assert piped("release", "in.parquet", "-", *WORDS, "--format", "csv", "--budget", "2", "--dry-run").stdout == b""
-
-
-def test_a_pipe_that_breaks_costs_once(place: Path) -> None:
-    rows = [{"id": number, "illness": "flu"} for number in range(50_000)]
-    pa_parquet.write_table(pa.Table.from_pylist(rows), "in.parquet")
-    command = [sys.executable, "-m", "relaxdp", "release", "in.parquet", "-", *WORDS, "--format", "csv"]
-    started = subprocess.Popen([*command, "--budget", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert started.stdout is not None
-    assert started.stderr is not None
-    begun = started.stdout.read(100)
-    started.stdout.close()
-    assert (started.wait(PATIENCE), started.stderr.read()) == (1, b"")
-    started.stderr.close()
-    whole = piped(*command[3:])
-    assert whole.stdout.startswith(begun)
-    assert b"cost 0; spent 1 of the budget 2" in whole.stderr
-
-
-def test_reports_that_cannot_be_drawn_again_go_into_no_pipe(place: Path) -> None:
-    release("in.parquet", "old.parquet", keep=())
-    words = [each if each != "1" else "2" for each in WORDS]
-    shown = CliRunner().invoke(
-        app, ["relax", "in.parquet", "-", "--from-reports", "old.parquet", *words, "--budget", "2"]
-    )
-    assert "the name of the output must end in" in str(shown.exception)
 
 
 # Addresses.
