@@ -42,7 +42,7 @@ TOOLS = (
     "httptools",
     "jsonschema-rs",
 )
-EXTRAS = "decode,device,excel,plot,postgres,server,shares"
+EXTRAS = "decode,device,plot,postgres,server,shares"
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def test_type_checkers_and_python_find_the_same_names() -> None:
 NEEDS_MORE = ("collector.", "ledger.postgres", "market.", "service.", "table.spark.estimate")
 """What asks for an extra as soon as it is imported: servers, and what speaks to one database or to Spark."""
 EXTRAS = {
-    "httptools", "keyring", "matplotlib", "msgspec", "openpyxl", "pandas", "prometheus_client", "psycopg", "pyspark",
+    "httptools", "keyring", "matplotlib", "msgspec", "pandas", "prometheus_client", "psycopg", "pyspark",
     "segno", "shamir_mnemonic", "sklearn", "starlette", "uvicorn", "uvloop",
 }  # fmt: skip
 WITHOUT_EXTRAS = """

@@ -180,7 +180,7 @@ def _columns(ctx: Any, incomplete: str) -> list[str]:
     from relaxdp.table.kinds import Format, format_of  # noqa: PLC0415
 
     source = Path(ctx.args[0])  # typer stops at the option that lacks its value, and leaves what came before
-    return list(Input(source).schema.names) if format_of(source) in (Format.PARQUET, Format.IPC) else []
+    return list(Input(source).schema.names) if format_of(source) is Format.PARQUET else []
 
 
 _FINDERS: dict[str, Callable[[Any, str], list[str]]] = {

@@ -12,7 +12,7 @@ from relaxdp.cli.options import LEDGER_VARIABLE
 WHAT, LEDGER, WHERE = "What its truth can be", "Who pays", "Where it is drawn"
 """Under which headings options stand in the help text."""
 
-_KINDS = "Table: Parquet, CSV, TSV, JSON lines, Arrow IPC, Excel, a folder of files, or the address of one"
+_KINDS = "Table: Parquet, CSV, TSV, a folder of Parquet files, or the address of one"
 Source = Annotated[str, typer.Argument(metavar="IN", help=f"{_KINDS}.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="Released table; it must not exist.")]
 IdColumn = Annotated[str, typer.Option("--id", help="Column that holds the ids; one id is one person.")]

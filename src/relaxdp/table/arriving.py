@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from relaxdp.errors import TableFileError
 from relaxdp.publication.staging import temporary_folder
-from relaxdp.table.kinds import SIDECAR, format_of, sidecar_of
+from relaxdp.table.kinds import SIDECAR, Format, format_of, sidecar_of
 
 _PIECE = 1 << 20
 
@@ -43,7 +43,7 @@ def arrived(source: Any) -> Iterator[Path]:
         return
     with temporary_folder() as folder:
         place = folder / (name_of(source) or "table")
-        is_beside = format_of(place).is_described_beside
+        is_csv = format_of(place) is Format.CSV
         if not _fetch(source, place):
             raise TableFileError(
                 "{name!r} cannot be read from its {scheme} address. Those of s3, gs, abfss, hdfs and file are read, if "
@@ -51,7 +51,7 @@ def arrived(source: Any) -> Iterator[Path]:
                 name=place.name,
                 scheme=urlsplit(source).scheme,
             )
-        if is_beside:
+        if is_csv:
             address, mark, query = source.partition("?")
             beside = f"{address}{SIDECAR}{mark}{query}"
             if not _fetch(beside, sidecar_of(place)) and not _is_absent(beside):

@@ -93,8 +93,8 @@ def release(
     key: so `relax` goes on from it when the table has changed.
 
     Args:
-        source: a data frame (pandas, polars, pyarrow, Spark), or a file or its address: Parquet, CSV and TSV, JSON
-            lines, Arrow IPC, a folder of files, Excel.
+        source: a data frame (pandas, polars, pyarrow, Spark), or a file or its address: Parquet, CSV, TSV, a
+            folder of Parquet files.
         columns: what each column is: a mechanism, a list of its values, or a `Column` (bins, a map, missing values,
             values that are public).
         id: the column that tells the objects apart. No two rows have the same.

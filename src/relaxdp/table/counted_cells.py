@@ -272,7 +272,7 @@ def report_sql(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
     """Return SQL for a report as a value. A number is not its text, except where a file has nothing but text for it."""
     kind, name = _kind(axis), str(axis.names[number])
     found = comparable_type(file.table.schema.field(name).type)
-    if _is_its_text(file, name, kind):
+    if file.table.format is Format.CSV:
         return _FROM_TEXT[kind].format(sql)
     if not _TESTS[kind](found):
         raise DescriptionError(
@@ -287,16 +287,9 @@ def report_sql(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
 def id_sql(file: ReleasedFile) -> str:
     """Return SQL for an id as the value that it is, in CSV too."""
     id_type = next(iter(file.description.columns.values())).id_type
-    if id_type in _FROM_TEXT and _is_its_text(file, file.description.id_column, id_type):
+    if id_type in _FROM_TEXT and file.table.format is Format.CSV:
         return _FROM_TEXT[id_type].format("source.id")
     return "source.id"
-
-
-def _is_its_text(file: ReleasedFile, name: str, kind: str) -> bool:
-    """Tell whether a column holds the texts of its values: in CSV all do, in JSON lines what JSON has no word for."""
-    if file.table.format is Format.JSONL:
-        return kind in ("bytes", "uuid") and pa.types.is_string(file.table.schema.field(name).type)
-    return file.table.format is Format.CSV
 
 
 @contextmanager

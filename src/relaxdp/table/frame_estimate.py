@@ -31,7 +31,7 @@ class FrameInput(Input):
     """A frame in the place of a file: the columns that are counted as Arrow has them, and the names of the others."""
 
     def __init__(self, name: str, names: ColumnNames, table: pa.Table) -> None:
-        self.path, self.format, self.rows, self._files = Path(name), Format.IPC, table.num_rows, []
+        self.path, self.format, self.rows, self._files = Path(name), Format.FRAME, table.num_rows, []
         self._table, self.names = table, names
         others = [(each, pa.null()) for each in names.usable if each not in table.column_names]
         self.schema = pa.schema([*table.schema, *(pa.field(*each) for each in others)])

@@ -20,6 +20,7 @@ from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import retention
 from relaxdp.table.counted_cells import declare, id_sql, refuse_undeclared, report_sql
 from relaxdp.table.formats import BATCH_ROWS
+from relaxdp.table.kinds import Format
 from relaxdp.table.released_files import Axis, ReleasedFile
 
 MOST_GROUPS = 1_000
@@ -212,7 +213,7 @@ def _rows(connection: Any, files: list[ReleasedFile], axis: Axis, by: str | None
 
 def _report(axis: Axis, file: ReleasedFile, name: str, sql: str) -> str:
     """Return SQL for a packed report. In text it is written in hexadecimal digits."""
-    if file.table.format.is_described_beside:
+    if file.table.format is Format.CSV:
         return f"unhex({sql})"
     kind = file.table.schema.field(name).type
     width = axis.mechanism.encoding.report_width
