@@ -40,7 +40,6 @@ IN_PYTHON = {
     "missing_value": "fillna (fill_null in polars) makes it a value, which must be declared.",
     "more_rows": "More rows, or fewer values, would tell more.",
     "new_ledger": "If there must be a new one, say why: new_ledger='...'.",
-    "old_values": "rx.Column with the values of the first release goes on, if the table has no others.",
     "older_ledger": (
         "Restore the newer one; if it is lost, charge what is missing, the first time with new_ledger='...'."
     ),

@@ -30,7 +30,6 @@ from relaxdp.cli.release_options import (
     NewLedger,
     NullValue,
     Population,
-    PublicValues,
     Separator,
     Snapshots,
     Source,
@@ -104,7 +103,6 @@ def release(
     as_json: JsonOption = False,
     values: Values = None,
     values_file: ValuesFile = None,
-    public_values: PublicValues = False,
     number_range: Annotated[
         tuple[float, float] | None,
         typer.Option("--range", help="Numbers from LOW to HIGH, for means and quantiles.", rich_help_panel=WHAT),
@@ -191,7 +189,7 @@ def release(
     if snapshots is not None and no_snapshot:
         raise OptionError("--snapshots and --no-snapshot do not go together.")
     unit = "rows" if engine is EngineChoice.LOCAL else "tasks"
-    declared = declared_columns(column, values, values_file, public_values, **said)
+    declared = declared_columns(column, values, values_file, **said)
     secret = key_of(key, key_command)
 
     call = partial(
@@ -277,7 +275,7 @@ def _changes_shown(look: Callable[[], list[Changes]]) -> Iterator[None]:
 
 
 def declared_columns(
-    columns: list[str], values: list[str] | None, files: list[str] | None, public: bool, **said: Any
+    columns: list[str], values: list[str] | None, files: list[str] | None, **said: Any
 ) -> dict[str, Column]:
     """Return what is said about each column: plain values are for the only one, `COLUMN=...` for the one named.
 
@@ -302,7 +300,6 @@ def declared_columns(
     return {
         each: Column(
             values=found.get(each),
-            public=public and each not in found,
             nulls=nulls.get(each),
             missing_as=missing_as,
             **(once if each in takes else {}),

@@ -35,10 +35,6 @@ ValuesFile = Annotated[
     list[str] | None,
     typer.Option(help="File of declared values, one a line; or COLUMN=FILE.", rich_help_panel=WHAT),
 ]
-PublicValues = Annotated[
-    bool,
-    typer.Option("--public-values", help="The values are public: take them from the column.", rich_help_panel=WHAT),
-]
 Bins = Annotated[
     str | None, typer.Option(help="Numbers become bins with these edges, like 18,30,65.", rich_help_panel=WHAT)
 ]

@@ -49,7 +49,6 @@ ON_COMMAND_LINE = {
     ),
     "no_snapshot": "--no-snapshot releases it without one.",
     "numbers": "--range and --bins are for numbers, and --map FILE says what each value becomes.",
-    "old_values": "--values-file FILE with the values of the first release goes on, if the table has no others.",
     "older_ledger": (
         "Restore the newer one; if it is lost, charge what is missing (`relaxdp budget check FILES` names it), the "
         "first time with --new-ledger REASON."
@@ -70,7 +69,7 @@ ON_COMMAND_LINE = {
     "same_shape": "Give the same --params.",
     "same_values": "Give the same --values in the same order, with --nulls as before.",
     "say_encoding": "--encoding says it, like local-hash:buckets=4; `relaxdp estimate --json` tells what a file has.",
-    "say_values": "--values, --values-file, --range, --bins, --map and --public-values say it.",
+    "say_values": "--values, --values-file, --range, --bins and --map say it.",
     "series": "`relaxdp budget series {release!r} --dates {date} --each EPSILON --reason WHY` declares it.",
     "series_more": "`relaxdp budget series {release!r} --dates {date} --each {epsilon} --reason WHY` raises that.",
     "separator": "--separator says so, like --separator ';' for semicolons.",

@@ -95,8 +95,7 @@ def release(
     Args:
         source: a data frame (pandas, polars, pyarrow, Spark), or a file or its address: Parquet, CSV, TSV, a
             folder of Parquet files.
-        columns: what each column is: a mechanism, a list of its values, or a `Column` (bins, a map, missing values,
-            values that are public).
+        columns: what each column is: a mechanism, a list of its values, or a `Column` (bins, a map, missing values).
         id: the column that tells the objects apart. No two rows have the same.
         epsilon: the level, more than 0.
         key: the key, or its file.

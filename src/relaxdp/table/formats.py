@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
@@ -101,16 +100,6 @@ class Input:
         with _sentences(self.path):
             for file in self._files:
                 yield from self._file_batches(file, wanted)
-
-    def distinct(self, column: str, most: int) -> set[Any]:
-        """Return the different values of a column, or more than `most` of them where there are more."""
-        found: set[Any] = set()
-        with contextlib.closing(self.batches([column])) as batches:
-            for batch in batches:
-                found |= set(pc.unique(batch.column(0).drop_null()).to_pylist())
-                if len(found) > most:
-                    break
-        return found
 
     def _file_batches(self, file: Path, columns: list[str]) -> Iterator[Any]:
         if self.format is Format.PARQUET:

@@ -53,7 +53,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(*words: str, source: str = "in.parquet", target: str = "out.parquet", epsilon: str = "0.5", **more: str) -> Any:
     """Run the command as `main` would: an error of ours is its sentence and exit status 2."""
     options = {"column": "diagnosis", "id": "id", "epsilon": epsilon, "key": "key", **more}
-    if "values" not in more and not {"values", "values-file", "public-values", "range", "bins", "map"} & {
+    if "values" not in more and not {"values", "values-file", "range", "bins", "map"} & {
         word.lstrip("-") for word in words
     }:
         options["values"] = ",".join(VALUES)
@@ -206,7 +206,7 @@ def test_one_thread_or_many(place: Path) -> None:
     assert read("1.parquet").equals(read("3.parquet"))
 
 
-def test_numbers_bins_maps_nulls_and_public_values(place: Path) -> None:
+def test_numbers_bins_maps_and_nulls(place: Path) -> None:
     assert run("--range", "0", "100", "--no-ledger", column="age", target="range.parquet")[0] == 0
     assert set(read("range.parquet")["age"].to_pylist()) == {0.0, 100.0}
     assert run("--bins", "18,65", "--no-ledger", column="age", target="bins.parquet", epsilon="60")[0] == 0
@@ -223,8 +223,6 @@ def test_numbers_bins_maps_nulls_and_public_values(place: Path) -> None:
     assert sentence == f"{missing} --nulls NAME makes it a value of its own. Nothing was released."
     run("--no-ledger", "--nulls", "missing", source="gaps.parquet", target="gaps-out.parquet", epsilon="60")
     assert read("gaps-out.parquet")["diagnosis"].to_pylist()[:7] == ["missing", *TRUTH[1:7]]
-    assert run("--public-values", "--no-ledger", target="public.parquet")[0] == 0
-    assert released(place / "public.parquet")[1].columns["diagnosis"].values == tuple(sorted(VALUES))
 
 
 def test_what_is_no_number_falls_into_no_bin(place: Path) -> None:
