@@ -42,7 +42,7 @@ TOOLS = (
     "httptools",
     "jsonschema-rs",
 )
-EXTRAS = "decode,excel,plot,postgres,server"
+EXTRAS = "decode,plot,postgres,server"
 
 
 @dataclass(frozen=True)

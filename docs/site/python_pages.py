@@ -63,8 +63,7 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.estimation.mean": ("Mean", "PresentMean", "Variance"),
         "relaxdp.estimation.groups": ("Groups",),
         "relaxdp.estimation.cross": ("CrossTable",),
-        "relaxdp.estimation.difference": ("Change",),
-        "relaxdp.estimation.dates": ("Difference", "Dates"),
+        "relaxdp.estimation.compare": ("Change",),
     },
     "Made-up reports": {"relaxdp.estimation.integrity": ("MadeUp", "Pushed", "Reach")},
     "Plans and schedules": {

@@ -7,6 +7,7 @@ from relaxdp import errors
 if TYPE_CHECKING:
     from relaxdp.draw.key import Key
     from relaxdp.estimation.advice import Advice, best_encoding
+    from relaxdp.estimation.compare import compare
     from relaxdp.estimation.counts import Counts, highest_only
     from relaxdp.estimation.cross import cross
     from relaxdp.estimation.integrity import Integrity, integrity, transitions
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from relaxdp.publication.column import Column
     from relaxdp.relaxation import Relaxation
     from relaxdp.table.calls import BESIDE_KEY, Released, count, description, estimate, relax, relax_reports, release
-    from relaxdp.table.difference import difference
 
 __version__ = "0.1.0"
 __all__ = [
@@ -55,10 +55,10 @@ __all__ = [
     "UntilPrecise",
     "Wave",
     "best_encoding",
+    "compare",
     "count",
     "cross",
     "description",
-    "difference",
     "errors",
     "estimate",
     "highest_only",
@@ -80,6 +80,7 @@ __all__ = [
 _HOMES = {
     "relaxdp.draw.key": "Key",
     "relaxdp.estimation.advice": "Advice best_encoding",
+    "relaxdp.estimation.compare": "compare",
     "relaxdp.estimation.counts": "Counts highest_only",
     "relaxdp.estimation.cross": "cross",
     "relaxdp.estimation.integrity": "Integrity integrity transitions",
@@ -96,7 +97,6 @@ _HOMES = {
     "relaxdp.publication.column": "Column",
     "relaxdp.relaxation": "Relaxation",
     "relaxdp.table.calls": "BESIDE_KEY Released count description estimate relax relax_reports release",
-    "relaxdp.table.difference": "difference",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

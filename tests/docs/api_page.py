@@ -18,7 +18,7 @@ GROUPS = {
     "Mechanisms, for arrays and for one object": (
         "Categorical", "Unary", "LocalHash", "Numeric", "Wave", "mechanism", "Relaxation", "Level",
     ),
-    "Estimates": ("Counts", "highest_only", "difference", "cross", "variance"),
+    "Estimates": ("Counts", "highest_only", "compare", "cross", "variance"),
     "Made-up reports": ("transitions", "Transitions", "integrity", "Integrity"),
     "Plans and schedules": (
         "plan", "Plan", "best_encoding", "Advice", "Schedule", "Explicit", "Linear", "Geometric", "NoisySampling",

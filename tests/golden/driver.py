@@ -450,7 +450,7 @@ class Estimate:
 
     def compare(self, later: Estimate) -> Estimate:
         """Return the change from this result to an independent later one."""
-        return Estimate(rx.difference(self._result, later._result))
+        return Estimate(rx.compare(self._result, later._result))
 
     def variance_with(self, mean_of_square: Estimate) -> Estimate:
         """Return the variance of x, where this is the mean of x, from the mean of x squared."""

@@ -76,9 +76,8 @@ def both(spark: Any, **declared: Any) -> list[str]:
     ("column", "declared", "reports"),
     [
         ([True, False], {"values": ["true", "false"]}, ["true", "false"]),
-        ([True, None, False], {"public": True, "nulls": "unknown"}, ["true", "unknown", "false"]),
+        ([True, None, False], {"values": ["true", "false"], "nulls": "unknown"}, ["true", "unknown", "false"]),
         (DAYS, {"values": ["2026-01-31", "2026-02-01"]}, ["2026-01-31", "2026-02-01"]),
-        (DAYS, {"public": True}, ["2026-01-31", "2026-02-01"]),
     ],
 )
 def test_true_false_and_dates(

@@ -84,7 +84,7 @@ def test_type_checkers_and_python_find_the_same_names() -> None:
 NEEDS_MORE = ("collector.", "ledger.postgres", "market.", "service.", "table.spark.estimate")
 """What asks for an extra as soon as it is imported: servers, and what speaks to one database or to Spark."""
 EXTRAS = {
-    "httptools", "matplotlib", "msgspec", "openpyxl", "pandas", "prometheus_client", "psycopg", "pyspark",
+    "httptools", "matplotlib", "msgspec", "pandas", "prometheus_client", "psycopg", "pyspark",
     "segno", "sklearn", "starlette", "uvicorn", "uvloop",
 }  # fmt: skip
 WITHOUT_EXTRAS = """

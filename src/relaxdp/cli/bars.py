@@ -47,16 +47,16 @@ class Row:
 
 
 def fitted(
-    headings: Sequence[str], number_headings: Sequence[str], rows: Sequence[Row], room: int, longest: float | None
+    headings: Sequence[str], number_headings: Sequence[str], rows: Sequence[Row], room: int, longest: float
 ) -> tuple[Table, int]:
-    """Return a table of labels, numbers and bars (none without a `longest`), and how wide it is.
+    """Return a table of labels, numbers and bars, and how wide it is.
 
     It is as wide as there is room, but never so narrow that a number is cut.
     """
     numbers = [max(map(cell_len, each)) for each in zip(number_headings, *(row.numbers for row in rows), strict=True)]
     natural = [max(map(cell_len, each)) for each in zip(headings, *(row.labels for row in rows), strict=True)]
     left = room - sum(numbers) - _frame(len(headings) + len(numbers))
-    labels, bar = _widths(natural, left, 0 if longest is None else _BAR)
+    labels, bar = _widths(natural, left, _BAR)
     table = Table()
     for heading, width in zip(headings, labels, strict=True):
         table.add_column(Text(heading), overflow="fold", width=width)
@@ -65,7 +65,7 @@ def fitted(
     if bar:
         table.add_column("", width=bar, no_wrap=True)
     for row in rows:
-        bars = [Bar(longest or 1.0, 0, row.length, width=bar)] if bar else []
+        bars = [Bar(longest, 0, row.length, width=bar)] if bar else []
         table.add_row(*map(Text, row.labels), *map(Text, row.numbers), *bars, end_section=row.is_last)
     columns = [*labels, *numbers, *([bar] if bar else [])]
     return table, sum(columns) + _frame(len(columns))

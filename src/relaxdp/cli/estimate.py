@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from relaxdp.cli.bars import plain_label
-from relaxdp.cli.difference_render import compared, show_changes
 from relaxdp.cli.estimate_render import Asked, Block, MethodChoice, blocks_of, name_of, print_blocks
 from relaxdp.cli.options import MOST_ROWS
 from relaxdp.cli.pictures import ENDINGS, draw
-from relaxdp.cli.pipes import Format, taken
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.render import show_json
 from relaxdp.cli.talk import aside_console, closing
-from relaxdp.errors import CountsError, OptionError, TableFileError
+from relaxdp.errors import CountsError, TableFileError
 from relaxdp.estimation.result import IMPLAUSIBLE, EstimateRow
 from relaxdp.table.calls import count
 from relaxdp.table.counting import PairTally, Tally
@@ -28,7 +25,7 @@ def estimate(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Released files, folders or addresses of them, of one path (one for each date: --difference); or -.",
+            help="Released files, folders or addresses of them, of one path.",
             show_default=False,
         ),
     ],
@@ -37,17 +34,6 @@ def estimate(
     ] = None,
     by: Annotated[str | None, typer.Option(help="Estimate for each group of a kept column.")] = None,
     cross: Annotated[str | None, typer.Option(help="A second released column: a two-way table.")] = None,
-    difference: Annotated[
-        bool,
-        typer.Option("--difference", help="Each file is a date of its own: what changed from one to the next."),
-    ] = False,
-    new_column: Annotated[
-        str | None, typer.Option(help="With --difference: another column, which the later files have.")
-    ] = None,
-    independent: Annotated[
-        bool,
-        typer.Option("--independent", help="With --difference: other people at each date, so that no ids are joined."),
-    ] = False,
     confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
     simultaneous: Annotated[
         bool,
@@ -77,28 +63,17 @@ def estimate(
     top: Annotated[
         int, typer.Option(min=1, help="Show the largest N of more rows, with intervals that hold for all of them.")
     ] = MOST_ROWS,
-    kind: Format = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the estimates into a .png, .svg or .pdf file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Estimate shares or means from released files; the files say their own values and levels.
 
-    Files of one release may hold the same objects at different levels: each object counts once, at its highest. Files
-    of different releases, one for each date, are compared by --difference.
+    Files of one release may hold the same objects at different levels: each object counts once, at its highest.
     """
     asked = Asked(confidence, simultaneous, about.value, method, consistent, by, cross)
     _check(asked, plot)
-    if not difference and (independent or new_column is not None):
-        raise OptionError("dates are compared, and their people, with --difference.", option="difference")
-    if difference:
-        with aside_console().status("Counting ..."), ExitStack() as stack:
-            places = [stack.enter_context(taken(each, kind)) for each in files]
-            found = compared(places, asked, column, new_column, independent=independent, description=description)
-        show_changes(found, asked, top=top, plot=plot, as_json=as_json)
-        return
-    with aside_console().status("Counting ..."), ExitStack() as stack:
-        places = [stack.enter_context(taken(each, kind)) for each in files]
-        tally = count(places, column, by=by, cross=cross, description=description or [])
+    with aside_console().status("Counting ..."):
+        tally = count(files, column, by=by, cross=cross, description=description or [])
         parts = blocks_of(tally, asked, most=top)
     axis = tally.axis if isinstance(tally, Tally) else tally.rows
     if plot is not None:

@@ -26,7 +26,7 @@ from relaxdp.rappor.release import RapporDrawing, RapporRequest
 from relaxdp.rappor.reports import ReportsDescription
 from relaxdp.table.calls import Released
 
-Source = Annotated[Path, typer.Argument(metavar="IN", help="Table of clients and words: Parquet, CSV or Arrow IPC.")]
+Source = Annotated[Path, typer.Argument(metavar="IN", help="Table of clients and words: Parquet or CSV.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="File of reports; it must not exist.")]
 Params = Annotated[Path, typer.Option(help="Parameter file, .csv or .json.", show_default=False)]
 IdColumn = Annotated[str, typer.Option("--id", help="Column that holds the clients.")]

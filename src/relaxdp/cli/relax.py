@@ -22,7 +22,6 @@ from relaxdp.cli.release_options import (
     NewLedger,
     NullValue,
     Population,
-    PublicValues,
     Separator,
     Snapshots,
     Target,
@@ -80,7 +79,6 @@ def relax(
     separator: Separator = None,
     values: Values = None,
     values_file: ValuesFile = None,
-    public_values: PublicValues = False,
     bins: Bins = None,
     value_map: ValueMap = None,
     nulls: NullValue = None,
@@ -105,7 +103,7 @@ def relax(
     if reports is None:
         alone = {
             "--id": id_column, "--old-epsilon": old_epsilon, "--release": name, "--keep": keep, "--values": values,
-            "--values-file": values_file, "--public-values": public_values, "--bins": bins, "--map": value_map,
+            "--values-file": values_file, "--bins": bins, "--map": value_map,
             "--nulls": nulls, "--missing-as": missing_as, "--separator": separator, "--budget": budget,
             "--new-ledger": new_ledger,
         }  # fmt: skip
@@ -123,7 +121,7 @@ def relax(
             raise OptionError("--from-reports goes with --id and one --column.")
         if date or again or snapshots is not None:
             raise OptionError("--date, --again and --snapshots are for a release from its snapshot.")
-        columns = declared_columns(column, values, values_file, public_values, **said)
+        columns = declared_columns(column, values, values_file, **said)
 
         def call(**more: Any) -> Any:
             return relax_reports(

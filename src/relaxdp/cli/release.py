@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relaxdp.cli.options import JsonOption, KeyCommand, KeyOption, encoding_and_options, key_of
-from relaxdp.cli.pipes import PIPE, Format, given, taken
 from relaxdp.cli.release_options import (
     LEDGER,
     WHAT,
@@ -31,12 +29,11 @@ from relaxdp.cli.release_options import (
     Name,
     NewLedger,
     NullValue,
-    PipedSource,
-    PipedTarget,
     Population,
-    PublicValues,
     Separator,
     Snapshots,
+    Source,
+    Target,
     Threads,
     ValueMap,
     Values,
@@ -70,8 +67,8 @@ class EngineChoice(StrEnum):
 
 
 def release(
-    source: PipedSource,
-    target: PipedTarget,
+    source: Source,
+    target: Target,
     column: Annotated[list[str], typer.Option(help="Column to release; may be given several times.")],
     id_column: IdColumn,
     epsilon: Level,
@@ -98,13 +95,11 @@ def release(
         ),
     ] = False,
     separator: Separator = None,
-    kind: Format = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: JsonOption = False,
     values: Values = None,
     values_file: ValuesFile = None,
-    public_values: PublicValues = False,
     number_range: Annotated[
         tuple[float, float] | None,
         typer.Option("--range", help="Numbers from LOW to HIGH, for means and quantiles.", rich_help_panel=WHAT),
@@ -188,57 +183,54 @@ def release(
         "missing_as": missing_as,
         "part": None if part is None else part.value, "encoding": chosen, "options": options,
     }  # fmt: skip
-    if source == PIPE and name is None:
-        raise OptionError("standard input has no name that the release could be called by.", remedy="release")
     if snapshots is not None and no_snapshot:
         raise OptionError("--snapshots and --no-snapshot do not go together.")
     unit = "rows" if engine is EngineChoice.LOCAL else "tasks"
-    declared = declared_columns(column, values, values_file, public_values, **said)
+    declared = declared_columns(column, values, values_file, **said)
     secret = key_of(key, key_command)
 
-    with taken(source, kind) as place, given(target, kind) as out:
-        call = partial(
-            release_table,
-            place,
-            declared,
-            to=out,
-            id=id_column,
-            epsilon=epsilon,
-            planned_epsilon=planned_epsilon,
-            key=secret,
-            release=name,
-            date=date,
-            as_of=as_of,
-            snapshots=snapshots or not no_snapshot,
-            keep=keep or (),
-            again=again,
-            force=force,
-            growing=growing,
-            ledger=None if no_ledger else ledger or BESIDE_KEY,
-            population=population,
-            new_ledger=new_ledger,
-            reason=f"release to {target.name}",
-            threads=threads,
-            engine=engine.value,
-            master=master,
-            worker_key=worker_key,
-            partitions=partitions,
-            separator=separator,
-            budget=budget,
-            dry_run=dry_run,
-            accept=yes,
-        )
-        look = partial(
-            changes, place, declared, to=out, id=id_column, epsilon=epsilon, key=secret, release=name, date=date,
-            ledger=ledger or BESIDE_KEY, population=population, snapshots=snapshots or True, separator=separator,
-        )  # fmt: skip
-        with _changes_shown(look), progress_bar("releasing", unit) as progress:
-            done = call(progress=progress)
+    call = partial(
+        release_table,
+        source,
+        declared,
+        to=target,
+        id=id_column,
+        epsilon=epsilon,
+        planned_epsilon=planned_epsilon,
+        key=secret,
+        release=name,
+        date=date,
+        as_of=as_of,
+        snapshots=snapshots or not no_snapshot,
+        keep=keep or (),
+        again=again,
+        force=force,
+        growing=growing,
+        ledger=None if no_ledger else ledger or BESIDE_KEY,
+        population=population,
+        new_ledger=new_ledger,
+        reason=f"release to {target.name}",
+        threads=threads,
+        engine=engine.value,
+        master=master,
+        worker_key=worker_key,
+        partitions=partitions,
+        separator=separator,
+        budget=budget,
+        dry_run=dry_run,
+        accept=yes,
+    )
+    look = partial(
+        changes, source, declared, to=target, id=id_column, epsilon=epsilon, key=secret, release=name, date=date,
+        ledger=ledger or BESIDE_KEY, population=population, snapshots=snapshots or True, separator=separator,
+    )  # fmt: skip
+    with _changes_shown(look), progress_bar("releasing", unit) as progress:
+        done = call(progress=progress)
     # The command that prints the key is not repeated, because it may contain a password.
     places = {"--key": key, "--key-command": key_command and "COMMAND", "--ledger": ledger, "--snapshots": snapshots}
     places["--population"] = None if population == "everyone" else population
     account = [word for name, place in places.items() if place is not None for word in (name, str(place))]
-    show_released(replace(done, to=target), as_json, account)
+    show_released(done, as_json, account)
 
 
 _YOURS = "That is for your eyes: it tells of people."
@@ -269,7 +261,7 @@ def _changes_shown(look: Callable[[], list[Changes]]) -> Iterator[None]:
 
 
 def declared_columns(
-    columns: list[str], values: list[str] | None, files: list[str] | None, public: bool, **said: Any
+    columns: list[str], values: list[str] | None, files: list[str] | None, **said: Any
 ) -> dict[str, Column]:
     """Return what is said about each column: plain values are for the only one, `COLUMN=...` for the one named.
 
@@ -294,7 +286,6 @@ def declared_columns(
     return {
         each: Column(
             values=found.get(each),
-            public=public and each not in found,
             nulls=nulls.get(each),
             missing_as=missing_as,
             **(once if each in takes else {}),

@@ -12,13 +12,9 @@ from relaxdp.cli.options import LEDGER_VARIABLE
 WHAT, LEDGER, WHERE = "What its truth can be", "Who pays", "Where it is drawn"
 """Under which headings options stand in the help text."""
 
-_KINDS = "Table: Parquet, CSV, TSV, JSON lines, Arrow IPC, Excel, a folder of files, or the address of one"
+_KINDS = "Table: Parquet, CSV, TSV, a folder of Parquet files, or the address of one"
 Source = Annotated[str, typer.Argument(metavar="IN", help=f"{_KINDS}.")]
-PipedSource = Annotated[str, typer.Argument(metavar="IN", help=f"{_KINDS}; - is standard input.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="Released table; it must not exist.")]
-PipedTarget = Annotated[
-    Path, typer.Argument(metavar="OUT", help="Released table, which must not exist; - is standard output.")
-]
 IdColumn = Annotated[str, typer.Option("--id", help="Column that holds the ids; one id is one person.")]
 Level = Annotated[str, typer.Option(help="The level, like 0.5.")]
 Keep = Annotated[list[str] | None, typer.Option(help="Column to copy as it is; it is not protected.")]
@@ -38,10 +34,6 @@ Values = Annotated[
 ValuesFile = Annotated[
     list[str] | None,
     typer.Option(help="File of declared values, one a line; or COLUMN=FILE.", rich_help_panel=WHAT),
-]
-PublicValues = Annotated[
-    bool,
-    typer.Option("--public-values", help="The values are public: take them from the column.", rich_help_panel=WHAT),
 ]
 Bins = Annotated[
     str | None, typer.Option(help="Numbers become bins with these edges, like 18,30,65.", rich_help_panel=WHAT)

@@ -34,10 +34,8 @@ ON_COMMAND_LINE = {
         "A new path for the table as it is now, by --force or as a dated release (`relaxdp budget series`, --date), "
         "is charged to everyone in addition to the {largest} of the old one."
     ),
-    "format": "--format says it, like --format csv.",
     "from_reports": "`relaxdp relax --from-reports` goes on from its last file.",
     "id": "If it is not the column of the ids, --id names that one.",
-    "independent": "--independent compares everybody then with everybody now, without ids.",
     "keygen": "`relaxdp keygen {path!r}` makes one; what was released before needs its own key.",
     "last_epsilon": "--old-epsilon says it.",
     "ledger": "Go on with it: --ledger names it.",
@@ -46,10 +44,7 @@ ON_COMMAND_LINE = {
     "more_rows": "More rows, or fewer values, would tell more.",
     "new_ledger": "If there must be a new one, say why: --new-ledger REASON.",
     "no_snapshot": "--no-snapshot releases it without one.",
-    "new_column": "--new-column names it, if these are to be compared.",
-    "one_path": "`relaxdp estimate` without --difference takes both.",
     "numbers": "--range and --bins are for numbers, and --map FILE says what each value becomes.",
-    "old_values": "--values-file FILE with the values of the first release goes on, if the table has no others.",
     "older_ledger": (
         "Restore the newer one; if it is lost, charge what is missing (`relaxdp budget check FILES` names it), the "
         "first time with --new-ledger REASON."
@@ -70,7 +65,7 @@ ON_COMMAND_LINE = {
     "same_shape": "Give the same --params.",
     "same_values": "Give the same --values in the same order, with --nulls as before.",
     "say_encoding": "--encoding says it, like local-hash:buckets=4; `relaxdp estimate --json` tells what a file has.",
-    "say_values": "--values, --values-file, --range, --bins, --map and --public-values say it.",
+    "say_values": "--values, --values-file, --range, --bins and --map say it.",
     "series": "`relaxdp budget series {release!r} --dates {date} --each EPSILON --reason WHY` declares it.",
     "series_more": "`relaxdp budget series {release!r} --dates {date} --each {epsilon} --reason WHY` raises that.",
     "separator": "--separator says so, like --separator ';' for semicolons.",

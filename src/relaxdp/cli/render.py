@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from relaxdp.cli.pipes import PIPE
 from relaxdp.cli.talk import aside_console, is_quiet
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import difference, total
@@ -58,9 +57,8 @@ def show_released(done: Released, as_json: bool, account: Sequence[str] = ()) ->
     `account` are the options that name the key and the ledger, for the command that relaxes the release.
     """
     level, charges = epsilon_text(done.epsilon), done.charges
-    beside = str(done.to) == PIPE  # where the reports themselves go to standard output
     if as_json:
-        show_json(_as_json(done), err=beside)
+        show_json(_as_json(done))
         return
     if is_quiet() and done.rows is not None:
         return
@@ -85,7 +83,7 @@ def show_released(done: Released, as_json: bool, account: Sequence[str] = ()) ->
         relaxing = shlex.join(["relaxdp", "relax", done.release, "OUT.parquet", *columns, *dated, *account])
         lines.append(f"kept in {folder}, sealed with the key; to relax it without the table:")
         lines.append(f"  {relaxing} --epsilon NUMBER")
-    typer.echo("\n".join(lines), err=beside)
+    typer.echo("\n".join(lines))
     if done.is_faster_locally:
         typer.echo(FASTER_LOCALLY, err=True)
 
@@ -139,6 +137,6 @@ def _cost(charges: tuple[Charge, ...]) -> str:
     return epsilon_text(total(charge.cost for charge in charges))
 
 
-def show_json(answer: Any, *, err: bool = False) -> None:
+def show_json(answer: Any) -> None:
     """Print an answer for programs, in one line."""
-    typer.echo(json.dumps(answer, ensure_ascii=False, allow_nan=False), err=err)
+    typer.echo(json.dumps(answer, ensure_ascii=False, allow_nan=False))

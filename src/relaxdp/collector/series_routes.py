@@ -27,7 +27,7 @@ from relaxdp.collector.rows import rows_of
 from relaxdp.collector.rules import CampaignState, decided
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
-from relaxdp.estimation.difference import change_between
+from relaxdp.estimation.compare import compare
 from relaxdp.estimation.result import Chosen, Places, Result
 from relaxdp.service.operations import Operation, read_queries
 
@@ -123,7 +123,7 @@ def series_estimate(name: str, dates: list[Asked], options: EstimateOptions) -> 
             for each, result in zip(dates, found, strict=True)
         ],
         changes=[
-            SeriesChange(earlier, later, rows_of(change_between(old, new), options, chosen))
+            SeriesChange(earlier, later, rows_of(compare(old, new), options, chosen))
             for (earlier, old), (later, new) in pairwise(told)
         ],
     )

@@ -6,8 +6,7 @@ from html import escape
 
 import numpy as np
 
-from relaxdp.estimation.dates import rows_of
-from relaxdp.estimation.difference import Change
+from relaxdp.estimation.compare import Change, describe_rows
 from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, Result
 
 _WIDTH, _HEIGHT = 160, 14
@@ -34,21 +33,19 @@ def html_of(result: Result) -> str:
     return f"<table>{body}</table><p><small>{escape('; '.join(notes))}</small></p>"
 
 
-def html_of_change(change: Change, old: str = "old", new: str = "new") -> str:
+def html_of_change(change: Change) -> str:
     """Return a table of changes, the largest of many, with the interval of each around a mark at 0."""
     shown = change.largest(change.most_shown)
     low, high = map(np.atleast_1d, shown.interval())
     reach = max(float(np.abs([low, high]).max()), 1e-9)
-    rows = ["".join(f"<th>{escape(head)}</th>" for head in ("value", old, new, "change", "95 % interval", ""))]
-    for row, a, b in zip(rows_of(shown), low, high, strict=True):
+    rows = ["".join(f"<th>{escape(head)}</th>" for head in ("value", "old", "new", "change", "95 % interval", ""))]
+    for row, a, b in zip(describe_rows(shown), low, high, strict=True):
         cells = [escape(each) for each in (row.label, row.old, row.new, row.change, f"{row.low} to {row.high}")]
         ends = [(float(each) / reach + 1) / 2 for each in (a, b)]
         rows.append("".join(f"<td>{cell}</td>" for cell in [*cells, _line(*ends)]))
     notes = [f"about these objects{TOGETHER if shown.is_chosen else ''}"]
     if shown is not change:
         notes.append(f"the {len(shown.labels):,} of {len(change.labels):,} that changed most")
-    if change.missing is not None:
-        notes += map(str, rows_of(change.missing))
     if change.is_implausible():
         notes.append(IMPLAUSIBLE)
     body = "".join(f"<tr>{row}</tr>" for row in rows)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import fill
 from typing import Any
 
 import numpy as np
 
 from relaxdp.errors import MissingPartError
-from relaxdp.estimation.dates import rows_of
-from relaxdp.estimation.difference import Change
+from relaxdp.estimation.compare import Change, describe_rows
 from relaxdp.estimation.result import TOGETHER, About, Floats, Result
 
 BLUE, GREY = "#2563a8", "#7a7a7a"
@@ -44,7 +42,7 @@ def _plot_change(change: Change, axes: Any, *, confidence_level: float, simultan
     asked: Any = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
     if axes is None:
         axes = _new_axes((7, 1.1 + 0.42 * len(change.labels)))
-    texts = rows_of(change, **asked)
+    texts = describe_rows(change, **asked)
     low, high = map(np.atleast_1d, change.interval(**asked))
     scale = 100 if change.is_share else 1
     labels = [plain(f"{text.label}\n{text.old} \N{RIGHTWARDS ARROW} {text.new}") for text in texts]
@@ -76,55 +74,6 @@ def plot_distribution(
     return axes
 
 
-MOST_LINES = 8
-"""How many values a picture over dates has: more cannot be told apart."""
-_SHORT = 12
-"""How many letters of a date's name fit beside the next one."""
-
-
-def plot_dates(
-    dates: Sequence[tuple[str, Result]],
-    axes: Any,
-    *,
-    top: int | None = None,
-    confidence_level: float,
-    simultaneous: bool,
-    about: About,
-) -> Any:
-    """Draw one line per value over the dates, in their order, with an interval at each of them."""
-    results = [result for _, result in dates]
-    labels = [str(label) for label in results[0].labels]
-    shown = results
-    if len(labels) > (top or MOST_LINES):
-        size = np.max([np.atleast_1d(result.value) for result in results], axis=0)
-        places = np.argsort(-size, kind="stable")[: top or MOST_LINES]
-        shown, labels = [result.choose(places) for result in results], [labels[place] for place in places]
-    if axes is None:
-        axes = _new_axes((2.5 + 1.1 * len(dates), 4.2))
-    scale = 100 if (results[0].least, results[0].most) == (0, 1) and labels != ["mean"] else 1
-    asked: Any = {"simultaneous": simultaneous, "about": about}
-    ends = [[np.atleast_1d(end) for end in result.interval(confidence_level, **asked)] for result in shown]
-    values = scale * np.clip([np.atleast_1d(result.value) for result in shown], *np.swapaxes(ends, 0, 1))
-    low, high = (scale * np.array([each[side] for each in ends]) for side in (0, 1))
-    for place, label in enumerate(labels):
-        # A little to the side of each other, so that intervals at one date can be told apart.
-        where = np.arange(len(dates)) + 0.05 * (place - (len(labels) - 1) / 2)
-        distances = [values[:, place] - low[:, place], high[:, place] - values[:, place]]
-        axes.errorbar(where, values[:, place], yerr=distances, marker="o", markersize=4, capsize=2, label=plain(label))
-    slanted: Any = {"rotation": 20, "ha": "right"} if max(len(label) for label, _ in dates) > _SHORT else {}
-    axes.set_xticks(range(len(dates)), [plain(label) for label, _ in dates], **slanted)
-    axes.set_xlim(-0.5, len(dates) - 0.5)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_ylabel("mean" if labels == ["mean"] else "share in percent")
-    chosen = f"the largest {len(labels)} of {len(results[0].labels):,} values\n" if shown is not results else ""
-    together = simultaneous or shown is not results
-    intervals = intervals_named(confidence_level, simultaneous=together, about=about, hollow=False)
-    axes.set_xlabel(f"{chosen}with {intervals} at each date")
-    if len(labels) > 1:
-        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
-    return axes
-
-
 def _new_axes(size: tuple[float, float]) -> Any:
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415
@@ -136,11 +85,6 @@ def _new_axes(size: tuple[float, float]) -> Any:
 def plain(text: str) -> str:
     """Return text that matplotlib does not take for a formula."""
     return text.replace("$", r"\$")
-
-
-def set_title(axes: Any, title: str) -> None:
-    """Write a title above the left end, in as many lines as it takes."""
-    axes.set_title(plain(fill(title, 75)), loc="left", fontsize=10)
 
 
 def size_of_pairs(rows: int, columns: int) -> tuple[float, float]:

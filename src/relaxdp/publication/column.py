@@ -9,13 +9,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
-import pyarrow as pa
-
 from relaxdp.draw.key import is_key_text
 from relaxdp.encodings.declared import CategoricalEncoding, DeclaredEncoding
 from relaxdp.encodings.numeric import MissingNumericEncoding
 from relaxdp.encodings.registry import encoding_named
-from relaxdp.errors import DeriveError, EncodingError, ValuesChangedError, ValuesError
+from relaxdp.errors import DeriveError, EncodingError, ValuesError
 from relaxdp.ledger.entries import PathFacts
 from relaxdp.mechanisms import Mechanism, mechanism
 from relaxdp.publication.derive import (
@@ -29,12 +27,9 @@ from relaxdp.publication.derive import (
     TimePart,
     ValueMap,
     declared_values,
-    is_spelled,
 )
-from relaxdp.publication.plain import plain_type
 from relaxdp.publication.request import ColumnRequest, Derivation
 
-_MOST_PUBLIC = 100_000
 _MOST_GUESSED = Decimal(4)
 _LEAST = Decimal("0.001")  # so few values that they are categorical at this epsilon are so at every one
 
@@ -44,10 +39,6 @@ class Declarable(Protocol):
 
     schema: Any
     names: ColumnNames
-
-    def distinct(self, column: str, most: int) -> set[Any]:
-        """Return the different values of a column, or more than `most` of them where there are more."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +53,6 @@ class Opening:
     """What its path was opened with, where it goes on."""
     alone: str | None = None
     """The only encoding that can be meant here, if there is one."""
-    may_differ: bool = False
-    """Whether the values may be others than before: then it is another path, and that is meant."""
     is_unknown: bool = False
     """Whether it may have been encoded before and nobody can tell how: the ledger is gone, or cannot be read."""
     has_ledger: bool = True
@@ -86,7 +75,7 @@ class Opening:
 class Column:
     """What is said about a column that is to be released, where a mechanism alone does not say it.
 
-    Exactly one of values, public, range, bins and map says what its truth can be.
+    Exactly one of values, range, bins and map says what its truth can be.
 
     >>> Column(bins=[18, 65], nulls="not told").labels
     ['below 18', '18 to 65', '65 or more', 'not told']
@@ -94,8 +83,6 @@ class Column:
 
     values: Sequence[Any] | None = None
     """The declared values; as text also those of a column of whole numbers."""
-    public: bool = False
-    """The values are public, so they may be taken from the column."""
     range: tuple[float, float] | None = None
     """Numbers from a lower to a higher one, for means and quantiles."""
     clip: bool = False
@@ -118,7 +105,7 @@ class Column:
 
     @property
     def labels(self) -> list[Any]:
-        """The declared values, as far as they are known without the table."""
+        """The declared values."""
         found: Sequence[Any] = self.values or ()
         if self.bins is not None:
             found = Bins(tuple(self.bins)).labels
@@ -129,14 +116,14 @@ class Column:
         return self._with_nulls(found)
 
     def request(self, name: str, table: Declarable, opening: Opening) -> ColumnRequest:
-        """Return the request; values are never read from the data unless they are said to be public."""
+        """Return the request; values are never read from the data."""
         given = [self.values, self.range, self.bins, self.map]
         if self.part not in (None, "date"):
             given.append(PartOfTime(self.part).labels)
-        if sum(way is not None for way in given) + self.public != 1:
+        if sum(way is not None for way in given) != 1:
             raise ValuesError(
                 "say what {column!r} can be: its values, a range, bins or a map (one of them). Values are not read "
-                "from the data, which would betray them, unless you say that they are public.",
+                "from the data, which would betray them.",
                 remedy="say_values",
                 column=name,
             )
@@ -160,18 +147,11 @@ class Column:
             derivations = [ValueMap.of(self.map)]
         elif self.part is not None:
             derivations = [PartOfTime(self.part)]
-            if self.public:
-                raise ValuesError("the dates of {column!r} are declared.", remedy="say_values", column=name)
-        else:
-            kind = table.schema.field(name).type
-            found = _public_values(table, name) if self.values is None else declared_values(self.values, kind)
-            values = self._with_nulls(found)
+        elif self.values is not None:
+            values = self._with_nulls(declared_values(self.values, table.schema.field(name).type))
         if self.nulls is not None:
             derivations.append(Nulls(self.nulls))
-        request = self._encoded(name, opening, [*self._holes(), *derivations], values=values)
-        if self.public and not opening.may_differ:
-            _check_public(request, opening.opened)
-        return request
+        return self._encoded(name, opening, [*self._holes(), *derivations], values=values)
 
     def _encoded(
         self, name: str, opening: Opening, derivations: Sequence[Derivation], **declared: Any
@@ -225,17 +205,6 @@ class Column:
 Said = Mechanism | Column | Sequence[Any]
 
 
-def _check_public(request: ColumnRequest, opened: PathFacts | None) -> None:
-    """Refuse a public list that is another one than before: whoever reads it from the table gave no list to repeat."""
-    encoding = request.mechanism.encoding
-    if opened is not None and opened.encoding == encoding.name and opened.params != encoding.params.hex():
-        raise ValuesChangedError(
-            "the values that now stand in {column!r} are not those that its path was opened with.",
-            remedy="old_values force_changed",
-            column=request.column,
-        )
-
-
 def _is_open(declared: Mapping[str, Any]) -> bool:
     """Tell whether there is anything to choose."""
     if "range" in declared:
@@ -277,29 +246,3 @@ def values_from_file(path: Path) -> list[str]:
                 line=lines[value],
             )
     return list(filter(None, lines))
-
-
-def _public_values(table: Declarable, column: str) -> list[Any]:
-    kind = plain_type(table.schema.field(column).type)
-    if pa.types.is_temporal(kind) and not is_spelled(kind):
-        raise ValuesError(
-            "{column!r} is of type {kind}, of which no values can be declared: release a column of dates or "
-            "text that is made from it.",
-            column=column,
-            kind=kind,
-        )
-    if pa.types.is_nested(kind):
-        raise ValuesError(
-            "{column!r} holds lists, structs or maps, of which no values can be declared: release a column of "
-            "text or numbers that is made from it.",
-            column=column,
-        )
-    found = table.distinct(column, _MOST_PUBLIC)
-    if len(found) > _MOST_PUBLIC:
-        raise ValuesError(
-            "{column!r} has more than {most:,} different values. Declare them, or use bins.",
-            column=column,
-            most=_MOST_PUBLIC,
-        )
-    ordered = sorted(found)
-    return pa.array(ordered, kind).cast(pa.string()).to_pylist() if is_spelled(kind) else ordered

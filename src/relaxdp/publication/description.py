@@ -1,6 +1,6 @@
 """What a released file says about itself: which values, at which level, under which key; and nothing of the truth.
 
-It travels in the schema metadata of Parquet and Arrow IPC files under the name `relaxdp`, and beside a CSV file as
+It travels in the schema metadata of Parquet files under the name `relaxdp`, and next to a CSV file as
 `FILE.relaxdp.json`. Analysts, the collector's exports and the market's downloads all read it.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import struct
 import sys
 import uuid
 from collections.abc import Mapping
@@ -337,10 +336,6 @@ def untyped(entry: Any) -> Any:
     return readers[kind](text)
 
 
-_MOST_ROWS = 2**63
-_MARK = len(b"ARROW1\0\0")
-
-
 def parquet_writer(file: IO[bytes], schema: Any, id_column: str) -> Any:
     """Return a writer of a released table as Parquet; before it is closed, it is given `parquet_metadata`.
 
@@ -364,26 +359,3 @@ def parquet_metadata(schema: Any, description: FileDescription) -> dict[str, byt
     text = description.dumps().encode()
     whole = schema.with_metadata({METADATA_KEY: text})
     return {METADATA_KEY.decode(): text, "ARROW:schema": base64.b64encode(whole.serialize())}
-
-
-def padded(description: FileDescription) -> bytes:
-    """Return the description with so many blanks behind it that it is equally long for any number of rows."""
-    longest = len(replace(description, rows=_MOST_ROWS).dumps().encode())
-    return description.dumps().encode().ljust(longest)
-
-
-def fill_in(file: IO[bytes], before: bytes, after: bytes) -> None:
-    """Write over the description of an Arrow file, which stands in the schema at its head and in that of its foot."""
-    file.seek(_MARK)
-    _, length = struct.unpack("<ii", file.read(8))
-    _write_over(file, _MARK + 8, length, before, after)
-    end = file.seek(-10, 2)
-    (length,) = struct.unpack("<i", file.read(4))
-    _write_over(file, end - length, length, before, after)
-    file.seek(0, 2)
-
-
-def _write_over(file: IO[bytes], start: int, length: int, before: bytes, after: bytes) -> None:
-    file.seek(start)
-    file.seek(start + file.read(length).index(before))
-    file.write(after)

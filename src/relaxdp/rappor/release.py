@@ -34,7 +34,7 @@ from relaxdp.rappor.encoding import BloomEncoding, BloomReports, release_bloom
 from relaxdp.rappor.filter import BloomShape
 from relaxdp.rappor.reports import CLIENT, COHORT, REPORT, ReportsDescription, bits_of_reports
 from relaxdp.table.formats import Input
-from relaxdp.table.kinds import format_of
+from relaxdp.table.kinds import Format, format_of
 from relaxdp.table.order import IdOrder, NotAscendingError, counted_by_id, in_order, paired, repeated_id
 from relaxdp.table.release import FileDrawing
 
@@ -68,9 +68,7 @@ class RapporRequest:
 
     def schema(self, schema: Any) -> Any:
         """Return the columns that are written. Bits travel packed, except in text."""
-        report = (
-            pa.string() if format_of(self.table.target).is_described_beside else pa.binary(-(-self.shape.bits // 8))
-        )
+        report = pa.string() if format_of(self.table.target) is Format.CSV else pa.binary(-(-self.shape.bits // 8))
         client = plain_type(schema.field(self.table.id_column).type)
         return pa.schema([(CLIENT, client), (COHORT, pa.uint32()), (REPORT, report)])
 
@@ -167,7 +165,7 @@ class RapporDrawing(FileDrawing):
         if id_type_of(old.schema.field(CLIENT).type) != self.id_type:
             raise PathChangedError(
                 "the clients in {last!r} are of another type than those of the table (in CSV all are text): "
-                "relax reports in Parquet or Arrow IPC, or encode at the higher level.",
+                "relax reports in Parquet, or encode at the higher level.",
                 last=str(last),
             )
         level = BloomEncoding(self._rappor.shape).level(report.epsilon, report.threshold)

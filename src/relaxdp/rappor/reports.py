@@ -52,7 +52,7 @@ class ReportsDescription(FileDescription):
     @classmethod
     def of(cls, path: Path) -> ReportsDescription | None:
         """Return what a file says about itself; None where it says nothing, or is no file of reports."""
-        if format_of(path).is_described_beside:
+        if format_of(path) is Format.CSV:
             sidecar = sidecar_of(path)
             text: str | bytes | None = read_text(sidecar, "description") if sidecar.exists() else None
         else:
@@ -97,7 +97,7 @@ def _ragged(table: Input) -> Iterator[None]:
     try:
         yield
     except TableFileError:
-        if table.format is Format.CSV and not table.path.is_dir():
+        if table.format is Format.CSV:
             with opened_text(table.path, table.kind) as text:
                 reader = csv.reader(text, delimiter=table.kind.separator)
                 for row in reader:

@@ -10,12 +10,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from relaxdp.errors import TableFileError
 from relaxdp.publication.staging import temporary_folder
-from relaxdp.table.kinds import SIDECAR, format_of, sidecar_of
+from relaxdp.table.kinds import SIDECAR, Format, format_of, sidecar_of
 
 _PIECE = 1 << 20
 
@@ -43,7 +43,7 @@ def arrived(source: Any) -> Iterator[Path]:
         return
     with temporary_folder() as folder:
         place = folder / (name_of(source) or "table")
-        is_beside = format_of(place).is_described_beside
+        is_csv = format_of(place) is Format.CSV
         if not _fetch(source, place):
             raise TableFileError(
                 "{name!r} cannot be read from its {scheme} address. Those of s3, gs, abfss, hdfs and file are read, if "
@@ -51,7 +51,7 @@ def arrived(source: Any) -> Iterator[Path]:
                 name=place.name,
                 scheme=urlsplit(source).scheme,
             )
-        if is_beside:
+        if is_csv:
             address, mark, query = source.partition("?")
             beside = f"{address}{SIDECAR}{mark}{query}"
             if not _fetch(beside, sidecar_of(place)) and not _is_absent(beside):
@@ -84,12 +84,3 @@ def _is_absent(source: str) -> bool:
         system, path = fs.FileSystem.from_uri(source)
         return bool(system.get_file_info(path).type == fs.FileType.NotFound)
     return False
-
-
-def take(stream: IO[bytes], place: Path) -> None:
-    """Write all that a stream brings into a file, of which nobody else may read."""
-    try:
-        with place.open("xb") as file:
-            shutil.copyfileobj(stream, file, _PIECE)
-    except OSError as problem:
-        raise TableFileError("standard input cannot be kept: {why}.", why=problem.strerror) from None

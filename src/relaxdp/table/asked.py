@@ -207,9 +207,8 @@ class Asked:
             opened = (paid.remembered or {}).get(name) if state is None else state.facts
             begun_anew = payer is not None and bool(payer.new_ledger)
             is_unknown = opened is None and (begun_anew or paid.remembered is None)
-            may_differ = state is None or (payer is not None and payer.force)
             is_said, has_ledger = self.planned is not None, payer is not None
-            opening = Opening(planned, is_said, opened, alone, may_differ, is_unknown, has_ledger, self.epsilon)
+            opening = Opening(planned, is_said, opened, alone, is_unknown, has_ledger, self.epsilon)
             columns.append(requested(name, said, table, opening))
         whole: Any = {"id_column": self.id_column, "columns": columns, "epsilon": self.epsilon, "key": self.key}
         whole |= {"release": self.release, "keep": self.keep, "date": self.date, "as_of": self.as_of}

@@ -93,10 +93,9 @@ def release(
     key: so `relax` goes on from it when the table has changed.
 
     Args:
-        source: a data frame (pandas, polars, pyarrow, Spark), or a file or its address: Parquet, CSV and TSV, JSON
-            lines, Arrow IPC, a folder of files, Excel.
-        columns: what each column is: a mechanism, a list of its values, or a `Column` (bins, a map, missing values,
-            values that are public).
+        source: a data frame (pandas, polars, pyarrow, Spark), or a file or its address: Parquet, CSV, TSV, a
+            folder of Parquet files.
+        columns: what each column is: a mechanism, a list of its values, or a `Column` (bins, a map, missing values).
         id: the column that tells the objects apart. No two rows have the same.
         epsilon: the level, more than 0.
         key: the key, or its file.

@@ -30,16 +30,12 @@ Integers = NDArray[np.int64]
 class Cells:
     """How many objects there are in each cell: a group, and for each column a level and a value, all by position.
 
-    Of two columns those objects count that have a report in both; `with_alone` also finds the others of each.
+    Of two columns those objects count that have a report in both.
     """
 
-    def __init__(
-        self, connection: Any, files: list[ReleasedFile], axes: list[Axis], by: str | None, *, with_alone: bool = False
-    ) -> None:
+    def __init__(self, connection: Any, files: list[ReleasedFile], axes: list[Axis], by: str | None) -> None:
         self._connection, self._files, self._axes, self._by = connection, files, axes, by
         self.groups: list[str | None] = [None]
-        self.alone: list[list[Integers]] | None = [] if with_alone else None
-        """For each column the levels, values and numbers of the objects that have a report there alone."""
         for number, axis in enumerate(axes):
             declare(connection, number, axis)
         self._group, *self._places, self._objects = self._one() if len(files) == 1 else self._many()
@@ -49,11 +45,6 @@ class Cells:
         size = int(np.prod(shape))
         flat = np.ravel_multi_index((self._group, *self._places), shape)
         return np.bincount(flat, self._objects, minlength=size).astype(np.int64).reshape(shape)
-
-    @property
-    def filled(self) -> list[Integers]:
-        """The cells with objects: level and value of each column by position, and how many objects."""
-        return [*self._places, self._objects]
 
     def _one(self) -> list[Integers]:
         """Count a single file by its reports, without looking at an id."""
@@ -118,13 +109,8 @@ class Cells:
                     repeated=repeated,
                     verb=verb,
                 )
-        absent = [np.ma.getmaskarray(each) for each in bests]
-        both = ~np.logical_or.reduce(absent)
-        if self.alone is not None:
-            for axis, best, other in zip(self._axes, bests, reversed(absent), strict=True):
-                level, code = np.divmod(np.asarray(best[other], dtype=np.int64), len(axis.labels))
-                self.alone.append([level, code, objects[other]])
-        elif not both.any():
+        both = ~np.logical_or.reduce([np.ma.getmaskarray(each) for each in bests])
+        if not both.any():
             raise CountsError("no object has a report in both columns: there is nothing to estimate.")
         return [*self._unpacked([np.asarray(each[both], dtype=np.int64) for each in bests]), objects[both]]
 
@@ -198,7 +184,7 @@ class Cells:
         cells = len(self.groups)
         for axis in self._axes:
             cells *= len(axis.labels) * len(axis.levels)
-        if cells > MOST_CELLS and self.alone is None and (len(self._axes) > 1 or self._by is not None):
+        if cells > MOST_CELLS and (len(self._axes) > 1 or self._by is not None):
             raise CountsError(
                 "the table would have {cells:,} cells, and at most {most:,} are counted.", cells=cells, most=MOST_CELLS
             )
@@ -286,7 +272,7 @@ def report_sql(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
     """Return SQL for a report as a value. A number is not its text, except where a file has nothing but text for it."""
     kind, name = _kind(axis), str(axis.names[number])
     found = comparable_type(file.table.schema.field(name).type)
-    if _is_its_text(file, name, kind):
+    if file.table.format is Format.CSV:
         return _FROM_TEXT[kind].format(sql)
     if not _TESTS[kind](found):
         raise DescriptionError(
@@ -301,16 +287,9 @@ def report_sql(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
 def id_sql(file: ReleasedFile) -> str:
     """Return SQL for an id as the value that it is, in CSV too."""
     id_type = next(iter(file.description.columns.values())).id_type
-    if id_type in _FROM_TEXT and _is_its_text(file, file.description.id_column, id_type):
+    if id_type in _FROM_TEXT and file.table.format is Format.CSV:
         return _FROM_TEXT[id_type].format("source.id")
     return "source.id"
-
-
-def _is_its_text(file: ReleasedFile, name: str, kind: str) -> bool:
-    """Tell whether a column holds the texts of its values: in CSV all do, in JSON lines what JSON has no word for."""
-    if file.table.format is Format.JSONL:
-        return kind in ("bytes", "uuid") and pa.types.is_string(file.table.schema.field(name).type)
-    return file.table.format is Format.CSV
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def count(
 
     `told` are released files, one for each, that say what the files hold: a person vouches for the rows.
     """
-    return count_opened(whole_files(paths, told), column=column, by=by, memory_limit=memory_limit)
+    return count_opened(_whole_files(paths, told), column=column, by=by, memory_limit=memory_limit)
 
 
 def count_opened(
@@ -103,7 +103,7 @@ def count_pairs(
     memory_limit: str = MEMORY_LIMIT,
 ) -> PairTally:
     """Count the pairs of two released columns. They may stand in different files: the ids bring them together."""
-    return count_opened_pairs(whole_files(paths, told), column=column, cross=cross, memory_limit=memory_limit)
+    return count_opened_pairs(_whole_files(paths, told), column=column, cross=cross, memory_limit=memory_limit)
 
 
 def count_opened_pairs(
@@ -139,7 +139,7 @@ def count_opened_pairs(
     return PairTally(rows, columns, tables)
 
 
-def whole_files(paths: Sequence[Path], told: Sequence[Path]) -> list[ReleasedFile]:
+def _whole_files(paths: Sequence[Path], told: Sequence[Path]) -> list[ReleasedFile]:
     """Open files, or refuse those that have other rows than they were released with."""
     files = open_all(paths, told)
     check_rows([(repr(str(file.path)), file.counted()) for file in files])

@@ -1,27 +1,24 @@
-"""Files that are read, batch by batch: Parquet, CSV and its kin, JSON lines, Arrow IPC, folders of them, and Excel."""
+"""Files that are read, batch by batch: Parquet, folders of Parquet files, CSV and TSV."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
 import io
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
-import pyarrow.ipc as pa_ipc
 import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import DescriptionError, RelaxdpError, TableDamagedError, TableFileError
 from relaxdp.publication.derive import ColumnNames
 from relaxdp.publication.description import ESTIMATES_KEY, METADATA_KEY, FileDescription, description_in
 from relaxdp.table.kinds import Format, Kind, files_of, kind_of, separator_of, sidecars_of
-from relaxdp.table.records import Record, Records, excel_records, json_records
 
 BATCH_ROWS = 1 << 18
 
@@ -43,8 +40,10 @@ def _header(path: Path, kind: Kind) -> list[str] | None:
         return next(filter(None, csv.reader(text, delimiter=kind.separator)), None)
 
 
-def csv_rows(path: Path, kind: Kind) -> int:
-    """Return how many rows a CSV file has that we wrote, whatever it is called; a kept text may have line breaks."""
+def rows_of(path: Path, kind: Kind) -> int:
+    """Return how many rows a file has that we wrote, whatever it is called; a text may have line breaks."""
+    if kind.format is Format.PARQUET:
+        return int(pa_parquet.read_metadata(path).num_rows)
     header = _header(path, kind) or []
     parsing = pa_csv.ParseOptions(newlines_in_values=True, delimiter=kind.separator)
     options = pa_csv.ConvertOptions(
@@ -57,26 +56,12 @@ def csv_rows(path: Path, kind: Kind) -> int:
         return sum(batch.num_rows for batch in reader)
 
 
-def rows_of(path: Path, kind: Kind) -> int:
-    """Return how many rows a file has that we wrote, whatever it is called."""
-    if kind.format is Format.CSV:
-        return csv_rows(path, kind)
-    if kind.format is Format.JSONL:
-        with opened_text(path, kind) as text:
-            return sum(1 for _ in text)
-    if kind.format is Format.PARQUET:
-        return int(pa_parquet.read_metadata(path).num_rows)
-    with pa_ipc.open_file(path) as reader:
-        return sum(reader.get_batch(number).num_rows for number in range(reader.num_record_batches))
-
-
 class Input:
     """A table to be read: its schema, how many rows (where the format says so), and its batches."""
 
     def __init__(self, path: Path, separator: str | None = None) -> None:
         """Open a table by its name. What separates its fields is said by its ending, or by a person."""
         self.path = path
-        self._records: Records | None = None
         with _sentences(path):  # a folder may not be readable
             self.kind, self._files = kind_of(path), files_of(path)
         self.format = self.kind.format
@@ -85,42 +70,22 @@ class Input:
         with _sentences(path):
             self.schema = self._schema(self._files[0])
             self.rows = self._count()
-        first = {Format.CSV: "line", Format.EXCEL: "row"}.get(self.format)
-        self.names = ColumnNames(self.schema.names, None if first is None else f"the first {first} of {str(path)!r}")
+        is_csv = self.format is Format.CSV
+        self.names = ColumnNames(self.schema.names, f"the first line of {str(path)!r}" if is_csv else None)
 
     def _schema(self, file: Path) -> Any:
         if self.format is Format.PARQUET:
             return pa_parquet.read_schema(file)
-        if self.format is Format.IPC:
-            with pa_ipc.open_file(file) as reader:
-                return reader.schema
-        if self.format is not Format.CSV:
-            self._records = Records(self.path, self._record_reader())
-            return self._records.schema
         header = _header(file, self.kind)
         if not header:
             raise TableFileError("{path!r} is empty.", path=str(file))
-        for other in self._files[1:]:
-            if _header(other, self.kind) != header:
-                raise TableFileError("{path!r} has other columns than the first file.", path=str(other))
         # Every column as text: a type that is guessed from the first rows would make 17 of "017".
         return pa.schema([(name, pa.string()) for name in header])
-
-    def _record_reader(self) -> Callable[[], Iterator[Record]]:
-        if self.format is Format.EXCEL:
-            rows = excel_records(self.path)
-            return lambda: iter(rows)
-        return self._json_records
-
-    def _json_records(self) -> Iterator[Record]:
-        for file in self._files:
-            with opened_text(file, self.kind) as text:
-                yield from json_records(text)
 
     def _count(self) -> int | None:
         if self.format is Format.PARQUET:
             return sum(int(pa_parquet.read_metadata(file).num_rows) for file in self._files)
-        return None if self._records is None else self._records.rows
+        return None
 
     def counted(self) -> int:
         """Return how many rows there are, by reading the table where its format does not say so."""
@@ -133,21 +98,8 @@ class Input:
         """Return the rows of some columns as record batches, in order."""
         wanted = list(dict.fromkeys(columns))
         with _sentences(self.path):
-            if self._records is not None:
-                yield from self._records.batches(wanted)
-                return
             for file in self._files:
                 yield from self._file_batches(file, wanted)
-
-    def distinct(self, column: str, most: int) -> set[Any]:
-        """Return the different values of a column, or more than `most` of them where there are more."""
-        found: set[Any] = set()
-        with contextlib.closing(self.batches([column])) as batches:
-            for batch in batches:
-                found |= set(pc.unique(batch.column(0).drop_null()).to_pylist())
-                if len(found) > most:
-                    break
-        return found
 
     def _file_batches(self, file: Path, columns: list[str]) -> Iterator[Any]:
         if self.format is Format.PARQUET:
@@ -156,12 +108,6 @@ class Input:
                 if not self._same_types(parquet.schema_arrow, columns):
                     raise TableFileError("{path!r} has other columns than the first file.", path=str(file))
                 yield from parquet.iter_batches(BATCH_ROWS, columns=columns)
-        elif self.format is Format.IPC:
-            with pa_ipc.open_file(file) as reader:
-                for number in range(reader.num_record_batches):
-                    batch = reader.get_batch(number).select(columns)
-                    for start in range(0, batch.num_rows, BATCH_ROWS):
-                        yield batch.slice(start, BATCH_ROWS)
         else:
             types = {name: pa.string() for name in self.schema.names}
             # Only an empty field is missing; texts such as NA or null are texts.
@@ -179,9 +125,9 @@ class Input:
     def ragged(self) -> tuple[int, int] | None:
         """Return the first row of CSV with more or fewer fields than the header, and how many fields that has.
 
-        It is counted without the header and without empty lines; None where there is none, or several files are.
+        It is counted without the header and without empty lines; None where there is none.
         """
-        if self.format is not Format.CSV or len(self._files) != 1:
+        if self.format is not Format.CSV:
             return None
         try:
             with opened_text(self._files[0], self.kind) as text:
@@ -195,16 +141,16 @@ class Input:
         return all(name in schema.names and schema.field(name).type == self.schema.field(name).type for name in columns)
 
     def described_by(self) -> Path | None:
-        """Return the file beside a text file that describes it."""
-        return next((beside for file in self._files for beside in sidecars_of(file) if beside.exists()), None)
+        """Return the file that describes a CSV file."""
+        return next((beside for beside in sidecars_of(self.path) if beside.exists()), None)
 
     def description(self) -> FileDescription | None:
         """Return what the file says about itself, None where it is not a released one."""
-        if self.format.is_described_beside:
+        if self.format is Format.CSV:
             beside = self.described_by()
             return None if beside is None else FileDescription.loads(beside.read_text("utf-8"))
         metadata = self.schema.metadata or {}
-        if METADATA_KEY in metadata or self.format is not Format.PARQUET:
+        if METADATA_KEY in metadata:
             return description_in(metadata)
         # Polars puts it elsewhere; and a folder may hold reports beside truths.
         each = (description_in((pa_parquet.read_metadata(file).metadata or {}) | metadata) for file in self._files)

@@ -31,7 +31,7 @@ class FrameInput(Input):
     """A frame in the place of a file: the columns that are counted as Arrow has them, and the names of the others."""
 
     def __init__(self, name: str, names: ColumnNames, table: pa.Table) -> None:
-        self.path, self.format, self.rows, self._files = Path(name), Format.IPC, table.num_rows, []
+        self.path, self.format, self.rows, self._files = Path(name), Format.FRAME, table.num_rows, []
         self._table, self.names = table, names
         others = [(each, pa.null()) for each in names.usable if each not in table.column_names]
         self.schema = pa.schema([*table.schema, *(pa.field(*each) for each in others)])
@@ -73,7 +73,7 @@ def estimate_frames(
     if by is not None and cross is not None:
         raise CountsError("groups of a two-way table are not offered.", option="by")
     wanted = [name for name in (column, by, cross) if name is not None]
-    files = whole_frames(natives, said, wanted, ids=len(natives) > 1)
+    files = _open_frames(natives, said, wanted)
     if cross is not None:
         return count_opened_pairs(files, column=column, cross=cross).estimate(method)
     groups = count_opened(files, column=column, by=by).groups
@@ -81,18 +81,14 @@ def estimate_frames(
     return Groups(by, found) if by is not None else found[None]
 
 
-def whole_frames(
-    natives: Sequence[Any], said: Sequence[FileDescription | None], wanted: list[str], *, ids: bool, called: str = ""
+def _open_frames(
+    natives: Sequence[Any], said: Sequence[FileDescription | None], wanted: list[str]
 ) -> list[ReleasedFile]:
-    """Open frames that are counted together in the place of files, or refuse those that have other rows than released.
-
-    `called` is what they are called in messages, beside their numbers.
-    """
+    """Open frames in the place of files, or reject those that have other rows than they were released with."""
     if len({id(native) for native in natives}) < len(natives):
         raise MixedFilesError("a frame is named twice: its objects would count twice.")
-    names = [f"the frame{called}"]
-    if len(natives) > 1:
-        names = [f"frame {number}{called}" for number in range(1, len(natives) + 1)]
+    ids = len(natives) > 1
+    names = [f"frame {number}" for number in range(1, len(natives) + 1)] if ids else ["the frame"]
     files = [
         _opened(name, native, told, wanted, ids=ids) for name, native, told in zip(names, natives, said, strict=True)
     ]

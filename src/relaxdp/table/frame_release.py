@@ -48,10 +48,6 @@ class FrameTable:
         self.arrow = self.frame.arrow([id_column, *released])
         self.schema = self.arrow.schema
 
-    def distinct(self, column: str, most: int) -> set[Any]:
-        """Return the different values of a column."""
-        return set(pc.unique(self.arrow.column(column).drop_null()).to_pylist())
-
 
 class FrameDrawing(Drawing):
     """A data frame to a data frame of the same kind.

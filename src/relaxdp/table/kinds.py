@@ -22,18 +22,12 @@ def is_spark(frame: Any) -> bool:
 
 
 class Format(StrEnum):
-    """The kinds of files that are read and, except for Excel, written."""
+    """The formats of tables. Parquet has a place for a description; that of a CSV file is in another file."""
 
     PARQUET = "parquet"
     CSV = "csv"
-    JSONL = "jsonl"
-    IPC = "ipc"
-    EXCEL = "excel"
-
-    @property
-    def is_described_beside(self) -> bool:
-        """Whether a description has no place in such a file, and lies beside it."""
-        return self in (Format.CSV, Format.JSONL)
+    FRAME = "frame"
+    """A data frame in memory, as Arrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,44 +44,27 @@ _ENDINGS = {
     ".pq": Kind(Format.PARQUET),
     ".csv": Kind(Format.CSV),
     ".tsv": Kind(Format.CSV, "\t"),
-    ".jsonl": Kind(Format.JSONL),
-    ".ndjson": Kind(Format.JSONL),
-    ".arrow": Kind(Format.IPC),
-    ".feather": Kind(Format.IPC),
-    ".ipc": Kind(Format.IPC),
-    ".xlsx": Kind(Format.EXCEL),
 }
 _COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 
 
 def kind_of(path: Path) -> Kind:
-    """Return the kind that a file's ending stands for, or those of the files in a folder."""
+    """Return the kind that a file's ending stands for. A folder is one of Parquet files."""
     if path.is_dir():
-        return _kind_of_file(files_of(path)[0])
-    return _kind_of_file(path)
-
-
-def _kind_of_file(path: Path) -> Kind:
-    kind = _ending_of(path)
-    if kind is None:
+        return _ENDINGS[".parquet"]
+    compression = _COMPRESSED.get(path.suffix.lower())
+    kind = _ENDINGS.get((path if compression is None else Path(path.stem)).suffix.lower())
+    if kind is None or (compression is not None and kind.format is not Format.CSV):
         raise TableFileError(
-            "{path!r}: the ending must be .parquet, .csv, .tsv, .jsonl, .arrow or .xlsx, of text also with .gz or .zst "
-            "behind it, or the path a folder of such files.",
+            "{path!r}: the ending must be .parquet, .csv or .tsv, of text also with .gz or .zst behind it, or the path "
+            "a folder of Parquet files.",
             path=str(path),
         )
-    return kind
-
-
-def _ending_of(path: Path) -> Kind | None:
-    compression = _COMPRESSED.get(path.suffix.lower())
-    if compression is None:
-        return _ENDINGS.get(path.suffix.lower())
-    inner = _ENDINGS.get(Path(path.stem).suffix.lower())
-    return replace(inner, compression=compression) if inner is not None and inner.format.is_described_beside else None
+    return replace(kind, compression=compression)
 
 
 def format_of(path: Path) -> Format:
-    """Return the format that a file's ending, or those in a folder, stand for."""
+    """Return the format that a file's ending stands for."""
     return kind_of(path).format
 
 
@@ -97,22 +74,13 @@ def stem_of(path: Path) -> str:
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the files of a table: itself, or those of a folder in the order of their names.
-
-    In a folder of Parquet files other files do not count; text files of a folder are all of one kind.
-    """
+    """Return the files of a table: itself, or the Parquet files of a folder in the order of their names."""
     if not path.is_dir():
         return [path]
     files = sorted(path.glob("*.parquet")) + sorted(path.glob("*.pq"))
-    if files:
-        return files
-    kinds = {file: _ending_of(file) for file in sorted(path.iterdir()) if not file.name.startswith(".")}
-    texts = {file: kind for file, kind in kinds.items() if kind is not None and kind.format.is_described_beside}
-    if len(set(texts.values())) > 1:
-        raise TableFileError("the folder {path!r} has files of several kinds.", path=str(path))
-    if not texts:
-        raise TableFileError("the folder {path!r} has no Parquet, CSV or JSON lines files.", path=str(path))
-    return list(texts)
+    if not files:
+        raise TableFileError("the folder {path!r} has no Parquet files.", path=str(path))
+    return files
 
 
 SIDECAR = ".relaxdp.json"

@@ -1,4 +1,4 @@
-"""Released files, written batch by batch: Parquet, CSV and its kin, JSON lines and Arrow IPC."""
+"""Released files, written batch by batch: Parquet, CSV and TSV."""
 
 from __future__ import annotations
 
@@ -10,19 +10,10 @@ from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
-import pyarrow.ipc as pa_ipc
 
 from relaxdp.errors import TableFileError
-from relaxdp.publication.description import (
-    METADATA_KEY,
-    FileDescription,
-    fill_in,
-    padded,
-    parquet_metadata,
-    parquet_writer,
-)
+from relaxdp.publication.description import FileDescription, parquet_metadata, parquet_writer
 from relaxdp.table.kinds import Format, Kind
-from relaxdp.table.records import json_text
 
 
 class Output:
@@ -32,30 +23,23 @@ class Output:
     """
 
     def __init__(self, place: Path, kind: Kind, schema: Any, description: FileDescription) -> None:
-        self._kind, self._description, self._rows, self._is_closed = kind.format, description, 0, False
-        self._is_text = False
+        self._description, self._rows, self._is_closed = description, 0, False
+        self._is_text = kind.format is Format.CSV
         self.schema = schema.with_metadata(None)
         self._file = place.open("w+b")
-        if self._kind is Format.PARQUET:
+        if not self._is_text:
             self._writer: Any = parquet_writer(self._file, self.schema, description.id_column)
-        elif self._kind is Format.IPC:
-            self._room = padded(replace(description, rows=0))
-            self._writer = pa_ipc.new_file(self._file, schema.with_metadata({METADATA_KEY: self._room}))
-        else:
-            self._is_text = True
-            # Packed reports alone: an id must be read back as the id that it is.
-            self._packed = {name for name in description.columns if _is_packed(self.schema, name)}
-            self._sink = _LeftOpen(self._file)
-            self._text: Any = pa.PythonFile(self._sink, mode="w")
-            if kind.compression is not None:
-                self._text = pa.CompressedOutputStream(self._text, kind.compression)
-            if self._kind is Format.JSONL:
-                self._writer = self._text
-                return
-            texts = [(each.name, pa.string() if each.name in self._packed else each.type) for each in self.schema]
-            self._written = pa.schema(texts)
-            options = pa_csv.WriteOptions(delimiter=kind.separator)
-            self._writer = pa_csv.CSVWriter(self._text, self._written, write_options=options)
+            return
+        # Packed reports alone: an id must be read back as the id that it is.
+        self._packed = {name for name in description.columns if _is_packed(self.schema, name)}
+        self._sink = _LeftOpen(self._file)
+        self._text: Any = pa.PythonFile(self._sink, mode="w")
+        if kind.compression is not None:
+            self._text = pa.CompressedOutputStream(self._text, kind.compression)
+        texts = [(each.name, pa.string() if each.name in self._packed else each.type) for each in self.schema]
+        self._written = pa.schema(texts)
+        options = pa_csv.WriteOptions(delimiter=kind.separator)
+        self._writer = pa_csv.CSVWriter(self._text, self._written, write_options=options)
 
     def write(self, batch: Any) -> None:
         """Write one batch."""
@@ -63,18 +47,10 @@ class Output:
         if not self._is_text:
             self._writer.write_batch(batch)
         elif not self._write_text(batch):
-            raise TableFileError(
-                "ids or kept columns of bytes that are no text do not go into {format}: write Parquet or Arrow IPC.",
-                format="CSV" if self._kind is Format.CSV else "JSON lines",
-            )
+            raise TableFileError("ids or kept columns of bytes that are no text do not go into CSV: write Parquet.")
 
     def _write_text(self, batch: Any) -> bool:
         """Write one batch as text; False where that cannot be, because Arrow's own exception may quote a row."""
-        if self._kind is Format.JSONL:
-            lines = json_text(batch, self._packed)
-            if lines is not None:
-                self._writer.write(lines.encode())
-            return lines is not None
         try:
             self._writer.write_batch(_as_text(batch, self._packed, self._written))
         except pa.ArrowInvalid:
@@ -83,14 +59,12 @@ class Output:
 
     def close(self) -> None:
         """Write what is left, and what the file says about itself. The caller makes the file durable."""
-        if self._kind is Format.PARQUET:
+        if not self._is_text:
             self._writer.add_key_value_metadata(parquet_metadata(self.schema, self._described))
         self._writer.close()
         if self._is_text:
             self._text.close()
         self._is_closed = True
-        if self._kind is Format.IPC:
-            fill_in(self._file, self._room, padded(self._described))
         self._file.flush()
 
     @property

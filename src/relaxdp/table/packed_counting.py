@@ -20,6 +20,7 @@ from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import retention
 from relaxdp.table.counted_cells import declare, id_sql, refuse_undeclared, report_sql
 from relaxdp.table.formats import BATCH_ROWS
+from relaxdp.table.kinds import Format
 from relaxdp.table.released_files import Axis, ReleasedFile
 
 MOST_GROUPS = 1_000
@@ -56,11 +57,11 @@ def count_packed_pairs(
     """Return a two-way table for every pair of levels, of the objects that have a report in both columns."""
     axes = (rows, columns)
     counted: dict[tuple[int, int], JointCounts] = {}
-    for levels, same in pairs_by_level(connection, files, axes):
+    for levels, same in _pairs_by_level(connection, files, axes):
         joint = counted.setdefault(levels, JointCounts(*(axis.mechanism.encoding for axis in axes)))
         for start in range(0, same.num_rows, joint.step):
             part = same.slice(start, joint.step)
-            joint.add(*(read_reports(axis, part[f"report{n}"].combine_chunks()) for n, axis in enumerate(axes)))
+            joint.add(*(_read_reports(axis, part[f"report{n}"].combine_chunks()) for n, axis in enumerate(axes)))
     if not counted:
         raise CountsError("no object has a report in both columns: there is nothing to estimate.")
     found = {}
@@ -73,30 +74,26 @@ def count_packed_pairs(
     return found
 
 
-def pairs_by_level(
-    connection: Any, files: list[ReleasedFile], axes: tuple[Axis, Axis], *, with_alone: bool = False
-) -> Iterator[tuple[tuple[Any, Any], Any]]:
-    """Return batch by batch the reports of both columns, by the pair of their levels, each object at its highest.
-
-    `with_alone` also returns objects that have a report in one column alone: the level in the other one is None.
-    """
+def _pairs_by_level(
+    connection: Any, files: list[ReleasedFile], axes: tuple[Axis, Axis]
+) -> Iterator[tuple[tuple[int, int], Any]]:
+    """Return batch by batch the reports of both columns, by the pair of their levels, each object at its highest."""
     for number, axis in enumerate(axes):
         if not is_packed(axis):
             declare(connection, number, axis)
-    for batch in _pairs(connection, files, axes, with_alone=with_alone):
+    for batch in _pairs(connection, files, axes):
         table = pa.Table.from_batches([batch])
         for each in table.select(["level0", "level1"]).group_by(["level0", "level1"]).aggregate([]).to_pylist():
             levels = each["level0"], each["level1"]
-            if levels[0] is not None and levels[0] < 0:
+            if levels[0] < 0:
                 raise _repeated()
-            same = [
-                pc.is_null(table[f"level{n}"]) if level is None else pc.equal(table[f"level{n}"], level)
-                for n, level in enumerate(levels)
-            ]
-            yield levels, table.filter(pc.fill_null(pc.and_(*same), False))
+            yield (
+                levels,
+                table.filter(pc.and_(*(pc.equal(table[f"level{n}"], level) for n, level in enumerate(levels)))),
+            )
 
 
-def read_reports(axis: Axis, reports: Any) -> tuple[Codes, Words | None]:
+def _read_reports(axis: Axis, reports: Any) -> tuple[Codes, Words | None]:
     """Return codes and seeds: of packed reports, or of values that are codes already."""
     encoding = axis.mechanism.encoding
     if not is_packed(axis):
@@ -108,7 +105,7 @@ def read_reports(axis: Axis, reports: Any) -> tuple[Codes, Words | None]:
         raise _changed(axis.name) from None
 
 
-def _pairs(connection: Any, files: list[ReleasedFile], axes: tuple[Axis, Axis], *, with_alone: bool) -> Iterator[Any]:
+def _pairs(connection: Any, files: list[ReleasedFile], axes: tuple[Axis, Axis]) -> Iterator[Any]:
     """Return batches of the level and the report of both columns; the level is -1 where an id stands twice.
 
     A report is packed bytes, or the code of its value. As in `_rows` it is one query, and the best row a whole one.
@@ -146,10 +143,10 @@ def _pairs(connection: Any, files: list[ReleasedFile], axes: tuple[Axis, Axis], 
         )
         objects = f"SELECT id, {best} FROM ({reports}) GROUP BY id"  # noqa: S608
         first = "CASE WHEN id IS NULL OR repeated0 OR repeated1 THEN -1 ELSE best0.level END"
-        shown = "TRUE" if with_alone else "(best0 IS NOT NULL AND best1 IS NOT NULL)"
         query = (
             f"SELECT {first} AS level0, best0.report AS report0, best1.level AS level1, best1.report AS report1 "  # noqa: S608
-            f"FROM ({objects}) WHERE id IS NULL OR repeated0 OR repeated1 OR {shown}"
+            f"FROM ({objects}) WHERE id IS NULL OR repeated0 OR repeated1 "
+            "OR (best0 IS NOT NULL AND best1 IS NOT NULL)"
         )
     yield from connection.sql(query).to_arrow_reader(BATCH_ROWS)
 
@@ -216,7 +213,7 @@ def _rows(connection: Any, files: list[ReleasedFile], axis: Axis, by: str | None
 
 def _report(axis: Axis, file: ReleasedFile, name: str, sql: str) -> str:
     """Return SQL for a packed report. In text it is written in hexadecimal digits."""
-    if file.table.format.is_described_beside:
+    if file.table.format is Format.CSV:
         return f"unhex({sql})"
     kind = file.table.schema.field(name).type
     width = axis.mechanism.encoding.report_width

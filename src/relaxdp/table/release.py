@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,7 +38,7 @@ def refuse_reports(table: Input, columns: Iterable[str]) -> None:
     else:
         names = reports_among(description, columns)
     if names:
-        beside = table.described_by() if table.format.is_described_beside else None
+        beside = table.described_by() if table.format is Format.CSV else None
         told = "" if beside is None else f" {beside.name} says so."
         raise no_truth(f"{names[0]!r} of {str(table.path)!r}", told)
 
@@ -74,15 +73,15 @@ def check_ending(target: Path) -> None:
             example=str(target / "out.parquet"),
             path=str(target),
         )
-    with contextlib.suppress(TableFileError):
-        if format_of(target) is not Format.EXCEL:
-            return
-    raise TableFileError(
-        "{path!r}: the name of the output must end in .parquet, .csv, .tsv, .jsonl or .arrow, because one file is "
-        "written; of text also with .gz or .zst behind it.",
-        remedy="spark_folder",
-        path=str(target),
-    )
+    try:
+        format_of(target)
+    except TableFileError:
+        raise TableFileError(
+            "{path!r}: the name of the output must end in .parquet, .csv or .tsv, because one file is written; of text "
+            "also with .gz or .zst behind it.",
+            remedy="spark_folder",
+            path=str(target),
+        ) from None
 
 
 def refuse_taken(target: Path, quoted: Callable[[], list[Charge]], *, what: str = "file") -> None:
@@ -171,7 +170,7 @@ class FileDrawing(Drawing):
     def publish(self, plan: Plan, staged: Staged) -> None:
         """Put a finished file, and the description beside a text file, under their names."""
         # First, so that no file ever stands without its description; a run that was killed may have come so far.
-        if format_of(self.request.target).is_described_beside:
+        if format_of(self.request.target) is Format.CSV:
             _put_beside(self.request, replace(plan.description, rows=staged.rows))
         put_in_place(staged.content, self.request.target)
 
@@ -198,7 +197,7 @@ def refuse_other(request: TableRequest, description: FileDescription) -> None:
     """Refuse to write over a file, or beside a description of something else."""
     refuse_existing(request.target)
     sidecar = sidecar_of(request.target)
-    if not format_of(request.target).is_described_beside or not os.path.lexists(sidecar):
+    if format_of(request.target) is not Format.CSV or not os.path.lexists(sidecar):
         return
     if not sidecar.is_file() or not description.is_said_by(sidecar.read_bytes()):
         raise other_description(sidecar)

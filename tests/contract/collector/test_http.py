@@ -496,7 +496,7 @@ def test_the_dates_of_a_series_are_compared(server: Running) -> None:
     assert found["dates"][1]["rows"] is None
     (change,) = found["changes"]  # a date without reports is passed over
     assert (change["earlier"], change["later"]) == ("2026", "2028")
-    wanted = rx.difference(*reversed(parts))
+    wanted = rx.compare(*reversed(parts))
     low, high = wanted.interval(0.9)
     assert [row["estimate"] for row in change["rows"]] == pytest.approx(wanted.value.tolist())
     assert [row["low"] for row in change["rows"]] == pytest.approx(low.tolist())

@@ -21,8 +21,8 @@ from tests.statistical.estimation.coverage_point import LEAST, NOMINAL, Point, s
 
 from relaxdp import Categorical, Numeric, Unary, mechanism
 from relaxdp.estimation.combined import Combined
+from relaxdp.estimation.compare import compare
 from relaxdp.estimation.cross import CrossTable
-from relaxdp.estimation.difference import Change, Pairs, change_between, covariance_of
 from relaxdp.estimation.frequency import Frequency, report_variance
 from relaxdp.estimation.mean import Mean
 from relaxdp.estimation.result import About, Result
@@ -201,9 +201,7 @@ def combinations(grid: Grid) -> Iterator[Point]:
             first, one = binary_parts(rng, objects, share, support, about, grid.runs)
             second, two = binary_parts(rng, objects // 2, other, support, about, grid.runs)
             where = f"n = {objects:,} and {objects // 2:,}, shares {one:g} and {two:g}, eps {epsilon}, m = {values}"
-            yield judged(
-                f"difference, about the {about}", where, change_between(first, second), two - one, about, grid.runs
-            )
+            yield judged(f"difference, about the {about}", where, compare(first, second), two - one, about, grid.runs)
             if share == other:
                 below, _ = binary_parts(rng, objects // 2, share, low_support, about, grid.runs)
                 sizes = np.array([objects, objects // 2]) / (objects + objects // 2)
@@ -219,99 +217,12 @@ def judged(kind: str, where: str, result: Result, truth: float, about: About, ru
     return simulated(kind, where, held, runs)
 
 
-OVERLAPS, MOVES = (0.0, 0.5, 1.0), (0, 0.02, 0.3)
-
-
-def changes(grid: Grid) -> Iterator[Point]:
-    """Changes of one value between two dates: of those who stayed, and of everybody, some of whom left and joined.
-
-    The truths of those who stayed hardly change, or have nothing to do with each other.
-    """
-    rng = np.random.default_rng(20260605)
-    levels = [*zip(grid.epsilons, reversed(grid.epsilons), strict=True), (grid.epsilons[-1],) * 2]
-    for objects, overlap, share, move, epsilons, values, about in itertools.product(
-        grid.objects[::2], OVERLAPS, grid.shares[::2], MOVES, levels, grid.values[::2], ABOUTS
-    ):
-        other = share + move if share + move <= 1 else share - move
-        supports = support_of(values, epsilons[0]), support_of(values, epsilons[1])
-        few = np.array([[1 - max(share, other), max(other - share, 0)], [max(share - other, 0), min(share, other)]])
-        any_two = np.outer([1 - share, share], [1 - other, other])
-        for name, joint in (("few change", few), ("all change", any_two))[: 1 if overlap == 0 else 2]:
-            where = (
-                f"n = {objects:,}, {overlap:.0%} common, {share:g} to {other:g}, {name}, "
-                f"eps {epsilons[0]} and {epsilons[1]}, m = {values}"
-            )
-            for who, change, truth in two_dates(rng, objects, overlap, joint, supports, about, grid.runs):
-                yield judged(f"change of {who}, about the {about}", where, change, truth, about, grid.runs)
-
-
-def two_dates(
-    rng: np.random.Generator,
-    objects: int,
-    overlap: float,
-    joint: Floats,
-    supports: tuple[Support, Support],
-    about: About,
-    runs: int,
-) -> Iterator[tuple[str, Change, float]]:
-    """Many runs of one value's counts at two dates as the rows of one estimate; `joint` is the law of both truths."""
-    stayed = round(overlap * objects)
-    told = [np.array([[1 - chance, chance] for chance in (float(each.noise), float(each.hit))]) for each in supports]
-    pairs, truths = drawn_pairs(rng, stayed, joint, told, about, runs)
-    alone, alone_truths = zip(
-        *(
-            drawn_pairs(rng, objects - stayed, np.diag(joint.sum(axis=1 - side)), [told[side], np.eye(2)], about, runs)
-            for side in (0, 1)
-        ),
-        strict=True,
-    )
-    epsilons = as_epsilon("1"), as_epsilon("2")  # as names of the levels
-    old, new, both = pairs[:, 1].sum(axis=1), pairs[:, :, 1].sum(axis=1), pairs[:, 1, 1]
-    common = [Pairs(epsilons, stayed, old, new, both)] if stayed else []
-    others = [each[:, 1].sum(axis=1) for each in alone]
-    groups = {"those who stayed": (old, new, stayed), "everybody": (old + others[0], new + others[1], objects)}
-    for who, (then, now, size) in groups.items():
-        if not size or (who == "everybody" and stayed == objects):
-            continue
-        first, second = (
-            Frequency(range(runs), counts, size, support, epsilon)
-            for counts, support, epsilon in zip((then, now), supports, epsilons, strict=True)
-        )
-        is_part = who == "those who stayed"
-        before, after = (
-            truths.sum(axis=1 - side)[1] + (0 if is_part else alone_truths[side].sum(axis=1)[1]) for side in (0, 1)
-        )
-        moved = (after - before) / size if about == "objects" else joint[0, 1] - joint[1, 0]
-        yield who, paired(first, second, common), float(moved)
-
-
-def paired(old: Frequency, new: Frequency, common: Sequence[Pairs]) -> Change:
-    return Change(old, new, *covariance_of(common, [(old, 1.0)], [(new, 1.0)]))
-
-
-def drawn_pairs(
-    rng: np.random.Generator, objects: int, joint: Floats, told: Sequence[Floats], about: About, runs: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How often both reports are no and yes, run by run, and how many objects have which truths."""
-    law = np.kron(told[0], told[1])
-    places = np.diff(np.rint(np.concatenate([[0], np.cumsum(joint.reshape(-1))]) * objects)).astype(np.int64)
-    if about == "population":
-        chances = joint.reshape(-1) @ law
-        counts = rng.multinomial(objects, chances / chances.sum(), runs)
-    else:
-        counts = np.zeros((runs, 4), np.int64)
-        for each, row in zip(places, law, strict=True):
-            counts += rng.multinomial(each, row / row.sum(), runs)
-    return np.reshape(counts, (runs, 2, 2)), places.reshape(2, 2)
-
-
-def mean_changes(grid: Grid) -> Iterator[Point]:
-    """Changes of means: a number is a chance of the upper end, which is rounded to anew at every date."""
+def mean_differences(grid: Grid) -> Iterator[Point]:
+    """Differences of means of the same individuals: a number is a chance of the upper end, rounded to at every date."""
     rng = np.random.default_rng(20260606)
-    for objects, overlap, epsilon in itertools.product(grid.objects, OVERLAPS, grid.epsilons):
+    for objects, epsilon in itertools.product(grid.objects, grid.epsilons):
         encoding = Numeric(-1, 3).encoding
         support = encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
-        told = np.array([[1 - chance, chance] for chance in (float(support.noise), float(support.hit))])
         shapes: dict[str, list[tuple[float, float]]] = {
             "alike": [(0.5, 0.52)],
             "at the ends": [(0.0, 0.0)] * 12 + [(1.0, 1.0)] * 7 + [(0.0, 1.0)],
@@ -319,25 +230,16 @@ def mean_changes(grid: Grid) -> Iterator[Point]:
         }
         for name, numbers in shapes.items():
             sizes = np.diff(np.rint(np.linspace(0, objects, len(numbers) + 1))).astype(np.int64)
-            stays = np.rint(overlap * sizes).astype(np.int64)
-            pairs = np.zeros((grid.runs, 2, 2), np.int64)
-            alone, places = np.zeros((2, grid.runs), np.int64), np.zeros(2)
-            for (then, now), size, stay in zip(numbers, sizes, stays, strict=True):
-                laws = [np.array([1 - place, place]) @ told for place in (then, now)]
-                pairs += rng.multinomial(stay, np.kron(*laws), grid.runs).reshape(-1, 2, 2)
-                alone += [rng.binomial(size - stay, law[1], grid.runs) for law in laws]
-                places += size * np.array([then, now])
-            old, new, stayed = pairs[:, 1].sum(axis=1), pairs[:, :, 1].sum(axis=1), int(stays.sum())
-            level = as_epsilon(epsilon)
-            common = [Pairs((level, level), stayed, old, new, pairs[:, 1, 1])] if stayed else []
-            first, second = (
-                Frequency(range(grid.runs), each, objects, support, level) for each in (old + alone[0], new + alone[1])
-            )
+            counts, places = np.zeros((2, grid.runs), np.int64), np.zeros(2)
+            for pair, size in zip(numbers, sizes, strict=True):
+                chances = [float(support.noise) + float(support.gain) * place for place in pair]
+                counts += [rng.binomial(size, chance, grid.runs) for chance in chances]
+                places += size * np.array(pair)
+            first, second = (Frequency(range(grid.runs), each, objects, support) for each in counts)
             # The ends of a mean are those of the upper end's share about the population, whatever it is about.
-            change = paired(first, second, common)
-            where = f"n = {objects:,}, {overlap:.0%} common, numbers {name}, eps {epsilon}"
-            truth = float(places[1] - places[0]) / objects
-            yield judged("change of a mean, about the objects", where, change, truth, "population", grid.runs)
+            where = f"n = {objects:,}, numbers {name}, eps {epsilon}"
+            truth, change = float(places[1] - places[0]) / objects, compare(first, second)
+            yield judged("difference of means, about the objects", where, change, truth, "population", grid.runs)
 
 
 def means(grid: Grid) -> Iterator[Point]:
@@ -406,7 +308,7 @@ def tables(grid: Grid) -> Iterator[Point]:
 
 
 def all_points(grid: Grid) -> Iterator[Point]:
-    for part in (single_values, encodings, all_values, all_bits, combinations, changes, mean_changes, means, tables):
+    for part in (single_values, encodings, all_values, all_bits, combinations, mean_differences, means, tables):
         yield from part(grid)
 
 
@@ -419,9 +321,7 @@ def page(points: Sequence[Point], grid: Grid) -> str:
         f"n in {_list(grid.objects)}; shares in {_list(grid.shares)}; eps in {_list(grid.epsilons)}; "
         f"m in {_list(grid.values)}. Intervals of one value, and of all values as bits, are summed *exactly* over all "
         f"possible counts, the others simulated ({grid.runs:,} seeded runs a point; a fifth of that for 100 values at "
-        "once and for two-way tables). Changes between two dates are of every other n, share and m, with "
-        f"{_list([f'{overlap:.0%}' for overlap in OVERLAPS])} of the ids in common, moves of the share by "
-        f"{_list(MOVES)}, and the same or different levels. Waves are of n in {_list(wave_coverage.OBJECTS)}, "
+        "once and for two-way tables). Waves are of n in {_list(wave_coverage.OBJECTS)}, "
         "one level or half of the objects at each of two, numbers of several shapes; runs are a tenth of the above, "
         "and a fiftieth for quantiles, shares and variances. Made by `make coverage`; a small grid is part of "
         "`make test`.",
@@ -446,10 +346,9 @@ def page(points: Sequence[Point], grid: Grid) -> str:
         "",
         "Single values use tails of the count's own law, so they are conservative where counts are few. Intervals for "
         "all values at once divide the error by the number of values (two categorical values are one question: nothing "
-        "is divided). Differences and pools of levels recover the parts' distances to their ends; changes between two "
-        "dates, about the population and of means, also use what the reports of those who stayed have in common. A "
-        "mean is always judged with its kept rounding. Two-way tables are averaged over cells of a kind. Quantiles and "
-        "shares of a range hold whatever the distribution is, so they are wider than they would have to be for most.",
+        "is divided). Differences and pools of levels recover the parts' distances to their ends. A mean is "
+        "always judged with its kept rounding. Two-way tables are averaged over cells of a kind. Quantiles and shares "
+        "of a range hold whatever the distribution is, so they are wider than they would have to be for most.",
     ]
     return "\n".join(lines) + "\n"
 

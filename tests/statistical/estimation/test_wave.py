@@ -9,8 +9,8 @@ import pytest
 from tests.statistical.estimation.wave_coverage import NUMBERS, Where, answers_held, estimate, means_held, points_of
 
 import relaxdp as rx
+from relaxdp.estimation.compare import Change
 from relaxdp.estimation.counts import Counts
-from relaxdp.estimation.difference import Change, Pairs, change_of
 
 MEANS: list[Where] = [
     (50, (8,), "at both ends"),
@@ -57,7 +57,7 @@ def test_about_these_objects_their_own_spread_does_not_count() -> None:
     assert float(found[0].standard_error("population")) > 1.5 * float(found[0].std_error)
 
 
-def changes_of_those_who_stayed(runs: int) -> tuple[Any, list[Change]]:
+def changes_of_the_same_individuals(runs: int) -> tuple[Any, list[Change]]:
     """Numbers at two dates that hardly changed, and many times what their reports say of the change."""
     rng, wave = np.random.default_rng(29), rx.Wave(0, 1, epsilon=4)
     encoding, level = wave.encoding, wave.encoding.level(4)
@@ -73,16 +73,13 @@ def changes_of_those_who_stayed(runs: int) -> tuple[Any, list[Change]]:
         counts, seen = [Counts(wave), Counts(wave)], [np.bincount(each, minlength=encoding.alphabet) for each in told]
         for side, each in zip(counts, seen, strict=True):
             side.add_counts(each, epsilon=4)
-        both = np.bincount(encoding.alphabet * told[0] + told[1], minlength=encoding.alphabet**2)
-        both = both.reshape(encoding.alphabet, -1)
-        pairs = Pairs((level.epsilon, level.epsilon), len(then), seen[0], seen[1], both)
-        found.append(change_of(counts[0], counts[1], [pairs]))
+        found.append(rx.compare(counts[0].estimate(), counts[1].estimate()))
     return numbers, found
 
 
-def test_changes_of_those_who_stayed_hold() -> None:
+def test_changes_of_the_same_individuals_hold() -> None:
     """The noise of two dates is independent, however much their numbers have in common."""
-    numbers, found = changes_of_those_who_stayed(200)
+    numbers, found = changes_of_the_same_individuals(200)
     truth, held = numbers[1].mean() - numbers[0].mean(), []
     for change in found:
         low, high = change.interval()

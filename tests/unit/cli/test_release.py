@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
-import pyarrow.ipc as pa_ipc
 import pyarrow.parquet as pa_parquet
 import pytest
 from tests.commands import status_and_words
@@ -54,7 +53,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(*words: str, source: str = "in.parquet", target: str = "out.parquet", epsilon: str = "0.5", **more: str) -> Any:
     """Run the command as `main` would: an error of ours is its sentence and exit status 2."""
     options = {"column": "diagnosis", "id": "id", "epsilon": epsilon, "key": "key", **more}
-    if "values" not in more and not {"values", "values-file", "public-values", "range", "bins", "map"} & {
+    if "values" not in more and not {"values", "values-file", "range", "bins", "map"} & {
         word.lstrip("-") for word in words
     }:
         options["values"] = ",".join(VALUES)
@@ -115,11 +114,6 @@ def write_csv(path: Path, content: pa.Table) -> None:
     pa_csv.write_csv(content, path)
 
 
-def write_ipc(path: Path, content: pa.Table) -> None:
-    with pa_ipc.new_file(path, content.schema) as writer:
-        writer.write_table(content, max_chunksize=700)
-
-
 def test_uuids_are_ids_in_any_order(place: Path) -> None:
     """They are ordered by their bytes, stay UUIDs through the sort, and get the reports that the library gives them."""
     ids = sorted(RNG.bytes(16) for _ in range(ROWS))
@@ -150,15 +144,14 @@ def test_uuids_are_ids_in_any_order(place: Path) -> None:
 
 
 def test_every_format_and_order_gives_the_same_reports(place: Path) -> None:
-    """Shuffled rows, a folder, Arrow IPC; CSV has ids of text, so it is another person's table."""
+    """Shuffled rows, a folder; CSV has ids of text, so it is another person's table."""
     order = RNG.permutation(ROWS)
     (place / "folder").mkdir()
     for part in range(3):
         pa_parquet.write_table(table(order[part::3]), place / "folder" / f"{part}.parquet")
-    write_ipc(place / "in.arrow", table(order))
     pa_parquet.write_table(table(order), place / "shuffled.parquet")
-    for number, source in enumerate(["folder", "in.arrow", "shuffled.parquet"]):
-        target = f"out-{number}.{'arrow' if number else 'parquet'}"
+    for number, source in enumerate(["folder", "shuffled.parquet"]):
+        target = f"out-{number}.parquet"
         assert run("--no-ledger", source=source, target=target, release="in")[0] == 0
         out = Input(place / target)
         rows = pa.Table.from_batches(out.batches(["id", "diagnosis"]))
@@ -200,8 +193,7 @@ def test_ids_of_bytes_are_the_same_ids_in_every_format(place: Path) -> None:
     pa_parquet.write_table(table().set_column(0, "id", ids), place / "in.parquet")
     assert run("--no-ledger", target="other.csv") == (
         2,
-        "ids or kept columns of bytes that are no text do not go into CSV: write Parquet or Arrow IPC. "
-        "Nothing was released.",
+        "ids or kept columns of bytes that are no text do not go into CSV: write Parquet. Nothing was released.",
     )
     assert not [file for file in place.iterdir() if "other" in file.name]
 
@@ -214,7 +206,7 @@ def test_one_thread_or_many(place: Path) -> None:
     assert read("1.parquet").equals(read("3.parquet"))
 
 
-def test_numbers_bins_maps_nulls_and_public_values(place: Path) -> None:
+def test_numbers_bins_maps_and_nulls(place: Path) -> None:
     assert run("--range", "0", "100", "--no-ledger", column="age", target="range.parquet")[0] == 0
     assert set(read("range.parquet")["age"].to_pylist()) == {0.0, 100.0}
     assert run("--bins", "18,65", "--no-ledger", column="age", target="bins.parquet", epsilon="60")[0] == 0
@@ -231,8 +223,6 @@ def test_numbers_bins_maps_nulls_and_public_values(place: Path) -> None:
     assert sentence == f"{missing} --nulls NAME makes it a value of its own. Nothing was released."
     run("--no-ledger", "--nulls", "missing", source="gaps.parquet", target="gaps-out.parquet", epsilon="60")
     assert read("gaps-out.parquet")["diagnosis"].to_pylist()[:7] == ["missing", *TRUTH[1:7]]
-    assert run("--public-values", "--no-ledger", target="public.parquet")[0] == 0
-    assert released(place / "public.parquet")[1].columns["diagnosis"].values == tuple(sorted(VALUES))
 
 
 def test_what_is_no_number_falls_into_no_bin(place: Path) -> None:
@@ -399,7 +389,7 @@ def test_what_arrow_quotes_does_not_come_along(place: Path) -> None:
         (nothing, {"column": "diagnoses"}, "the table has no column 'diagnoses'. Did you mean 'diagnosis'?"),
         (nothing, {"id": "idd"}, "the table has no column 'idd'. Did you mean 'id'?"),
         (nothing, {"source": "absent.parquet"}, "there is no file 'absent.parquet'"),
-        (nothing, {"source": "key"}, "the ending must be .parquet, .csv, .tsv, .jsonl, .arrow or .xlsx"),
+        (nothing, {"source": "key"}, "the ending must be .parquet, .csv or .tsv"),
         (nothing, {"epsilon": "0"}, "epsilon must be greater than 0"),
         (nothing, {"key": "absent"}, "there is no key file"),
         (nothing, {"values": "flu,covid", "release": "other"}, "is not one of the 2 declared values"),

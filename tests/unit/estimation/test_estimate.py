@@ -164,7 +164,7 @@ def test_every_estimate_of_shares_can_be_made_consistent() -> None:
         assert estimate.value.min() < 0 <= shares.min()
         assert np.isclose(shares.sum(), 1)
     with refused(CountsError, says="a difference may be negative"):
-        rx.difference(levels.estimate(), levels.estimate()).consistent()
+        rx.compare(levels.estimate(), levels.estimate()).consistent()
 
 
 def mixed() -> rx.Counts:
@@ -239,12 +239,12 @@ def test_difference_between_groups() -> None:
         reports = ANSWERS.release(truth, ids[part], key=KEY, epsilon=2, **WHERE)
         halves.append((ANSWERS.estimate(reports, epsilon=2), (truth == "flu").mean()))
     (first, one), (second, two) = halves
-    gap = rx.difference(first, second)
+    gap = rx.compare(first, second)
     low, high = gap.interval()
     assert 0 < low[0] <= two - one <= high[0]
     assert abs(gap.value[0] - (two - one)) < 4.5 * gap.std_error[0]
     with refused(CountsError, says="same values"):
-        rx.difference(first, rx.Categorical([0, 1]).estimate([0, 1], epsilon=1))
+        rx.compare(first, rx.Categorical([0, 1]).estimate([0, 1], epsilon=1))
 
 
 def test_two_way_table() -> None:
@@ -541,7 +541,7 @@ def test_two_bits_are_two_questions() -> None:
         assert estimate.questions == questions
         alone, both = (np.ptp(estimate.interval(simultaneous=each), axis=0) for each in (False, True))
         assert ((both > alone) == (questions == 2)).all()
-    assert rx.difference(bits.estimate(), bits.estimate()).questions == 2
+    assert rx.compare(bits.estimate(), bits.estimate()).questions == 2
 
 
 def test_covariance_that_nobody_knows() -> None:

@@ -24,7 +24,6 @@ from relaxdp.errors import (
     OptionError,
     PathChangedError,
     TableChangedError,
-    ValuesChangedError,
     ValuesError,
 )
 from relaxdp.ledger.ledger import Ledger
@@ -57,7 +56,6 @@ def write(ids: Any, name: str = "in.parquet") -> None:
     [
         ("answer", ["a", "b", "c"], ["--values", "a,b,c"]),
         ("answer", rx.Categorical(["a", "b", "c"]), ["--values", "a,b,c"]),
-        ("answer", rx.Column(public=True), ["--public-values"]),
         ("answer", rx.Column(map="map.csv"), ["--map", "map.csv"]),
         ("answer", rx.Column(map={"a": "ill", "b": "ill", "c": "well"}), ["--map", "map.csv"]),
         ("answer", rx.Column(values=["a", "b", "c"], encoding="unary-optimised"),
@@ -188,17 +186,6 @@ def test_what_makes_no_sense(mistake: str) -> None:
 def test_a_frame_needs_a_name() -> None:
     with refused(OptionError, option="release", remedy="release"):
         rx.release(pa_parquet.read_table("in.parquet"), {"answer": ["a", "b", "c"]}, budget=9, **WHERE)
-
-
-def test_public_values_that_changed_with_the_table() -> None:
-    said = {"answer": rx.Column(public=True)}
-    rx.release("in.parquet", said, to="one.parquet", budget=9, **WHERE)
-    table = pa_parquet.read_table("in.parquet")
-    others = pa.array(["d" if place == 0 else each for place, each in enumerate(table["answer"].to_pylist())])
-    pa_parquet.write_table(table.set_column(1, "answer", others), "in.parquet")
-    with refused(ValuesChangedError, column="answer", remedy="old_values force_changed"):
-        rx.release("in.parquet", said, to="two.parquet", **WHERE)
-    assert rx.release("in.parquet", said, to="two.parquet", force=True, **WHERE).charges[0].path.epoch == 2
 
 
 IN_A_NOTEBOOK = """

@@ -18,7 +18,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
-import pyarrow.ipc as pa_ipc
 import pyarrow.parquet as pa_parquet
 import pytest
 from tests.refusals import refused
@@ -30,14 +29,12 @@ from relaxdp.cli.main import app
 from relaxdp.errors import CountsError, DescriptionError, RelaxdpError
 from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import level_file
-from relaxdp.publication.description import FileDescription
 from relaxdp.table.formats import Input, released
-from relaxdp.table.kinds import Format, Kind, sidecar_of
-from relaxdp.table.output import Output
+from relaxdp.table.kinds import sidecar_of
 
 ROWS = 3_000
 VALUES = ["flu", "covid", "none"]
-ENDINGS = ["parquet", "csv", "arrow"]
+ENDINGS = ["parquet", "csv"]
 PLACES = np.random.default_rng(5).permutation(ROWS)
 
 
@@ -83,19 +80,16 @@ def sentence(*words: Any) -> str:
 def table_of(path: Path) -> Any:
     if path.suffix == ".csv":
         return pa_csv.read_csv(path)
-    return pa_parquet.read_table(path) if path.suffix == ".parquet" else pa_ipc.open_file(path).read_all()
+    return pa_parquet.read_table(path)
 
 
 def write(path: Path, table: Any, like: Path) -> Path:
     """Write a table as anybody would: whatever metadata it has goes along, and the sidecar of a CSV file is copied."""
     if path.suffix == ".parquet":
         pa_parquet.write_table(table, path)
-    elif path.suffix == ".csv":
+    else:
         pa_csv.write_csv(table, path)
         shutil.copy(sidecar_of(like), sidecar_of(path))
-    else:
-        with pa_ipc.new_file(path, table.schema) as writer:
-            writer.write_table(table)
     return path
 
 
@@ -129,30 +123,6 @@ def test_parquet_is_byte_for_byte_what_a_writer_makes_that_knows_the_rows_before
             writer.write_batch(batch)
     assert Path("plain.parquet").read_bytes() == Path("one.parquet").read_bytes()
     assert pa_parquet.read_metadata("one.parquet").metadata[b"relaxdp"] == table.schema.metadata[b"relaxdp"]
-
-
-@pytest.mark.parametrize("rows", [0, 7, 123_456])
-def test_arrow_files_of_any_length_are_whole(tmp_path: Path, rows: int) -> None:
-    """Their description stands at the head and in the foot; both are filled in, in place, and nothing else changes."""
-    schema = pa.schema([("id", pa.int64()), ("x", pa.string())])
-    description = FileDescription("id", {})
-    path = tmp_path / "x.arrow"
-    output = Output(path, Kind(Format.IPC), schema, description)
-    columns = [pa.array(range(rows)), pa.array(["y"] * rows)]
-    for start in range(0, rows, 50_000):
-        parts = [column[start : start + 50_000] for column in columns]
-        output.write(pa.RecordBatch.from_arrays(parts, schema=schema))
-    output.close()
-    output.abandon()
-    whole = table_of(path)
-    whole.validate(full=True)
-    assert whole.column("id").to_pylist() == list(range(rows))
-    texts = [whole.schema.metadata[b"relaxdp"]]
-    with path.open("rb") as file:
-        file.seek(8)  # behind the mark an Arrow file is a stream, whose schema stands at the head
-        texts.append(pa_ipc.open_stream(file).schema.metadata[b"relaxdp"])
-    assert [json.loads(text)["rows"] for text in texts] == [rows, rows]
-    assert Input(path).counted() == rows
 
 
 def test_a_level_of_the_market_says_its_rows(tmp_path: Path) -> None:

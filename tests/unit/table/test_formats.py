@@ -5,29 +5,24 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import json
 import re
 import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import openpyxl
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pytest
 from tests.patience import PATIENCE
 from tests.refusals import refused
-from typer.testing import CliRunner
 
 import relaxdp as rx
-from relaxdp.cli.main import app
 from relaxdp.errors import DescriptionError, OptionError, RelaxdpError, TableDamagedError, TableFileError
 from relaxdp.table.arriving import name_of
 from relaxdp.table.formats import Input, released
@@ -72,13 +67,9 @@ def expected(text_ids: bool = False) -> list[dict[str, Any]]:
 
 def write(name: str, rows: list[dict[str, Any]] = ROWS) -> None:
     """Write a table that we did not write ourselves."""
-    mark = {".tsv": "\t", ".csv": ","}.get(Path(re.sub(r"\.(gz|zst)$", "", name)).suffix)
-    if mark is None:
-        content = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    else:
-        out = io.BytesIO()
-        pa_csv.write_csv(pa.Table.from_pylist(rows), out, pa_csv.WriteOptions(delimiter=mark))
-        content = out.getvalue()
+    out = io.BytesIO()
+    pa_csv.write_csv(pa.Table.from_pylist(rows), out, pa_csv.WriteOptions(delimiter="\t" if ".tsv" in name else ","))
+    content = out.getvalue()
     if name.endswith(".gz"):
         content = gzip.compress(content)
     elif name.endswith(".zst"):
@@ -86,17 +77,15 @@ def write(name: str, rows: list[dict[str, Any]] = ROWS) -> None:
     Path(name).write_bytes(content)
 
 
-TEXTS = ["t.csv", "t.tsv", "t.jsonl", "t.ndjson", "t.csv.gz", "t.tsv.zst", "t.jsonl.gz", "t.jsonl.zst"]
+TEXTS = ["t.csv", "t.tsv", "t.csv.gz", "t.tsv.zst"]
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_text_of_every_kind_comes_and_goes(place: Path, name: str) -> None:
-    """In JSON lines an id is what it is; in CSV and its kin every id is text."""
+    """Every id is text."""
     write(name)
-    is_json = "json" in name or "ndjson" in name
     release(name, f"out-{name}")
-    found = expected(text_ids=not is_json)
-    assert rows_of(f"out-{name}") == found
+    assert rows_of(f"out-{name}") == expected(text_ids=True)
     # The description lies beside it, and both are what the same release writes again.
     assert released(Path(f"out-{name}"))[1].rows == len(ROWS)
     release(name, f"again-{name}")
@@ -114,62 +103,27 @@ def test_text_of_every_kind_comes_and_goes(place: Path, name: str) -> None:
 def test_compressed_files_are_what_other_programs_read(place: Path) -> None:
     release("in.parquet", "out.csv.gz")
     assert gzip.decompress(Path("out.csv.gz").read_bytes()).startswith(b'"id","illness","region"\n1,')
-    release("in.parquet", "out.jsonl.zst")
-    text = pa.input_stream("out.jsonl.zst", compression="zstd").read().decode()
-    assert [json.loads(line) for line in text.splitlines()] == expected()
+    release("in.parquet", "out.csv.zst")
+    text = pa.input_stream("out.csv.zst", compression="zstd").read()
+    assert text == gzip.decompress(Path("out.csv.gz").read_bytes())
 
 
 @pytest.mark.parametrize("mechanism", [
     rx.Categorical([1, 2]), rx.Categorical([1.0, 2.5]), rx.mechanism(["1", "2"], encoding="local-hash", buckets=2),
     rx.mechanism(["1", "2"], encoding="unary-optimised"), rx.Numeric(0, 3),
 ])  # fmt: skip
-def test_every_encoding_is_estimated_the_same_from_json_lines(place: Path, mechanism: Any) -> None:
+def test_every_encoding_is_estimated_the_same_from_csv(place: Path, mechanism: Any) -> None:
     encoding = mechanism.encoding
     truth = [1, 2.5] * 20 if encoding.domain == "range" else list(encoding.labels) * 20
     pa_parquet.write_table(pa.table({"id": range(40), "illness": truth}), "own.parquet")
     options: Any = {"id": "id", "epsilon": 2, "key": KEY, "release": "r", "ledger": None}
-    for name in ("out.parquet", "out.jsonl"):
+    for name in ("out.parquet", "out.csv"):
         rx.release("own.parquet", {"illness": mechanism}, to=name, **options)
-    one, two = rx.estimate("out.parquet"), rx.estimate("out.jsonl")
+    one, two = rx.estimate("out.parquet"), rx.estimate("out.csv")
     assert (one.value == two.value).all()
 
 
-def test_json_lines_keep_what_their_values_are(place: Path) -> None:
-    Path("in.jsonl").write_text(
-        '\ufeff{"id": "017", "n": 1, "x": 1.5, "when": "2026-01-31", "is": true, "big": 18446744073709551615}\n\n'
-        '{"x": 2, "id": "18", "deep": {"a": 1}}\n'
-    )
-    table = Input(Path("in.jsonl"))
-    assert [str(each.type) for each in table.schema][:6] == ["string", "int64", "double", "string", "bool", "uint64"]
-    (first, second) = pa.Table.from_batches(table.batches(["id", "n", "x", "when"])).to_pylist()
-    assert first == {"id": "017", "n": 1, "x": 1.5, "when": "2026-01-31"}
-    assert second == {"id": "18", "n": None, "x": 2.0, "when": None}
-    with refused(TableFileError, column="deep", says="several kinds"):
-        list(table.batches(["deep"]))
-
-
-@pytest.mark.parametrize(
-    ("content", "row"),
-    [
-        (f'{{"id": 1, "illness": "{SECRET}"}}\n{{"id": 2, "illness": "{SECRET}\n', 2),
-        (f'["{SECRET}"]\n', 1),
-        (f'{{"id": 1}}\n\n{{"id": NaN, "illness": "{SECRET}"}}\n', 2),
-    ],
-)
-def test_a_line_that_is_no_json_is_named_and_not_shown(place: Path, content: str, row: int) -> None:
-    Path("in.jsonl").write_text(content)
-    with refused(TableFileError, row=row, says="not a JSON object") as caught:
-        release("in.jsonl", "out.jsonl", keep=())
-    assert SECRET not in f"{caught.value!r}{caught.value.__context__!r}{caught.value.__cause__!r}"
-
-
-def test_ids_of_two_kinds_are_refused(place: Path) -> None:
-    Path("in.jsonl").write_text('{"id": 1, "illness": "flu"}\n{"id": "1", "illness": "flu"}\n')
-    with refused(TableFileError, column="id"):
-        release("in.jsonl", "out.jsonl", keep=())
-
-
-@pytest.mark.parametrize("name", ["t.csv.gz", "t.jsonl.zst"])
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.csv.zst"])
 def test_a_compressed_file_that_is_cut_off_is_damaged(place: Path, name: str) -> None:
     write(name)
     Path(name).write_bytes(Path(name).read_bytes()[:-30])
@@ -219,20 +173,11 @@ def test_what_cannot_separate_is_refused(place: Path, mark: str) -> None:
         rx.release(pa.table({"id": [1]}), {"id": ["a", "b"]}, id="id", epsilon=1, key=KEY, release="r", separator=";")
 
 
-def test_a_folder_of_text_files_is_one_table(place: Path) -> None:
+def test_a_folder_of_text_files_is_no_table(place: Path) -> None:
     Path("folder").mkdir()
-    write("folder/a.csv", ROWS[:2])
-    write("folder/b.csv", ROWS[2:])
-    Path("folder/readme.txt").write_text("about these")
-    release("folder", "out.csv")
-    assert rows_of("out.csv") == expected(text_ids=True)
-    write("folder/c.jsonl", ROWS)
-    with refused(TableFileError, says="several kinds"):
-        release("folder", "other.csv")
-    Path("folder/c.jsonl").unlink()
-    Path("folder/c.csv").write_text("id,region,illness\n9,x,flu\n")
-    with refused(TableFileError, says="other columns"):
-        release("folder", "other.csv")
+    write("folder/a.csv")
+    with refused(TableFileError, says="has no Parquet files"):
+        release("folder", "out.csv")
     assert stem_of(Path("patients.csv.gz")) == stem_of(Path("patients.csv")) == "patients"
 
 
@@ -244,114 +189,6 @@ def test_a_folder_of_parquet_files_with_other_columns_is_refused(place: Path, lo
     pa_parquet.write_table(table.rename_columns({lost: "other"}), "folder/b.parquet")
     with refused(TableFileError, says="other columns"):
         release("folder", "out.csv", keep=())
-
-
-def test_reports_in_a_folder_of_text_files_are_not_taken_for_a_truth(place: Path) -> None:
-    Path("folder").mkdir()
-    write("folder/a.csv", ROWS[:2])
-    release("in.parquet", "folder/b.csv")
-    with refused(DescriptionError):
-        release("folder", "out.csv")
-
-
-# Excel.
-
-
-def sheet(rows: list[list[Any]], name: str = "in.xlsx", **more: Any) -> None:
-    book = openpyxl.Workbook()
-    for row in rows:
-        book.active.append(row)
-    for title in more.get("sheets", ()):
-        book.create_sheet(title)
-    book.save(name)
-
-
-def test_excel_keeps_what_its_cells_are(place: Path) -> None:
-    sheet([["id", "illness", "region"], *([row["id"], row["illness"], row["region"]] for row in ROWS)])
-    release("in.xlsx", "out.jsonl")
-    assert rows_of("out.jsonl") == expected()
-    sheet([["id", "n", "when", "at"], ["017", 2.5, datetime(2026, 1, 31), datetime(2026, 1, 31, 12)], ["18", 3]])
-    assert [str(each.type) for each in Input(Path("in.xlsx")).schema] == [
-        "string", "double", "date32[day]", "timestamp[us]",
-    ]  # fmt: skip
-
-
-def test_excel_files_that_are_no_table(place: Path) -> None:
-    sheet([["id"], [1]], sheets=["two"])
-    with refused(TableFileError, sheets=2):
-        Input(Path("in.xlsx"))
-    sheet([["id", "id"], [1, 2]])
-    with refused(TableFileError, says="names of columns"):
-        Input(Path("in.xlsx"))
-    Path("in.xlsx").write_bytes(Path("in.parquet").read_bytes())
-    with refused(TableDamagedError):
-        Input(Path("in.xlsx"))
-    with refused(TableFileError, says="name of the output"):
-        release("in.parquet", "out.xlsx")
-
-
-# Standard input and output.
-
-WORDS = ["--id", "id", "--column", "illness", "--values", ",".join(VALUES), "--epsilon", "1", "--key", "key", "--yes"]
-
-
-def piped(*words: str, given: bytes = b"", check: int = 0) -> subprocess.CompletedProcess[bytes]:
-    done = subprocess.run(
-        [sys.executable, "-m", "relaxdp", *words], input=given, capture_output=True, timeout=PATIENCE, check=False
-    )
-    assert done.returncode == check, done.stderr
-    return done
-
-
-def test_a_pipe_from_end_to_end(place: Path) -> None:
-    """The words go beside the reports, and the same again gives the same and costs nothing."""
-    write("in.jsonl")
-    given, words = Path("in.jsonl").read_bytes(), ("--format", "jsonl", "--release", "r", "--keep", "region", "-v")
-    first = piped("release", "-", "-", *WORDS, *words, "--budget", "2", given=given)
-    assert [json.loads(line) for line in first.stdout.splitlines()] == expected()
-    assert b"spent 1 of the budget 2" in first.stderr
-    assert b"No description goes along." in first.stderr
-    again = piped("release", "-", "-", *WORDS, *words, given=given)
-    assert again.stdout == first.stdout
-    assert b"cost 0;" in again.stderr
-    parquet = piped("release", "in.jsonl", "-", *WORDS, "--format", "parquet", "--release", "r", "--quiet")
-    assert parquet.stderr == b""
-    counted = piped("estimate", "-", "--format", "parquet", "--json", given=parquet.stdout).stdout
-    assert json.loads(counted)["objects"] == len(ROWS)
-
-
-def test_nothing_leaves_before_it_is_paid_for(place: Path) -> None:
-    done = piped("release", "in.parquet", "-", *WORDS, "--format", "csv", "--budget", "0.5", check=2)
-    assert done.stdout == b""
-    assert b"budget exceeded" in done.stderr
-    assert b"--format says it" in piped("release", "in.parquet", "-", *WORDS, "--budget", "2", check=2).stderr
-    assert b"--release says it" in piped("release", "-", "out.csv", *WORDS, "--format", "csv", check=2).stderr
-    assert piped("release", "in.parquet", "-", *WORDS, "--format", "csv", "--budget", "2", "--dry-run").stdout == b""
-
-
-def test_a_pipe_that_breaks_costs_once(place: Path) -> None:
-    rows = [{"id": number, "illness": "flu"} for number in range(50_000)]
-    pa_parquet.write_table(pa.Table.from_pylist(rows), "in.parquet")
-    command = [sys.executable, "-m", "relaxdp", "release", "in.parquet", "-", *WORDS, "--format", "csv"]
-    started = subprocess.Popen([*command, "--budget", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert started.stdout is not None
-    assert started.stderr is not None
-    begun = started.stdout.read(100)
-    started.stdout.close()
-    assert (started.wait(PATIENCE), started.stderr.read()) == (1, b"")
-    started.stderr.close()
-    whole = piped(*command[3:])
-    assert whole.stdout.startswith(begun)
-    assert b"cost 0; spent 1 of the budget 2" in whole.stderr
-
-
-def test_reports_that_cannot_be_drawn_again_go_into_no_pipe(place: Path) -> None:
-    release("in.parquet", "old.parquet", keep=())
-    words = [each if each != "1" else "2" for each in WORDS]
-    shown = CliRunner().invoke(
-        app, ["relax", "in.parquet", "-", "--from-reports", "old.parquet", *words, "--budget", "2"]
-    )
-    assert "the name of the output must end in" in str(shown.exception)
 
 
 # Addresses.
@@ -393,14 +230,14 @@ def store(place: Path) -> Iterator[str]:
 
 
 def test_an_address_is_read_like_a_file(store: str) -> None:
-    write("bucket/patients.jsonl")
-    release(store.format("patients.jsonl"), "out.jsonl")
-    assert rows_of("out.jsonl") == expected()
-    for name in ("out.jsonl", "out.jsonl.relaxdp.json"):
+    write("bucket/patients.csv")
+    release(store.format("patients.csv"), "out.csv")
+    assert rows_of("out.csv") == expected(text_ids=True)
+    for name in ("out.csv", "out.csv.relaxdp.json"):
         Path(name).rename(f"bucket/{name}")
-    assert rx.estimate(store.format("out.jsonl")).value.shape == (3,)
+    assert rx.estimate(store.format("out.csv")).value.shape == (3,)
     with refused(DescriptionError):
-        release(store.format("out.jsonl"), "twice.jsonl")
+        release(store.format("out.csv"), "twice.csv")
 
 
 def test_an_address_that_cannot_be_read_is_refused_without_its_secrets(store: str) -> None:
@@ -452,9 +289,3 @@ def test_a_description_is_found_where_a_file_was_compressed_or_joined_since(plac
     shutil.copy("truth.parquet", "folder/1.parquet")
     with pytest.raises(RelaxdpError):
         rx.release("folder", columns, to="again.parquet", release="s", **said)
-
-
-def test_a_name_stands_once_in_a_json_object(place: Path) -> None:
-    (place / "in.jsonl").write_text('{"id": 1, "id": 2, "illness": "flu"}\n')
-    with refused(TableFileError, row=1, says="names stand once"):
-        rx.release("in.jsonl", {"illness": VALUES}, to="o.csv", id="id", epsilon=1, key=KEY, release="r", ledger=None)

@@ -59,7 +59,7 @@ def front(encoding: str, epsilon: float) -> Any:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_files_hold_what_the_front_door_releases(encoding: str, ending: str) -> None:
     release(f"out.{ending}", "--encoding", encoding)
     mechanism, reports = front(encoding, 1)
@@ -173,11 +173,11 @@ def test_a_two_way_table_of_any_two_encodings(answers: str, wards: str, ending: 
 def test_levels_in_files_of_several_formats(encoding: str) -> None:
     """Every object counts once, at its highest level, whatever its files are; nothing is taken from a lower one."""
     words = ["--encoding", encoding, "--planned-epsilon", "1", "--keep", "ward", "--no-ledger", "--release", "in"]
-    for ending in ("parquet", "csv", "arrow"):
+    for ending in ("parquet", "csv"):
         release(f"low.{ending}", *words, epsilon="0.5")
         release(f"high.{ending}", *words, epsilon="1")
     expected = run("estimate", "high.parquet", "--by", "ward")["groups"]
-    for low, high in (("low.csv", "high.arrow"), ("low.arrow", "high.parquet"), ("low.parquet", "high.csv")):
+    for low, high in (("low.csv", "high.parquet"), ("low.parquet", "high.csv")):
         assert run("estimate", low, high, "--by", "ward")["groups"] == expected
     table = pa_parquet.read_table("high.parquet")
     half = np.arange(ROWS) < ROWS // 2

@@ -132,15 +132,12 @@ def test_true_false_and_dates_are_declared_as_text(place: Path, column: Any, val
     assert pa_parquet.read_table("text.parquet").equals(pa_parquet.read_table("out.parquet"))
 
 
-def test_true_false_and_dates_that_are_public_or_missing(place: Path) -> None:
+def test_true_and_false_that_are_missing(place: Path) -> None:
     write([True, None, False])
     assert refused("--values", "true,false").startswith("row 2: the value is missing")
-    assert run("--public-values", "--nulls", "unknown")[0] == 0
+    assert run("--values", "true,false", "--nulls", "unknown")[0] == 0
     assert column_of() == ["true", "unknown", "false"]
-    assert released(place / "out.parquet")[1].columns["x"].values == ("false", "true", "unknown")
-    write([DAYS[1], DAYS[0]])
-    assert run("--public-values", "--no-ledger", target="days.parquet")[0] == 0
-    assert released(place / "days.parquet")[1].columns["x"].values == ("2026-01-31", "2026-02-01")
+    assert released(place / "out.parquet")[1].columns["x"].values == ("true", "false", "unknown")
 
 
 @pytest.mark.parametrize(
@@ -176,9 +173,9 @@ def test_a_column_of_another_kind_than_its_values(place: Path, column: Any, valu
 
 def test_points_in_time_are_no_values(place: Path) -> None:
     write([datetime.datetime(2026, 1, 31, 12), datetime.datetime(2026, 2, 1)])
-    assert refused("--public-values") == (
-        "'x' is of type timestamp[us], of which no values can be declared: release a column of dates or text that is "
-        "made from it. Nothing was released."
+    assert refused("--values", "2026-01-31,2026-02-01") == (
+        "the values are times and cannot be compared with the 2 declared ones, which are of kind text. Nothing was "
+        "released."
     )
 
 
@@ -252,7 +249,7 @@ def test_a_file_of_values_takes_them_as_they_are(place: Path) -> None:
 # The table.
 
 
-@pytest.mark.parametrize("declared", [("--values", "a,b"), ("--public-values",), ("--range", "0", "1")])
+@pytest.mark.parametrize("declared", [("--values", "a,b"), ("--range", "0", "1")])
 def test_two_columns_of_one_name(place: Path, declared: tuple[str, ...]) -> None:
     (place / "in.csv").write_text("id,x,x\n1,a,b\n")
     sentence = "the table has 2 columns named 'x': give them different names. Nothing was released."
@@ -277,7 +274,6 @@ def test_the_names_of_a_table_without_a_header_are_data(place: Path) -> None:
         "are data. Look at the first line of 'in.csv'. Nothing was released."
     )
     assert refused("--values", "a,b", source="in.csv") == sentence
-    assert refused("--public-values", source="in.csv") == sentence
     for names, asked in (("x,idd", "id"), (f"x,id,{SECRET}s", SECRET[:-1])):
         (place / "in.csv").write_text(f"{names}\na,17,b\n")
         told = refused("--values", "a,b", "--keep", SECRET[:-1], source="in.csv")
@@ -289,12 +285,6 @@ def test_the_names_of_a_parquet_file_are_a_schema(place: Path) -> None:
     assert refused("--values", "a,b") == "the table has no column 'x'. Did you mean 'xy'? Nothing was released."
     pa_parquet.write_table(pa.table({"id": [1], "other": ["a"]}), "in.parquet")
     assert refused("--values", "a,b") == "the table has no column 'x'. It has: 'id', 'other'. Nothing was released."
-
-
-def test_an_unknown_column_with_public_values(place: Path) -> None:
-    write(["a", "b"])
-    pa_parquet.write_table(pa_parquet.read_table("in.parquet").rename_columns(["id", "xx"]), "in.parquet")
-    assert refused("--public-values").startswith("the table has no column 'x'.")
 
 
 @pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")])
@@ -330,7 +320,7 @@ def test_a_table_without_rows(place: Path) -> None:
         assert book.history() == []
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_released_file_is_no_truth(place: Path, ending: str) -> None:
     (place / "in.csv").write_text("id,x,y\n1,a,p\n2,b,q\n")
     assert run("--values", "a,b", "--keep", "y", source="in.csv", target=f"o.{ending}", epsilon="1")[0] == 0
@@ -387,8 +377,8 @@ def test_a_description_that_exists(place: Path) -> None:
 def test_only_spark_writes_a_folder(place: Path, words: tuple[str, ...]) -> None:
     write(["a", "b"])
     assert refused("--values", "a,b", *words, target="folder") == (
-        "'folder': the name of the output must end in .parquet, .csv, .tsv, .jsonl or .arrow, because one file is "
-        "written; of text also with .gz or .zst behind it. Only --engine spark writes a folder. Nothing was released."
+        "'folder': the name of the output must end in .parquet, .csv or .tsv, because one file is written; of text "
+        "also with .gz or .zst behind it. Only --engine spark writes a folder. Nothing was released."
     )
     (place / "folder").mkdir()
     assert refused("--values", "a,b", *words, target="folder") == (
@@ -449,11 +439,10 @@ def test_a_line_of_a_values_file_that_stands_there_twice_is_not_shown(place: Pat
 
 
 @pytest.mark.parametrize("column", [[["a"], ["b"]], [{"a": "b"}, {"a": "c"}]])
-def test_public_values_of_lists_and_structs(place: Path, column: list[Any]) -> None:
+def test_lists_and_structs_are_no_values(place: Path, column: list[Any]) -> None:
     write(column)
-    assert refused("--public-values") == (
-        "'x' holds lists, structs or maps, of which no values can be declared: release a column of text or numbers "
-        "that is made from it. Nothing was released."
+    assert refused("--values", "a,b") == (
+        "the values cannot be compared with the 2 declared ones, of kind text. Nothing was released."
     )
 
 

@@ -45,7 +45,7 @@ ONE: dict[str, str] = {"id": "--id", "epsilon": "--epsilon", "key": "--key", "re
                        "ledger": "--ledger", "budget": "--budget", "population": "--population", "nulls": "--nulls",
                        "encoding": "--encoding", "new_ledger": "--new-ledger", "map": "--map",
                        "planned_epsilon": "--planned-epsilon", "column": "--column"}  # fmt: skip
-OF_A_COLUMN = ("values", "bins", "map", "nulls", "range", "public", "encoding")
+OF_A_COLUMN = ("values", "bins", "map", "nulls", "range", "encoding")
 
 
 def by_command(data: Table, asked: Asked) -> None:
@@ -63,7 +63,7 @@ def by_command(data: Table, asked: Asked) -> None:
         elif name == "keep":
             words += [word for column in each for word in ("--keep", column)]
         elif each:
-            words.append({"again": "--again", "force": "--force", "public": "--public-values"}[name])
+            words.append({"again": "--again", "force": "--force"}[name])
     result = CliRunner().invoke(app, words)
     if result.exception is not None:
         raise result.exception

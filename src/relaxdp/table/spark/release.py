@@ -38,7 +38,6 @@ from relaxdp.table.spark.types import (
     Types,
     has_uuids,
     own_schema,
-    restored,
     spark_schema,
     spark_type,
     types_of,
@@ -61,7 +60,7 @@ _FETCHED = 1 << 19
 
 
 class SparkInput:
-    """A table that Spark reads: its schema, and the different values of a column that is said to be public."""
+    """A table that Spark reads, and its schema."""
 
     def __init__(self, session: Any, source: str) -> None:
         schema, reader = _schema_here(source), session.read
@@ -82,15 +81,6 @@ class SparkInput:
     def _take(self, frame: Any, types: Types) -> None:
         self.frame, self.types = frame, types
         self.schema = own_schema(_arrow_schema(frame), types)
-
-    def distinct(self, column: str, most: int) -> set[Any]:
-        """Return the different values, or more than `most` of them where there are more."""
-        with spark_sentences():
-            found = self.frame.select(quoted(column)).where(f"{quoted(column)} is not null").distinct()
-            values = [row[0] for row in found.limit(most + 1).collect()]
-        if column in self.types:
-            values = restored(pa.RecordBatch.from_pydict({column: values}), self.types).column(0).to_pylist()
-        return set(values)
 
 
 class SparkDrawing(Drawing):

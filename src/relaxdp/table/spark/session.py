@@ -172,9 +172,10 @@ def _stderr_to(log: Path | None) -> Iterator[None]:
         os.close(kept)
 
 
-_ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".gz", ".zst", ".arrow", ".feather", ".ipc", ".xlsx")
 # What people expect of a name; a folder of Parquet files under it would surprise them after it was charged.
-_NO_FOLDERS = (*_ENDINGS, ".txt", ".json", ".zip")
+_OTHER_FILES = (
+    ".csv", ".tsv", ".gz", ".zst", ".arrow", ".feather", ".ipc", ".xlsx", ".txt", ".json", ".jsonl", ".zip",
+)  # fmt: skip
 
 
 _WORTH = 1_000_000
@@ -193,9 +194,9 @@ class SparkPlace:
         worker_key: str | None = None,
         partitions: int | None = None,
     ) -> None:
-        if source.lower().endswith(_ENDINGS):
+        if source.lower().endswith(_OTHER_FILES):
             raise OptionError("the Spark engine reads Parquet.")
-        if target.name.lower().endswith(_NO_FOLDERS):
+        if target.name.lower().endswith(_OTHER_FILES):
             raise OptionError(
                 "{target!r}: the Spark engine writes a folder of Parquet files, and its name must not end "
                 "like that of another kind of file.",

@@ -1,22 +1,18 @@
-"""Two dates are two paths: their joint law is a product, so variances add; and what truths have in common is found."""
+"""Two dates are two paths: their joint law is a product, so variances add."""
 
 from __future__ import annotations
 
 import itertools
-from decimal import Decimal
 from fractions import Fraction as F
 from math import prod
 from typing import get_args
 
-import numpy as np
 import pytest
 from tests.exact.enumeration import Law, path_law
 
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId, PathName, Purpose, path_key
-from relaxdp.estimation.difference import Pairs
 from relaxdp.estimation.frequency import report_variance
-from relaxdp.law.bridge import report_law
 from relaxdp.law.support import Support
 
 KEY = Key.from_bytes(bytes(range(32)))
@@ -87,50 +83,3 @@ def test_dates_share_no_kept_randomness_either(purpose: Purpose) -> None:
     """A rounding or a hash that were kept from one date to the next would be noise in common."""
     keys = {path_key(KEY, PathName(path, "categorical", VALUES, b""), purpose) for path in DATES}
     assert len(keys) == 2
-
-
-# What the truths of those who stayed have in common.
-
-TOGETHER = {(0, 0): F(1, 2), (0, 1): F(1, 10), (1, 0): F(1, 20), (1, 1): F(7, 20)}
-"""The law of a person's truths at two dates, for one of two values."""
-KEEPS = F(1, 3), F(3, 5)
-
-
-def reports_together() -> dict[tuple[int, int], F]:
-    """The law of a person's two reports: noise that is independent, on truths that are not."""
-    laws = [[report_law(2, keep, truth=truth) for truth in (0, 1)] for keep in KEEPS]
-    return {
-        (a, b): sum((chance * laws[0][x][a] * laws[1][y][b] for (x, y), chance in TOGETHER.items()), start=F(0))
-        for a, b in itertools.product((0, 1), repeat=2)
-    }
-
-
-@pytest.mark.parametrize("objects", [2, 3, 4])
-def test_the_covariance_of_the_truths_is_found_exactly(objects: int) -> None:
-    """All reports of some people drawn from a population: sums of products, and the variance of the change."""
-    supports = [Support.of_one_symbol(keep, 2) for keep in KEEPS]
-    products, first, second = F(0), F(0), F(0)
-    matrix = np.array([[F(0)] * 2] * 2, dtype=object)
-    for people in itertools.product(reports_together().items(), repeat=objects):
-        chance = prod((each for _, each in people), start=F(1))
-        old, new = (sum(reports[date] for reports, _ in people) for date in (0, 1))
-        both = sum(reports == (1, 1) for reports, _ in people)
-        counts = np.array([objects - old, old], object), np.array([objects - new, new], object)
-        table = np.array([[objects - old - new + both, new - both], [old - both, both]], object)
-        pairs = Pairs((Decimal(1), Decimal(2)), objects, counts[0][1:], counts[1][1:], np.array([both], object))
-        shares = F(old, objects), F(new, objects)
-        products += chance * pairs.products(np.array([shares[0]]), np.array([shares[1]]))[0]
-        cells = Pairs((Decimal(1), Decimal(2)), objects, *counts, table)
-        matrix += chance * cells.products(*(np.array([1 - each, each], object) for each in shares))
-        change = supports[1].debias(shares[1]) - supports[0].debias(shares[0])
-        first, second = first + chance * change, second + chance * change**2
-    old_share, new_share = TOGETHER[1, 0] + TOGETHER[1, 1], TOGETHER[0, 1] + TOGETHER[1, 1]
-    common = TOGETHER[1, 1] - old_share * new_share
-    assert products == (objects - 1) * common * supports[0].gain * supports[1].gain
-    assert (matrix == products * np.array([[1, -1], [-1, 1]])).all()
-    assert first == new_share - old_share
-    alone = [
-        report_variance(share, each.hit, each.noise, "population") / each.gain**2
-        for share, each in zip((old_share, new_share), supports, strict=True)
-    ]
-    assert second - first**2 == (sum(alone) - 2 * common) / objects
