@@ -69,8 +69,7 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Made-up reports": {"relaxdp.estimation.integrity": ("MadeUp", "Pushed", "Reach")},
     "Plans and schedules": {
-        "relaxdp.estimation.planning": ("Asked", "Step", "SeriesStep"),
-        "relaxdp.estimation.number_plans": ("WindowCost",),
+        "relaxdp.estimation.planning": ("Asked", "Step"),
         "relaxdp.estimation.advice": ("Choice",),
     },
 }

@@ -43,9 +43,8 @@ def spread_of(support: Support, about: About, share: float | None = None, measur
         half, bins = (measure.most - measure.least) / 2, len(measure.weights) - measure.window
         return Spread(place_variance(measure, gain, about) * half**2, half / bins / gain, precision)
     if measure is not None:
-        return Spread(
-            _mean_variance(measure, noise, gain), 0.5 * abs(np.diff(measure.weights[:2])[0]) / gain, precision
-        )
+        first, second = measure.weights[:2]
+        return Spread(_mean_variance(measure, noise, gain), 0.5 * abs(second - first) / gain, precision)
     if share is not None:
         shares = [share]
     elif about == "population":  # a report is as uncertain as can be where its chance is nearest to one half
