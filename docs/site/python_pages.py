@@ -86,8 +86,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.audit.laws": ("Law",),
     },
     "Encodings of your own": {
-        "relaxdp.encodings": ("check",),
-        "relaxdp.encodings.conformance": ("Conformance",),
+        "relaxdp.audit.exact_check": ("check_encoding", "Conformance"),
         "relaxdp.encodings.registry": ("register",),
     },
     "RAPPOR": {

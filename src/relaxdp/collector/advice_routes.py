@@ -13,7 +13,7 @@ from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
 from relaxdp.collector.wire import CampaignRequest, LevelRequest, PublicEncoding
 from relaxdp.encodings.protocol import Domain
-from relaxdp.encodings.registry import is_built_in, offered
+from relaxdp.encodings.registry import offered
 from relaxdp.errors import CampaignError
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
@@ -69,8 +69,6 @@ class OfferedEncoding(Struct, frozen=True):
     domain: Domain
     """What is declared: values, a range, or candidates of words."""
     options: list[OfferedOption]
-    browsers: bool
-    """Whether the pages can draw it, and not only devices that have the package."""
 
 
 class OfferedEncodings(Struct, frozen=True):
@@ -111,7 +109,7 @@ class AdviceRoutes:
 
 
 def offered_encodings() -> OfferedEncodings:
-    """Return the encodings that are known here, our own first."""
+    """Return the encodings of a campaign."""
     return OfferedEncodings(
         [
             OfferedEncoding(
@@ -119,7 +117,6 @@ def offered_encodings() -> OfferedEncodings:
                 each.meaning,
                 each.domain,
                 [OfferedOption(one.name, one.meaning, one.least, one.most, one.is_planned) for one in each.takes],
-                is_built_in(each.name),
             )
             for each in offered()
             if each.is_asked

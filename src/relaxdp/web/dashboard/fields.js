@@ -220,8 +220,7 @@ export const blurredFor = (kind) => `blurred-${kind}`;
  * @param {OfferedEncoding[]} encodings
  */
 function encodingFields(kind, encodings) {
-  const words = (/** @type {OfferedEncoding} */ each) =>
-    `${each.name}: ${each.meaning}${each.browsers ? "" : " (not in browsers)"}`;
+  const words = (/** @type {OfferedEncoding} */ each) => `${each.name}: ${each.meaning}`;
   return h(
     "div",
     { "data-for": blurredFor(kind) },
