@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.bloom_fleet import Fleet
 
-from relaxdp.estimation.baselines import noisy_sampling_epsilon, noisy_sampling_variance, relaxation_variance
-from relaxdp.estimation.schedules import Linear
+from relaxdp.estimation.schedules import Linear, noisy_sampling_epsilon
 from relaxdp.hazmat import SeededEntropy
+from relaxdp.paper.baselines import noisy_sampling_variance, relaxation_variance
 from relaxdp.paper.classic import Responses, draw_permanent
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of

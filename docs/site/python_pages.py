@@ -94,9 +94,8 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.rappor.filter": ("BloomShape", "epsilon_of", "noise_of"),
     },
     "What relaxation is compared with": {
-        "relaxdp.estimation.baselines": (
-            "noisy_sampling_epsilon", "noisy_sampling_variance", "relaxation_variance", "split_budget_variance",
-        ),
+        "relaxdp.estimation.schedules": ("noisy_sampling_epsilon",),
+        "relaxdp.paper.baselines": ("noisy_sampling_variance", "relaxation_variance", "split_budget_variance"),
     },
     "What can break the guarantee in careless hands": {
         "relaxdp.hazmat": ("SeededEntropy", "relax_once", "blur_once", "bridge_once"),

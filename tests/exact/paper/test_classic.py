@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from relaxdp.estimation.baselines import noisy_sampling_epsilon
+from relaxdp.estimation.schedules import noisy_sampling_epsilon
 from relaxdp.law.level import log_up
 from relaxdp.paper.classic import Responses
 from relaxdp.rappor.filter import BloomShape, guarantee_of

@@ -19,9 +19,9 @@ from tests.statistical.rappor.rappor_runs import (
     tally,
 )
 
-from relaxdp.estimation.baselines import noisy_sampling_estimate, noisy_sampling_variance
 from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat import SeededEntropy
+from relaxdp.paper.baselines import noisy_sampling_estimate, noisy_sampling_variance
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import RapporCounts
 from relaxdp.rappor.decode import decode
