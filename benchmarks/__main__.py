@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.bridge import bridge_comparisons, bridge_races
 from benchmarks.encodings import bit_race, encoding_comparisons, fleet_race, unary_race, wave_race
 from benchmarks.kernel import histogram_comparisons, histogram_race
 from benchmarks.memory import memory_comparison
@@ -62,14 +61,12 @@ def _measure(console: Console, settings: Settings, *, quick: bool) -> Results:
         for values, race in zip(VALUES, races, strict=True)
         for row in compare(values, race)
     ]
-    bridges = bridge_races(settings, note)
-    comparisons += bridge_comparisons(bridges)
     fleet, unary = fleet_race(settings, note, leave_out), unary_race(settings, note, leave_out)
     encodings = fleet, unary, bit_race(settings, note), wave_race(settings, note)
     comparisons += encoding_comparisons(*encodings)
     histograms = histogram_race(settings, note)
     comparisons += histogram_comparisons(histograms)
-    return Results([*paths, *steps, *bridges, *encodings, histograms], comparisons, memory, left_out, settings, quick)
+    return Results([*paths, *steps, *encodings, histograms], comparisons, memory, left_out, settings, quick)
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.bloom_fleet import Fleet
 
-from relaxdp.estimation.baselines import noisy_sampling_epsilon, noisy_sampling_variance, relaxation_variance
-from relaxdp.estimation.schedules import Linear
+from relaxdp.estimation.schedules import Linear, noisy_sampling_epsilon
 from relaxdp.hazmat import SeededEntropy
+from relaxdp.paper.baselines import noisy_sampling_variance, relaxation_variance
+from relaxdp.paper.classic import Responses, draw_permanent
 from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.classic import Responses, baseline_permanent
 from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of
 
 Floats = NDArray[np.float64]
@@ -68,7 +68,7 @@ def sample_evidence(ones: Any, samples: int) -> tuple[Floats, Floats]:
 def classic_attack(devices: Devices, seed: int = 2) -> list[tuple[int, float, float, float, float]]:
     """Return rows of (samples, guarantee, permanent bits known, whole responses known, words named)."""
     generator = np.random.default_rng(seed)
-    permanent = baseline_permanent(devices.truth, CLASSIC.noise, generator)
+    permanent = draw_permanent(devices.truth, CLASSIC.noise, generator)
     chances = np.where(permanent, float(CLASSIC.one_from_one), float(CLASSIC.one_from_zero))
     prior = np.log(permanent.mean() / (1 - permanent.mean()))
     ones, sent, rows = np.zeros(permanent.shape, dtype=np.int64), 0, []

@@ -11,7 +11,7 @@ from typing import Any
 
 from docs.site.staging import DOCS
 
-from relaxdp.estimation.baselines import relaxation_variance, split_budget_variance
+from relaxdp.paper.baselines import relaxation_variance, split_budget_variance
 
 LEVELS = ("0.1", "0.5", "1", "2")
 PEOPLE = 100_000

@@ -67,8 +67,7 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Made-up reports": {"relaxdp.estimation.integrity": ("MadeUp", "Pushed", "Reach")},
     "Plans and schedules": {
-        "relaxdp.estimation.planning": ("Asked", "Step", "SeriesStep"),
-        "relaxdp.estimation.number_plans": ("WindowCost",),
+        "relaxdp.estimation.planning": ("Asked", "Step"),
         "relaxdp.estimation.advice": ("Choice",),
     },
 }
@@ -85,8 +84,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.audit.laws": ("Law",),
     },
     "Encodings of your own": {
-        "relaxdp.encodings": ("check",),
-        "relaxdp.encodings.conformance": ("Conformance",),
+        "relaxdp.audit.exact_check": ("check_encoding", "Conformance"),
         "relaxdp.encodings.registry": ("register",),
     },
     "RAPPOR": {
@@ -94,9 +92,8 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.rappor.filter": ("BloomShape", "epsilon_of", "noise_of"),
     },
     "What relaxation is compared with": {
-        "relaxdp.estimation.baselines": (
-            "noisy_sampling_epsilon", "noisy_sampling_variance", "relaxation_variance", "split_budget_variance",
-        ),
+        "relaxdp.estimation.schedules": ("noisy_sampling_epsilon",),
+        "relaxdp.paper.baselines": ("noisy_sampling_variance", "relaxation_variance", "split_budget_variance"),
     },
     "What can break the guarantee in careless hands": {
         "relaxdp.hazmat": ("SeededEntropy", "relax_once", "blur_once", "bridge_once"),

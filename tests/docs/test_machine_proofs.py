@@ -15,8 +15,8 @@ from tests.docs import machine_proofs
 from tests.docs.machine_proofs import FILES, FOLDER, VECTORS, ProofError, check, compiled, loopholes
 from tests.exact.enumeration import Law, chain_law, path_law
 
+from relaxdp.audit.exact_check import _symbol_law
 from relaxdp.draw.path import accept
-from relaxdp.encodings.conformance import _symbol_law
 from relaxdp.encodings.wave import WaveEncoding
 from relaxdp.law.bridge import bridge_law
 

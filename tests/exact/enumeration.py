@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import cache
 
-from relaxdp.encodings.conformance import chain_law, path_law
+from relaxdp.audit.exact_check import chain_law
+from relaxdp.draw.path import Draw, accept, report_at
 
 __all__ = ["Accept", "Law", "Step", "Transcript", "chain_law", "level_lists", "path_law"]
 
@@ -13,6 +17,33 @@ Transcript = tuple[int, ...]
 Law = dict[Transcript, Fraction]
 Step = Callable[..., list[Fraction]]
 Accept = Callable[..., "tuple[int, int] | None"]
+
+
+def path_law(values: int, thresholds: Sequence[int], truth: int, *, one: int, rule: Accept = accept) -> Law:
+    """The law of all reports read from a path whose words run over [0, one): every word is fed to `rule`."""
+
+    @cache
+    def draws_below(bound: int) -> dict[tuple[int, int], Fraction]:
+        outcomes: defaultdict[tuple[int, int], int] = defaultdict(int)
+        for position_word, value_word in itertools.product(range(one), repeat=2):
+            drawn = rule(position_word, value_word, bound, values, one=one)
+            if drawn is not None:  # a rejected pair is drawn again, so it only rescales the others
+                outcomes[drawn] += 1
+        total = sum(outcomes.values())
+        return {drawn: Fraction(count, total) for drawn, count in outcomes.items()}
+
+    # Where a path stands is its last position and the reports so far. A new draw lengthens a path, so `report_at` with
+    # that one draw and the path's end, and with the report so far in the truth's place, gives the longer path's report.
+    standing: dict[int, defaultdict[Transcript, Fraction]] = {place: defaultdict(Fraction) for place in range(one + 1)}
+    standing[one][(truth,) * len(thresholds)] = Fraction(1)
+    for bound in range(one, 0, -1):
+        for reports, probability in standing[bound].items():
+            for (position, value), chance in draws_below(bound).items():
+                assert position < bound, "a path goes down, and this one does not"
+                draw = (Draw(0, position, value), Draw(1, 0, 0))
+                after = tuple(report_at(draw, T, truth=report) for T, report in zip(thresholds, reports, strict=True))
+                standing[position][after] += probability * chance
+    return dict(standing[0])
 
 
 def level_lists(levels: Sequence[Fraction], most: int) -> Iterator[tuple[Fraction, ...]]:

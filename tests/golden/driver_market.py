@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 from tests.commands import printed
+from tests.exact.enumeration import chain_law, path_law
 from tests.exact.market.orders import Market as MarketRule
 from tests.exact.market.orders import State, deliver, pooled, sell
 from tests.golden.driver_server import Service, estimate_files, rejecting
@@ -20,7 +21,6 @@ from tests.golden.driver_server import Service, estimate_files, rejecting
 import relaxdp as rx
 from relaxdp.audit.attacks import Relaxed, maximum_likelihood
 from relaxdp.device.address import Server
-from relaxdp.encodings.conformance import chain_law, path_law
 from relaxdp.errors import RelaxdpError
 from relaxdp.market.client import MarketClient
 

@@ -34,7 +34,8 @@ class RapporHolder:
         self._folder, self._key, self._parameters = folder, folder / "key", folder / "params.csv"
         self._budget = ["--budget", budget]
         rx.Key.from_bytes(key).save(self._key)
-        self._parameters.write_text(parameters, "utf-8")
+        columns = [column for column in zip(*csv.reader(parameters.splitlines()), strict=True) if column[0] in "khmf"]
+        self._parameters.write_text("\n".join(map(",".join, zip(*columns, strict=True))) + "\n", "utf-8")
 
     def encode(self, source: Path, epsilon: str, output: str, *, id: str, column: str, name: str) -> dict[str, Any]:
         """Make the reports of a table."""

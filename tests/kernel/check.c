@@ -16,8 +16,6 @@ uint64_t relaxdp_tags(int set, const uint8_t *key, const struct messages *messag
 
 uint64_t relaxdp_step(int set, const uint8_t *seed, const struct step *law, const struct columns *columns,
                       uint64_t most, uint8_t *room, uint32_t *places, struct reached *reached);
-uint64_t relaxdp_bridge(int set, const uint8_t *key, const struct bridge *law, const struct messages *messages,
-                        uint64_t first_symbol, uint64_t symbols, const struct columns *columns);
 int relaxdp_letters(const uint32_t *points, uint64_t count, uint64_t width, int64_t *offsets, uint8_t *letters);
 int relaxdp_ascending(const uint32_t *points, uint64_t count, uint64_t width);
 void relaxdp_histogram(int set, const uint8_t *codes, uint64_t count, uint64_t values, uint64_t *counts);
@@ -109,36 +107,6 @@ static void check_case(int best) {
     for (int i = 0; i < 8; i++) free(taken[i]);
 }
 
-/* Bridges between codes of any width. Now and then a cut is at 0, or so many values that words are rejected. */
-static void check_bridge(int best) {
-    void *taken[8] = {0};
-    static const uint64_t counts[] = {0, 1, 2, 15, 16, 17, 255, 256, 257, 1025};
-    uint64_t count = below(3) ? counts[below(10)] : below(1500), width = UINT64_C(1) << below(4);
-    uint64_t symbols = below(3) ? 1 : 1 + below(40), rows = count * symbols, size = rows * width;
-    struct messages messages = some_messages(count, taken);
-    uint8_t *key = exactly(&taken[3], 32, below(16)), *first = exactly(&taken[4], size, 0);
-    uint8_t *lower = exactly(&taken[5], size, width), *upper = exactly(&taken[6], size, width);
-    for (uint64_t i = 0; i < rows; i += 1 + below(3)) memcpy(upper + i * width, lower + i * width, width);
-    uint64_t most = width < 8 ? (UINT64_C(1) << 8 * width) - 1 : UINT64_MAX;
-    struct bridge law = {below(2) ? 2 : 2 + below(most - 1), {next(), below(2) ? next() : 0}, {next(), next()}};
-    uint64_t first_told = 0, first_symbol = below(2) << 31;
-    for (int set = least(best); set <= best; set++) {
-        uint8_t *result = exactly(&taken[7], size, width);
-        struct columns columns = {lower, upper, result, rows, width};
-        uint64_t told = relaxdp_bridge(set, key, &law, &messages, first_symbol, symbols, &columns);
-        expect(told == 0 || told == UNSETTLED, "a bridge was refused");
-        expect(told == 0 || width == 8, "so few values reject no word");
-        if (set == least(best)) {
-            memcpy(first, result, size);
-            first_told = told;
-        }
-        expect(first_told == told, "two sets of instructions settle different bridges");
-        expect(memcmp(first, result, size) == 0, "two sets of instructions draw different bridges");
-        free(taken[7]);
-    }
-    for (int i = 0; i < 7; i++) free(taken[i]);
-}
-
 static struct chance some_chance(void) {
     struct chance chance = {{next(), next()}, {(uint8_t)next(), (uint8_t)next()}, {0, 1}, below(4) == 0};
     return chance;
@@ -164,9 +132,9 @@ static void check_bytes(int best) {
         largest = upper[i] > largest ? upper[i] : largest;
     }
     for (int set = least(best); set <= best; set++) {
-        uint8_t *result = exactly(&taken[4], count, below(32)), *room = exactly(&taken[5], 4 * most, below(32));
+        uint8_t *result = exactly(&taken[4], count, below(32)), *room = exactly(&taken[5], most, below(32));
         uint32_t *places = exactly(&taken[6], 4 * (most + 2), 4);
-        struct columns columns = {lower, upper, result, count, 1};
+        struct columns columns = {lower, upper, result, count};
         struct reached reached = begin;
         expect(relaxdp_step(set, seed, &law, &columns, most, room, places, &reached) == count, "a step was not taken");
         expect(reached.largest == largest, "the largest code is another one");
@@ -179,32 +147,6 @@ static void check_bytes(int best) {
         uint64_t counts[256] = {0};
         relaxdp_histogram(set, lower, count, values, counts);
         expect(memcmp(counts, expected, 8 * values) == 0, "a histogram is wrong");
-        for (int i = 4; i < 7; i++) free(taken[i]);
-    }
-    for (int i = 0; i < 4; i++) free(taken[i]);
-}
-
-/* Steps of wider codes, between columns that begin where a code may. */
-static void check_wide(int best) {
-    void *taken[8] = {0};
-    uint64_t count = 1 + below(below(3) ? 100 : 5000), most = 1 + below(count), width = UINT64_C(2) << below(3);
-    uint8_t *lower = exactly(&taken[0], count * width, width), *upper = exactly(&taken[1], count * width, width);
-    uint8_t *seed = exactly(&taken[2], 48, below(16)), *first = exactly(&taken[3], count * width, 0);
-    struct step law = {257 + (below(2) ? next() : below(60000)), some_chance(), some_chance()};
-    struct reached first_reached = {0, 0};
-    for (uint64_t i = 0; i < count; i += 1 + below(3)) memcpy(upper + i * width, lower + i * width, width);
-    for (int set = least(best); set <= best; set++) {
-        uint8_t *result = exactly(&taken[4], count * width, width), *room = exactly(&taken[5], 4 * most, below(32));
-        uint32_t *places = exactly(&taken[6], 4 * (most + 2), 4);
-        struct columns columns = {lower, upper, result, count, width};
-        struct reached reached = {7, 0};
-        expect(relaxdp_step(set, seed, &law, &columns, most, room, places, &reached) == count, "a step was not taken");
-        if (set == least(best)) {
-            memcpy(first, result, count * width);
-            first_reached = reached;
-        }
-        expect(memcmp(&first_reached, &reached, sizeof reached) == 0, "two sets of instructions read different bytes");
-        expect(memcmp(first, result, count * width) == 0, "two sets of instructions draw different steps");
         for (int i = 4; i < 7; i++) free(taken[i]);
     }
     for (int i = 0; i < 4; i++) free(taken[i]);
@@ -247,9 +189,7 @@ int main(int count, char **words) {
     }
     for (int i = 0; i < cases; i++) {
         check_case(best);
-        check_bridge(best);
         check_bytes(best);
-        check_wide(best);
         check_text();
     }
     printf("kernel-check: %d cases with %s: nothing was read or written that should not be\n", cases,

@@ -13,11 +13,7 @@ _THRESHOLD, _LAWS, _FRONT = (
     "tests/unit/mechanisms/test_mechanisms.py",
 )
 _KERNEL = "tests/unit/draw/test_kernel.py"
-_DRAWS, _BRIDGED, _TAGS = (
-    "the_compiled_path_draws_what_numpy_draws",
-    "the_compiled_path_draws_the_bridges_that_numpy_draws",
-    "tags_are_codes_of_whole_messages",
-)
+_DRAWS, _TAGS = "the_compiled_path_draws_what_numpy_draws", "tags_are_codes_of_whole_messages"
 _STEP = tuple(f"{_KERNEL}::test_a_{name}" for name in (
     "step_reads_the_same_bytes_and_draws_the_same", "step_whose_digits_do_not_suffice_is_left_to_numpy",
     "keystream_goes_on_where_somebody_else_read", "step_from_a_code_outside_of_the_alphabet_is_refused",
@@ -47,7 +43,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "draw/bridge.py": ("tests/exact/draw/test_bridge_draw.py", f"{_BRIDGES}::test_keyed_arrays_equal_one_at_a_time"),
     "draw/bridge_arrays.py": (
         *(_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
-        *(f"{_KERNEL}::test_{name}" for name in (_BRIDGED, "what_is_asked_for_is_what_draws")),
         "tests/unit/draw/test_kernel_answers.py::test_the_answers_are_those_of_numpy",
     ),
     "draw/canonical.py": ("src/relaxdp/draw/canonical.py", _STREAM, _FRONT),
@@ -75,7 +70,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/unit/law/test_level.py",
         _STREAM,
         "tests/exact/draw/test_bridge_draw.py",
-        *(f"{_KERNEL}::test_{name}" for name in (_DRAWS, _BRIDGED, _TAGS, "nothing_has_no_length")),
+        *(f"{_KERNEL}::test_{name}" for name in (_DRAWS, _TAGS, "nothing_has_no_length")),
     ),
     "ledger/account.py": ("src/relaxdp/ledger/account.py", "tests/contract/ledger/test_tampering.py", *_LEDGER),
     "ledger/events.py": _LEDGER,

@@ -34,7 +34,7 @@ from relaxdp.encodings.numeric import MissingNumericEncoding, NumericEncoding
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
 from relaxdp.encodings.wave import WaveEncoding
-from relaxdp.estimation.baselines import noisy_sampling_epsilon
+from relaxdp.estimation.schedules import noisy_sampling_epsilon
 from relaxdp.law.epsilon import Epsilon
 from relaxdp.rappor.encoding import BloomEncoding
 from relaxdp.rappor.filter import BloomShape

@@ -21,11 +21,11 @@ from rich.table import Table
 
 from relaxdp import Categorical, Counts, Key
 from relaxdp.errors import RelaxdpError, TableFileError
-from relaxdp.estimation.baselines import split_budget
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer
+from relaxdp.paper.baselines import split_budget
 from relaxdp.publication.request import ColumnRequest, TableRequest
 from relaxdp.table.release import release_table
 

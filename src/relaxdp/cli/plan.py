@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any
@@ -12,15 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from relaxdp.cli.options import JsonOption, encoding_and_options
-from relaxdp.cli.published import published, published_json, published_table
 from relaxdp.cli.render import show_json
 from relaxdp.errors import PlanError
 from relaxdp.estimation.advice import NUMBER_ENCODINGS
-from relaxdp.estimation.number_plans import WindowCost
 from relaxdp.estimation.planning import Asked, Plan, Step, epsilon_for
 from relaxdp.estimation.planning import plan as plan_release
 from relaxdp.estimation.schedules import Explicit, Geometric, Linear, NoisySampling, Schedule
-from relaxdp.estimation.shuffled import Shuffled
 from relaxdp.estimation.sides import Numbers, Planned
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.mechanisms import mechanism
@@ -56,7 +52,7 @@ def plan(
     values: Annotated[int | None, typer.Option(help="How many values an answer can have.")] = None,
     number_range: Annotated[
         tuple[float, float] | None,
-        typer.Option("--range", help="Answers are numbers from LOW to HIGH, for means and medians."),
+        typer.Option("--range", help="Answers are numbers from LOW to HIGH, for means."),
     ] = None,
     encoding: Annotated[
         str | None,
@@ -67,22 +63,6 @@ def plan(
     epsilon: Annotated[str | None, typer.Option(help="The epsilon that is allowed.")] = None,
     cross: Annotated[
         int | None, typer.Option(help="How many values a second column has: plan a two-way table.")
-    ] = None,
-    stops: Annotated[
-        list[str] | None,
-        typer.Option("--stop", metavar="EPSILON=SHARE", help="Part of the objects that stops early, like 0.5=30%."),
-    ] = None,
-    dates: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="NUMBER", help="How many dated releases: what all cost, and how precise a change is."
-        ),
-    ] = None,
-    is_published: Annotated[
-        bool, typer.Option("--published", help="Show what one publication of a closed group costs towards the public.")
-    ] = False,
-    delta: Annotated[
-        str | None, typer.Option(help="The delta of a publication  [default: 1e-6, or a tenth of one in all objects]")
     ] = None,
     share: Annotated[
         float | None, typer.Option(help="The share that is expected; without it, the plan holds for every share.")
@@ -128,45 +108,27 @@ def plan(
         "confidence_level": confidence,
         "about": about.value,
         "simultaneous": simultaneous,
-        "stops": _stops(stops or []),
         "cross": cross,
     }
     options = {"first": first, "last": last, "steps": steps, "levels": levels, "alpha": alpha, "beta": beta}
     given = {name: option for name, option in options.items() if option is not None}
     if schedule is None and given:
         raise PlanError("--{given} belongs to a schedule: name one with --schedule.", given=next(iter(given)))
-    if delta is not None and not is_published:
-        raise PlanError("--delta belongs to --published.")
     chosen = None if schedule is None else _schedule(schedule, given)
     of = _planned(values, number_range, encoding, epsilon)
     if isinstance(of, int | Numbers):
         asked["encoding"] = "auto" if encoding is None else encoding_and_options(encoding)[0]
     wanted: Any = {"values": of, "half_width": half_width, "objects": objects, "epsilon": epsilon}
     made = plan_release(**wanted, schedule=chosen, **asked)
-    one_path = schedule is not None
-    public = published(made, of, asked, delta, dates, one_path=one_path) if is_published else []
     if as_json:
         what: dict[str, Any] = {"values": values} if number_range is None else {"range": number_range}
         chosen_name = made.encoding if encoding is None else encoding
         what = what if chosen_name is None else {**what, "encoding": chosen_name}
-        series = {} if dates is None else {"dates": dates, "series": _series_json(made, dates)}
-        series |= {"published": published_json(public)} if public else {}
-        show_json(
-            {**_answer(made), "wanted_half_width": half_width, "objects": made.objects, **asked, **what, **series}
-        )
+        show_json({**_answer(made), "wanted_half_width": half_width, "objects": made.objects, **asked, **what})
         return
     console = Console()
     console.print(_heading(made.objects, values, number_range, encoding or made.encoding, asked))
     console.print(_third(made) if made.epsilon is not None else _step_table(list(made.steps), half_width))
-    if made.median is not None or any(step.median is not None for step in made.steps):
-        console.print("The median is that of numbers spread evenly over the range.")
-    if made.windows:
-        console.print(_window_table(made.windows, made.steps))
-    if dates is not None:
-        console.print(_series_table(made, dates))
-    if public:
-        console.print(published_table(public))
-        console.print(*("- " + each for each in Shuffled.assumes), sep="\n")
     if schedule is not None and half_width is not None:
         console.print(_advice(made.stop, half_width, made.objects, of, asked))
 
@@ -189,52 +151,13 @@ def _planned(
 
 def _answer(made: Plan) -> dict[str, Any]:
     if made.epsilon is not None:
-        one = {"found": made.found, "epsilon": epsilon_text(made.epsilon), "half_width": made.half_width}
-        return one if made.median is None else {**one, "median_half_width": made.median}
+        return {"found": made.found, "epsilon": epsilon_text(made.epsilon), "half_width": made.half_width}
     rows = [
         {"epsilon": epsilon_text(step.epsilon), "half_width": step.half_width, "met": step.met}
         | ({} if step.encoding is None else {"encoding": step.encoding})
-        | ({} if step.median is None else {"median_half_width": step.median})
         for step in made.steps
     ]
-    answer = {"steps": rows, "stop_at": None if made.stop is None else epsilon_text(made.stop.epsilon)}
-    if made.windows:
-        answer["windows"] = [
-            {**asdict(each), "best_at": [epsilon_text(level) for level in each.best_at]} for each in made.windows
-        ]
-    return answer
-
-
-def _series_json(made: Plan, dates: int) -> list[dict[str, Any]]:
-    return [
-        {"epsilon": epsilon_text(step.epsilon), "total": epsilon_text(step.total), "change_half_width": step.change}
-        for step in made.over(dates)
-    ]
-
-
-def _series_table(made: Plan, dates: int) -> Table:
-    """Return what dates cost together: each has a path of its own, so that they add up."""
-    table = Table(title=f"{dates:,} dates, each with a path of its own")
-    for column in ("epsilon of each date", "who is in all of them pays", "a change to within"):
-        table.add_column(column, justify="right")
-    for step in made.over(dates):
-        table.add_row(epsilon_text(step.epsilon), epsilon_text(step.total), f"{step.change:.4g}")
-    return table
-
-
-def _window_table(windows: tuple[WindowCost, ...], steps: tuple[Step, ...]) -> Table:
-    """Return what each window would cost: a path has one for all of its levels."""
-    first, last = (epsilon_text(steps[place].epsilon) for place in (0, -1))
-    table = Table(title="windows: the variance of a mean in the middle, in squares of half the range")
-    for column in ("window", "best at", f"at {first}", "of the best", f"at {last}", "of the best", "at worst"):
-        table.add_column(column, justify="right")
-    least = min(each.worst_times for each in windows)
-    for each in windows:
-        best_at = ", ".join(map(epsilon_text, each.best_at))
-        worst = f"{each.worst_times:.2f}" + (" (least)" if each.worst_times == least else "")
-        times = (f"{each.first:.3g}", f"{each.first_times:.2f}", f"{each.last:.3g}", f"{each.last_times:.2f}")
-        table.add_row(f"{each.window} (planned)" if each.is_planned else f"{each.window}", best_at, *times, worst)
-    return table
+    return {"steps": rows, "stop_at": None if made.stop is None else epsilon_text(made.stop.epsilon)}
 
 
 def _third(made: Plan) -> Table:
@@ -243,11 +166,7 @@ def _third(made: Plan) -> Table:
     for column in ("objects", "epsilon", "half-width"):
         is_found = column == made.found.replace("_", "-")
         table.add_column(f"{column} (found)" if is_found else column, justify="right")
-    row = [f"{made.objects:,}", epsilon_text(made.epsilon), f"{made.half_width:.4g}"]
-    if made.median is not None:
-        table.add_column("of the median", justify="right")
-        row.append(f"{made.median:.3g}")
-    table.add_row(*row)
+    table.add_row(f"{made.objects:,}", epsilon_text(made.epsilon), f"{made.half_width:.4g}")
     return table
 
 
@@ -277,29 +196,13 @@ def _step_table(planned: list[Step], target: float | None) -> Table:
         table.add_column(column, justify="right")
     if target is not None:
         table.add_column(f"at most {target:g}")
-    has_median = any(step.median is not None for step in planned)
-    if has_median:
-        table.add_column("of the median", justify="right")
     if any(step.encoding for step in planned):
         table.add_column("encoding")
     for place, step in enumerate(planned, 1):
         words = [] if step.met is None else ["yes" if step.met else "no"]
-        words += [] if not has_median else ["" if step.median is None else f"{step.median:.3g}"]
         words += [] if step.encoding is None else [step.encoding]
         table.add_row(str(place), epsilon_text(step.epsilon), f"{step.half_width:.4g}", *words)
     return table
-
-
-def _stops(written: list[str]) -> dict[Any, float]:
-    """Return which part stops at which epsilon, from texts like 0.5=30%."""
-    found = {}
-    for text in written:
-        level, _, part = text.partition("=")
-        try:
-            found[level.strip()] = float(part.rstrip("% ")) / (100 if part.rstrip().endswith("%") else 1)
-        except ValueError:
-            raise PlanError("--stop is written like 0.5=30%.") from None
-    return found
 
 
 def _advice(stop: Step | None, target: float, objects: int, values: Planned, asked: Asked) -> str:
@@ -325,8 +228,6 @@ def _heading(
         answers += f" by {asked['cross']}"
         together = "all pairs at once" if asked["simultaneous"] else "each pair"
     answers += "" if encoding is None else f" as {encoding}"
-    for level, part in (asked["stops"] or {}).items():
-        answers += f", {100 * part:g} % stop at epsilon {level}"
     return (
         f"{objects:,} objects, {answers}, {share}; "
         f"{100 * asked['confidence_level']:g} % intervals of {together}, about {subject}."

@@ -23,7 +23,6 @@ from relaxdp.errors import OptionError, TableFileError, refusing
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.publication.column import values_from_file
 from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.classic import Responses
 from relaxdp.rappor.counting import Taken, count_files
 from relaxdp.rappor.decode import Decoded
 from relaxdp.rappor.decode import decode as decode_counts
@@ -59,7 +58,7 @@ def params(
     hashes: Annotated[int | None, typer.Option(help="Bits that a word sets (h)  [default: 1, 2 and 4]")] = None,
     cohorts: Annotated[int | None, typer.Option(help="Cohorts (m)  [default: as many as it takes]")] = None,
     write: Annotated[
-        Path | None, typer.Option(help="Write the first row as a parameter file, .csv or .json; it must not exist.")
+        Path | None, typer.Option(help="Write the first row as a parameter file; it must not exist.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -97,7 +96,7 @@ def params(
 @refusing("Nothing was written.")
 def candidate_map(
     candidates: Annotated[Path, typer.Argument(help="File of candidate words, one a line.")],
-    params: Annotated[Path, typer.Option(help="Parameter file, .csv or .json.", show_default=False)],
+    params: Annotated[Path, typer.Option(help="Parameter file: k,h,m,f and their numbers.", show_default=False)],
 ) -> None:
     """Write the candidate map to standard output: a word, then its bits in every cohort."""
     shape = Parameters.read(params).shape
@@ -113,19 +112,11 @@ app.command()(relax)
 @refusing("Nothing was decoded.")
 def decode(
     files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Reports or counts; a client in several files counts once: at its highest level, or averaged."
-        ),
+        list[Path], typer.Argument(help="Reports; a client in several files counts once, at its highest level.")
     ],
-    params: Annotated[Path, typer.Option(help="Parameter file, .csv or .json.", show_default=False)],
+    params: Annotated[Path, typer.Option(help="Parameter file: k,h,m,f and their numbers.", show_default=False)],
     map_file: Annotated[Path | None, typer.Option("--map", help="Candidate map.")] = None,
     candidates: Annotated[Path | None, typer.Option(help="Candidate words, one a line, instead of a map.")] = None,
-    epsilon: Annotated[
-        list[str] | None,
-        typer.Option(help="Level of a file that does not say it: one for each file. [default: f, p and q]"),
-    ] = None,
-    column: Annotated[str | None, typer.Option(help="Column of the reports  [default: report, or irr]")] = None,
     method: Annotated[
         MethodChoice, typer.Option(help="Weights of levels: every device the same, or less noise more.")
     ] = MethodChoice.AVERAGE,
@@ -145,25 +136,18 @@ def decode(
         AboutChoice, typer.Option(help="These devices, or the population that they are a sample of.")
     ] = AboutChoice.OBJECTS,
     everything: Annotated[bool, typer.Option("--all", help="Show candidates that were not found too.")] = False,
-    trust_map: Annotated[
-        bool, typer.Option("--trust-map", help="Take a map whose words were hashed in another way.")
-    ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the words that were found into a .png, .svg or .pdf.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs: all candidates.")] = False,
 ) -> None:
-    """Find words: their shares with intervals, and which of them are really there.
-
-    Classic reports (client, cohort, irr) of one client are averaged: all are samples of one permanent response. Where
-    a file does not say whose reports it holds, as counts do not, each is taken for one of a device of its own.
-    """
-    parameters = Parameters.read(params)
-    counts, notes = count_files(files, parameters, epsilon or [], column=column)
+    """Find words: their shares with intervals, and which of them are really there."""
+    shape = Parameters.read(params).shape
+    counts, notes = count_files(files, shape)
     if map_file is not None and candidates is not None:
         raise OptionError("give --map or --candidates, not both.")
-    words = None if map_file is None else read_map(map_file, parameters.shape)
+    words = None if map_file is None else read_map(map_file, shape)
     if candidates is not None:
-        words = CandidateMap.of_words(values_from_file(candidates), parameters.shape)
-    decoded = decode_counts(counts, words, method=method.value, trust_map=trust_map)
+        words = CandidateMap.of_words(values_from_file(candidates), shape)
+    decoded = decode_counts(counts, words, method=method.value)
     found = decoded.detected(rate, correction.value)
     asked: dict[str, Any] = {"simultaneous": simultaneous, "about": about.value}
     order = np.argsort(-decoded.consistent(), kind="stable")
@@ -189,7 +173,7 @@ def decode(
             f"{low[row]:.2%} .. {high[row]:.2%}" if not beyond[row] else f"at most {high[row]:.2%}",
         ]
         table.add_row(*cells, *(["yes" if found[place] else "no"] if everything else []))
-    console.print(f"{decoded.devices:,} devices: {_levels(notes)}.{_whose(notes)}")
+    console.print(f"{decoded.devices:,} devices: {_levels(notes)}.")
     console.print(table)
     console.print(_conclusion(decoded, int(found.sum()), rate, correction))
     if simultaneous or not everything:
@@ -204,22 +188,6 @@ def _levels(notes: list[Taken]) -> str:
     if len(counted) == 1:
         return next(iter(counted))
     return "; ".join(f"{devices:,} by their {what}" for what, devices in counted.items())
-
-
-def _whose(notes: list[Taken]) -> str:
-    """Say how reports became devices, where there are more of them or where nothing says whose they are."""
-    said = ""
-    several = [note for note in notes if note.says_whose and "classic" in note.what]
-    reports, devices = sum(note.reports for note in several), sum(note.devices for note in several)
-    if reports > devices:
-        who = "They" if len(several) == len(notes) else f"{devices:,} of them"
-        said += f" {who} sent {reports:,} reports: those of one client are averaged."
-    if not all(note.says_whose for note in notes):
-        said += (
-            " Nothing says which reports are of one device, so each is taken for a device of its own: if some reported "
-            "more often, the intervals are too narrow."
-        )
-    return said
 
 
 def _conclusion(decoded: Decoded, found: int, rate: float, correction: CorrectionChoice) -> str:
@@ -253,8 +221,6 @@ def _answer(
         "devices": decoded.devices,
         "files": [each.what for each in notes],
         "counted": [each.devices for each in notes],
-        "reports": [each.reports for each in notes],
-        "says_whose": [each.says_whose for each in notes],
         "rate": rate,
         "correction": correction.value,
         "unlisted": None
@@ -277,10 +243,9 @@ def _plot(decoded: Decoded, places: Any, target: Path, confidence: float, asked:
 
 
 def _write_parameters(target: Path, plan: Plan) -> None:
-    text = Parameters(plan.shape, Responses(Fraction(plan.noise))).dumps(as_json=target.suffix.lower() == ".json")
     try:
         with target.open("x", encoding="utf-8") as file:
-            file.write(text)
+            file.write(Parameters(plan.shape, Fraction(plan.noise)).dumps())
     except FileExistsError:
         raise TableFileError("{path!r} exists already.", path=str(target)) from None
     except OSError as problem:

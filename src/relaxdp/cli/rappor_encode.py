@@ -21,14 +21,14 @@ from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.payer import Payer, ledger_beside, refuse_other_name
 from relaxdp.publication.transaction import publish, quote
 from relaxdp.rappor.files import Parameters
-from relaxdp.rappor.filter import BloomShape, epsilon_of, noise_of, whole_epsilon
+from relaxdp.rappor.filter import BloomShape, epsilon_of, whole_epsilon
 from relaxdp.rappor.release import RapporDrawing, RapporRequest
 from relaxdp.rappor.reports import ReportsDescription
 from relaxdp.table.calls import Released
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="Table of clients and words: Parquet or CSV.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="File of reports; it must not exist.")]
-Params = Annotated[Path, typer.Option(help="Parameter file, .csv or .json.", show_default=False)]
+Params = Annotated[Path, typer.Option(help="Parameter file: k,h,m,f and their numbers.", show_default=False)]
 IdColumn = Annotated[str, typer.Option("--id", help="Column that holds the clients.")]
 Column = Annotated[str, typer.Option(help="Column that holds the words.")]
 Population = Annotated[str, typer.Option(help="Whose budget is charged; all its tables add up.")]
@@ -77,9 +77,7 @@ def encode(
     A cohort is drawn from the client alone. Only the permanent response leaves, at the level that is asked for.
     """
     parameters = Parameters.read(params)
-    if epsilon is None and not parameters.responses.noise:
-        raise OptionError("f is 0 in {params!r}, which is no level: --epsilon must name one.", params=str(params))
-    level = epsilon_of(parameters.shape, parameters.responses.noise) if epsilon is None else as_epsilon(epsilon)
+    level = epsilon_of(parameters.shape, parameters.noise) if epsilon is None else as_epsilon(epsilon)
     request = RapporRequest.make(
         parameters.shape, source, target, id_column=id_column, column=column, epsilon=level,
         key=key_of(key, key_command), release=source.stem if name is None else name,
@@ -88,7 +86,6 @@ def encode(
         request, None, ledger, no_ledger, population, budget, dry_run, as_json,
         again=again, force=force, named=name is not None, new_ledger=new_ledger,
     )  # fmt: skip
-    _warn_beyond(parameters, level)
 
 
 @refusing("Nothing was released.")
@@ -138,18 +135,6 @@ def relax(
         key=key_of(key, key_command), release=description.report.path.release,
     )  # fmt: skip
     _run(request, last, ledger, no_ledger, population, budget, dry_run, as_json, named=True, new_ledger=new_ledger)
-    _warn_beyond(parameters, level)
-
-
-def _warn_beyond(parameters: Parameters, level: Decimal) -> None:
-    """Say so where a level is beyond that of the parameters' f: the limit is the budget, but others may rely on f."""
-    noise = parameters.responses.noise
-    if 0 < noise < 1 and noise_of(parameters.shape, level) < noise:
-        typer.echo(
-            f"epsilon {epsilon_text(level)} is beyond f = {float(noise):.4g}, which is epsilon "
-            f"{float(epsilon_of(parameters.shape, noise)):.4g}: decoders that rely on f do not expect it",
-            err=True,
-        )
 
 
 def _next_level(pace: PaceChoice, given: dict[str, Any], shape: BloomShape, last: Decimal) -> Decimal:

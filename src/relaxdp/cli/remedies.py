@@ -27,7 +27,6 @@ ON_COMMAND_LINE = {
         "--epsilon {enough_epsilon} would do; if that is planned, --planned-epsilon {enough_epsilon} says so."
     ),
     "engine": "--engine spark chooses it.",
-    "epsilon": "--epsilon says it.",
     "force": "--force opens a new path, charged to everyone in addition to the {largest} of the old one.",
     "force_changed": "--force opens a new path, charged to everyone.",
     "force_or_date": (
@@ -60,7 +59,6 @@ ON_COMMAND_LINE = {
     ),
     "relax_old": "`relaxdp relax {release!r} OUT` goes on with the table as of {as_of}, for the difference.",
     "release": "--release says it.",
-    "report_column": "--column names another one.",
     "same_range": "Give the same --range, with --clip and --missing as before.",
     "same_shape": "Give the same --params.",
     "same_values": "Give the same --values in the same order, with --nulls as before.",
@@ -76,7 +74,6 @@ ON_COMMAND_LINE = {
     "spark_folder": "Only --engine spark writes a folder.",
     "spark_log": "Spark's log: {log}",
     "table": "`relaxdp release` of its table relaxes it.",
-    "trust_map": "If it is right all the same, --trust-map takes it.",
     "two_of_three": "They are --half-width, --objects and --epsilon.",
     "which_ledger": "Say --ledger {other} to go on with its accounts, or --ledger {file} to begin new ones.",
     "which_release": (

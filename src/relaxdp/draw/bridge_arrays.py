@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import tee
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.draw.bridge import draw_mixture
 from relaxdp.draw.entropy import Bytestream, Entropy, Keystream
-from relaxdp.draw.kernel.loaded import Kernel, kernel
+from relaxdp.draw.kernel.loaded import kernel
 from relaxdp.draw.kernel.steps import CompiledStep
 from relaxdp.draw.stream import Messages, RowCipher, Words
 from relaxdp.law.bridge import NOISE, Mixture, bridge_mixture
@@ -89,7 +88,7 @@ class _FreshBridge:
     def _compile(self, source: Keystream) -> CompiledStep | None:
         found = kernel()
         first = self._flip if self._values == 2 else self._to_upper
-        if found is None:
+        if found is None or self._values > 256:
             return None
         return CompiledStep(found, source, self._values, first.kinds(), self._redraw.kinds(), FRESH_CHUNK)
 
@@ -192,7 +191,7 @@ def _digit(chance: Fraction, base: int) -> tuple[int, Fraction]:
 
 
 class ArrayBridges:
-    """Keyed bridges of all symbols of many objects by NumPy: the same reports as `keyed_bridge` one at a time."""
+    """Keyed bridges of all symbols of many objects: the same reports as `keyed_bridge` one at a time."""
 
     def __init__(self, derived: bytes, values: int, lower: Fraction, middle: Fraction, upper: Fraction) -> None:
         self.cipher = RowCipher(derived)
@@ -203,23 +202,15 @@ class ArrayBridges:
         self._mixtures = (agree, differ or agree)
         self._cuts = tuple(_Cut(*cuts) for cuts in zip(*map(_cuts, self._mixtures), strict=True))
 
-    def check(self, lower_reports: Codes, upper_reports: Codes) -> None:
-        """Refuse reports between which there is no bridge."""
-        if max(int(lower_reports.max()), int(upper_reports.max())) >= self._values:
-            raise ValueError("a code is outside of the alphabet")
-        if self._one_level and not np.array_equal(lower_reports, upper_reports):
-            raise ValueError("there is no bridge between different reports at equal levels")
-
-    def cut_digits(self) -> list[list[int]]:
-        """Return the first 64 binary digits of both cuts, each where the ends agree and where they differ."""
-        return [cut.digits.tolist() for cut in self._cuts]
-
     def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int) -> Codes:
         """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK symbols in all.
 
         Where the lower level is noise, zeros stand in the place of its reports. `first` is the first symbol's number.
         """
-        self.check(lower_reports, upper_reports)
+        if max(int(lower_reports.max()), int(upper_reports.max())) >= self._values:
+            raise ValueError("a code is outside of the alphabet")
+        if self._one_level and not np.array_equal(lower_reports, upper_reports):
+            raise ValueError("there is no bridge between different reports at equal levels")
         result = np.empty_like(upper_reports)
         for chosen, blocks in messages.groups():
             result[chosen] = self._group(blocks, lower_reports[chosen], upper_reports[chosen], first)
@@ -291,38 +282,3 @@ class _Cut:
 
 def _cuts(mixture: Mixture) -> tuple[Fraction, Fraction]:
     return mixture.to_upper, mixture.to_upper + mixture.to_lower
-
-
-class KeyedBridges(Protocol):
-    """Bridges of all symbols of many objects, from one level to another."""
-
-    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int) -> Codes:
-        """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK symbols in all.
-
-        Where the lower level is noise, zeros stand in the place of its reports. `first` is the first symbol's number.
-        """
-        ...
-
-
-def keyed_bridges(derived: bytes, values: int, lower: Fraction, middle: Fraction, upper: Fraction) -> KeyedBridges:
-    """Return what draws bridges here."""
-    found, reference = kernel(), ArrayBridges(derived, values, lower, middle, upper)
-    return reference if found is None else _CompiledBridges(found, derived, values, reference)
-
-
-class _CompiledBridges:
-    def __init__(self, found: Kernel, derived: bytes, values: int, reference: ArrayBridges) -> None:
-        self._kernel, self._derived, self._values, self._reference = found, derived, values, reference
-
-    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int) -> Codes:
-        self._reference.check(lower_reports, upper_reports)
-        made = self._kernel.bridge(
-            self._derived,
-            self._values,
-            self._reference.cut_digits(),
-            messages,
-            first,
-            (lower_reports, upper_reports),
-        )
-        # One in 2^64 words equals a cut or is rejected: then NumPy draws this chunk, and the word's symbol alone.
-        return self._reference.reports(messages, lower_reports, upper_reports, first=first) if made is None else made

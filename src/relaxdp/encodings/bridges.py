@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.draw.bridge_arrays import fresh_bridges, keyed_bridges
+from relaxdp.draw.bridge_arrays import ArrayBridges, fresh_bridges
 from relaxdp.draw.columns import as_column, column_slice, read_ids
 from relaxdp.draw.entropy import Entropy
 from relaxdp.draw.key import Key
@@ -106,7 +106,7 @@ def keyed_column(
             "there are {upper:,} reports and {object_ids:,} ids.", upper=len(upper), object_ids=len(object_ids)
         )
     derived = bridge_key(key, name, lower_level, middle, upper_level)
-    draw = keyed_bridges(derived, encoding.alphabet, lower_level, middle, upper_level)
+    draw = ArrayBridges(derived, encoding.alphabet, lower_level, middle, upper_level)
     parts = []
     for start, (low, high), seeds in _ends(encoding, lower, upper, CHUNK):
         assert high is not None  # noqa: S101

@@ -1,18 +1,14 @@
-"""Encodings by their names: our own, and those that other packages bring (entry point `relaxdp.encodings`)."""
+"""Encodings by their names: our own, and those that a program registers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import EncodingError
 from relaxdp.law.epsilon import Epsilon
-
-GROUP = "relaxdp.encodings"
 
 Member = TypeVar("Member", bound=type[Encoding])
 _members: dict[str, type[Encoding]] = {}
@@ -39,46 +35,23 @@ def register(member: Member) -> Member:
 
 
 def encoding_named(name: str) -> type[Encoding]:
-    """Return the encoding with this name: one of ours, one that was registered, or one of an installed package."""
+    """Return the encoding with this name: one of ours, or one that was registered."""
     if name not in _members:
-        if name in _BUILT_IN:
-            import_module(_BUILT_IN[name])
-        else:
-            _load(name)
+        if name not in _BUILT_IN:
+            known = ", ".join(sorted({*_BUILT_IN, *_members}))
+            raise EncodingError("there is no encoding named {name!r}; known are: {known}.", known=known, name=name)
+        import_module(_BUILT_IN[name])
     return _members[name]
 
 
-def _load(name: str) -> None:
-    """Register what an installed package offers under this name. A package that breaks is no reason to go on."""
-    offered = entry_points(group=GROUP, name=name)
-    if not offered:
-        others = {entry.name for entry in entry_points(group=GROUP)}
-        known = ", ".join(sorted({*_BUILT_IN, *_members, *others}))
-        raise EncodingError("there is no encoding named {name!r}; known are: {known}.", known=known, name=name)
-    found = next(iter(offered)).load()
-    if not (isinstance(found, type) and issubclass(found, Encoding) and found.name == name):
-        raise EncodingError("the package that offers the encoding {name!r} has none of that name.", name=name)
-    register(found)
-
-
 def offered() -> list[type[Encoding]]:
-    """Return all encodings that can be used here, our own first. A package that does not load offers none."""
-    names = [*_BUILT_IN, *sorted({*_members, *(entry.name for entry in entry_points(group=GROUP))} - {*_BUILT_IN})]
-    found = []
-    for name in names:
-        with suppress(EncodingError, ImportError, AttributeError):
-            found.append(encoding_named(name))
-    return found
-
-
-def is_built_in(name: str) -> bool:
-    """Tell whether an encoding ships with this package and every device can draw it, also in a browser."""
-    return name in _BUILT_IN
+    """Return the encodings that come with this package, and that every device can draw, also in a browser."""
+    return [encoding_named(name) for name in _BUILT_IN]
 
 
 def advised() -> list[type[Encoding]]:
-    """Return our own encodings of declared values: what "auto" chooses from, whatever else is installed."""
-    return [member for member in map(encoding_named, _BUILT_IN) if member.domain == "values"]
+    """Return our own encodings of declared values: what "auto" chooses from."""
+    return [member for member in offered() if member.domain == "values"]
 
 
 def made(

@@ -52,40 +52,6 @@ class Mean(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WeightedMean(Result):
-    """An estimated mean from reports of one level that are one of many labels, each of which counts for its weight.
-
-    The error is that of the reports' own spread, so it covers whatever is random between a truth and its report.
-    """
-
-    is_share = False
-    labels = ("mean",)
-    shares: Frequency
-    weights: tuple[float, ...]
-    least: float
-    most: float
-
-    @property
-    def value(self) -> Floats:
-        """The unbiased estimate: the weights times the unbiased shares."""
-        return np.asarray(self.shares.value @ np.array(self.weights))
-
-    def standard_error(self, about: About = "objects") -> Floats:
-        """Return the standard error; an upper bound about these objects."""
-        check_about(about)
-        shares = self.shares.counts / self.shares.objects
-        spread = shares @ np.square(self.weights) - (shares @ np.array(self.weights)) ** 2
-        return np.asarray(np.sqrt(spread / max(1, self.shares.objects - 1)) / float(self.shares.support.gain))
-
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends before they are cut at the range, by Student's law."""
-        if self.shares.objects < 2:
-            return np.asarray(-np.inf), np.asarray(np.inf)
-        reach = -special.stdtrit(self.shares.objects - 1, tail) * self.standard_error(about)
-        return np.asarray(self.value - reach), np.asarray(self.value + reach)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class PresentMean(Measured):
     """The estimated mean of the numbers that are there, where some are missing: a ratio of two debiased sums.
 
@@ -184,9 +150,6 @@ def answer(measure: Measure | None, parts: Sequence[Frequency], weights: Sequenc
         return PresentMean(parts, weights, measure)
     if measure is not None and measure.window is not None:
         return Distribution(parts, weights, measure)
-    if measure is not None and len(measure.weights) > 2:
-        means = [WeightedMean(part, measure.weights, measure.least, measure.most) for part in parts]
-        return means[0] if len(means) == 1 else Combined(means, weights, least=measure.least, most=measure.most)
     shares = parts[0] if len(parts) == 1 else Combined(parts, weights)
     return shares if measure is None else Mean(shares, *measure.weights)
 

@@ -6,21 +6,19 @@ was: the level at which one stops is known beforehand.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from math import ceil, exp, isfinite, log, sqrt
 from typing import Literal, Self, TypedDict, Unpack
 
-from relaxdp.encodings.wave import BINS, WaveEncoding
+from relaxdp.encodings.wave import BINS
 from relaxdp.errors import PlanError, refusing
 from relaxdp.estimation import special
-from relaxdp.estimation.number_plans import WindowCost, median_half_width, windows_for
 from relaxdp.estimation.result import About, check_about, questions_of, tail_of
 from relaxdp.estimation.sides import Numbers, Planned, Side
 from relaxdp.estimation.spreads import Spread, pair_spread, spread_of
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text, plain
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.remedies import IN_PYTHON
 
 WIDEST = 0.5
@@ -45,8 +43,6 @@ class Asked(TypedDict, total=False):
     simultaneous: bool
     encoding: str | None
     """How a number of values is encoded: by a name, "auto" for the best one at the last epsilon, None as they are."""
-    stops: Mapping[Epsilon, float] | None
-    """Which part of the objects stops at which lower epsilon, like {0.5: 0.3}; the others go on to the last one."""
     cross: Planned | None
     """A second column of the same objects, at the same epsilon: then a pair of values of a two-way table is planned."""
 
@@ -61,8 +57,6 @@ class Step:
     """Whether that is at most the wanted half-width; None where none was named."""
     encoding: str | None = None
     """The encoding that it is planned with, where it was left open."""
-    median: float | None = None
-    """The half-width of the median of numbers, if they are spread evenly; None where reports do not tell it."""
 
 
 def half_width(*, objects: int, values: Planned, epsilon: Epsilon, **asked: Unpack[Asked]) -> float:
@@ -169,17 +163,6 @@ def _step(plan: _Plan, objects: int, level: Decimal, target: float | None) -> St
 
 
 @dataclass(frozen=True, slots=True)
-class SeriesStep:
-    """One level of a series: what whoever is in all of its dates pays, and how precise a change between two is."""
-
-    epsilon: Decimal
-    half_width: float
-    total: Decimal
-    change: float
-    """The half-width of the difference of two dates, which have noise of their own."""
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """What a release will be good for: objects, epsilon and half-width, one of which was found from the others."""
 
@@ -192,22 +175,6 @@ class Plan:
     steps: tuple[Step, ...] = ()
     encoding: str | None = None
     """The encoding that it is planned with, where it was left open."""
-    median: float | None = None
-    """The half-width of the median of numbers, if they are spread evenly; None where reports do not tell it."""
-    windows: tuple[WindowCost, ...] = ()
-    """Of a schedule of waves: which windows there are for it, and what each costs its first and its last level."""
-
-    def over(self, dates: int) -> tuple[SeriesStep, ...]:
-        """Return what each level means for a series of dated releases, each with a path of its own.
-
-        >>> [(str(step.epsilon), str(step.total)) for step in plan(values=3, objects=1000, epsilon=2).over(3)]
-        [('2', '6')]
-        """
-        if type(dates) is not int or dates < 1:
-            raise PlanError("a series has one date at least.")
-        one = [] if self.epsilon is None or self.half_width is None else [(self.epsilon, self.half_width)]
-        found = [*one, *((step.epsilon, step.half_width) for step in self.steps)]
-        return tuple(SeriesStep(level, width, plain(level * dates), math.sqrt(2) * width) for level, width in found)
 
     @property
     def stop(self) -> Step | None:
@@ -230,11 +197,11 @@ def plan(
     """Return the third of half-width, objects and `epsilon` from the other two; of a schedule, every step.
 
     `values` is how many values an answer can have, or the mechanism of any other one; `range` are the ends of numbers,
-    whose mean is planned, and the median where they are waves of so many `bins`. A `half_width` is a share, as 0.01, or
+    whose mean is planned, as waves of so many `bins` where those are best. A `half_width` is a share, as 0.01, or
     in the unit of the numbers. From the number of `objects` alone comes a table of the usual levels, and from a
     `schedule` one of its own. Plans never look at an answer. Which interval is meant is `asked` by the options of
-    `Asked`: without a `share` it holds for every share, `encoding` is the best one unless it is said, `stops` says
-    which part of the objects stops at a lower epsilon, and `cross` is the second column of a two-way table.
+    `Asked`: without a `share` it holds for every share, `encoding` is the best one unless it is said, and `cross` is
+    the second column of a two-way table.
 
     >>> plan(values=2, half_width=0.01, objects=100_000).epsilon
     Decimal('0.6113')
@@ -253,17 +220,14 @@ def plan(
     if schedule is None and objects is not None and epsilon is None and half_width is None:
         _check_objects(objects)
         every = _Plan(values, **asked)
-        usual = [_step(every, objects, level, None) for level in USUAL]
-        return Plan("steps", objects, None, None, every.with_medians(usual, objects))
+        return Plan("steps", objects, None, None, tuple(_step(every, objects, level, None) for level in USUAL))
     if schedule is not None:
         if objects is None or epsilon is not None:
             raise PlanError(
                 "a schedule is planned for a number of objects, and its levels are the epsilons.", remedy="schedule"
             )
         found = steps(schedule, objects=objects, values=values, half_width=half_width, **asked)
-        levels = [step.epsilon for step in found]
-        one = _Plan(values, **asked).planned_for(max(levels, default=None))
-        return Plan("steps", objects, None, None, one.with_medians(found, objects), windows=one.windows(levels))
+        return Plan("steps", objects, None, None, tuple(found))
     level = None if epsilon is None else as_epsilon(epsilon)
     which: Literal["epsilon", "objects", "half_width"]
     if half_width is not None and objects is not None and level is None:
@@ -275,9 +239,8 @@ def plan(
     else:
         raise PlanError("two of half-width, objects and epsilon give the third.", remedy="two_of_three")
     _check_objects(objects)
-    one = _Plan(values, **asked)
-    width, median = _half_width(values, objects, level, asked), one.median(objects, level)
-    return Plan(which, objects, level, width, encoding=one.encoding_at(level), median=median)
+    width = _half_width(values, objects, level, asked)
+    return Plan(which, objects, level, width, encoding=_Plan(values, **asked).encoding_at(level))
 
 
 class _Plan:
@@ -292,7 +255,6 @@ class _Plan:
         about: About = "objects",
         simultaneous: bool = False,
         encoding: str | None = None,
-        stops: Mapping[Epsilon, float] | None = None,
         cross: Planned | None = None,
     ) -> None:
         self._side = Side(of, encoding)
@@ -309,10 +271,7 @@ class _Plan:
         values = self._side.values * (1 if self._other is None else self._other.values)
         questions = questions_of(values, exclusive=exclusive) if simultaneous and self._measure is None else 1
         self._quantile = -float(special.ndtri(tail_of(confidence_level, questions)))
-        self._share, self._about, self._confidence = share, about, confidence_level
-        self._stops = {as_epsilon(level): part for level, part in (stops or {}).items()}
-        if any(not 0 < part < 1 for part in self._stops.values()) or sum(self._stops.values()) >= 1:
-            raise PlanError("the parts of the objects that stop are shares like 0.3, together less than 1.")
+        self._share, self._about = share, about
 
     def planned_for(self, last: Decimal | None) -> Self:
         """Return the plan with the encoding of this last epsilon at every level."""
@@ -343,16 +302,9 @@ class _Plan:
         return spread / sqrt(objects) + step / objects
 
     def spread_and_step(self, epsilon: Decimal) -> tuple[float, float]:
-        """Return what is divided by the root of the number of objects, and what by the number itself.
-
-        Objects that stop early count as all others do: their squares are added by how many they are.
-        """
-        last = self._last or epsilon
-        parts = [(part, level) for level, part in self._stops.items() if level < epsilon]
-        parts.append((1 - sum(part for part, _ in parts), epsilon))
-        found = [(part, self._spread(level, last)) for part, level in parts]
-        variance = sum(part * each.variance for part, each in found)
-        return self._quantile * sqrt(variance), sqrt(sum((part * each.step) ** 2 / part for part, each in found))
+        """Return what is divided by the root of the number of objects, and what by the number itself."""
+        found = self._spread(epsilon, self._last or epsilon)
+        return self._quantile * sqrt(found.variance), found.step
 
     def _spread(self, level: Decimal, last: Decimal) -> Spread:
         support = self._side.support(level, last)
@@ -360,21 +312,6 @@ class _Plan:
             fixed = self._side.encoded(last)
             return spread_of(support, self._about, self._share, None if fixed is None else fixed.measure)
         return pair_spread(support, self._other.support(level, last), self._about, self._share)
-
-    def median(self, objects: int, level: Decimal) -> float | None:
-        """Return the half-width of the median; None where it is not told, or objects stand at several levels."""
-        encoding = self._side.encoded(self._last or level)
-        is_one = encoding is not None and self._other is None and not self._stops
-        return median_half_width(encoding, level, objects, self._confidence) if encoding and is_one else None
-
-    def with_medians(self, found: Iterable[Step], objects: int) -> tuple[Step, ...]:
-        """Return steps with the half-widths of their medians."""
-        return tuple(replace(step, median=self.median(objects, step.epsilon)) for step in found)
-
-    def windows(self, levels: list[Decimal]) -> tuple[WindowCost, ...]:
-        """Return the windows for a schedule of waves."""
-        encoding = None if self._last is None else self._side.encoded(self._last)
-        return windows_for(encoding, levels) if isinstance(encoding, WaveEncoding) else ()
 
     @property
     def possible_epsilons(self) -> tuple[float, int]:

@@ -10,15 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import ROUND_FLOOR, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 
 from relaxdp.errors import ScheduleError
-from relaxdp.estimation.baselines import noisy_sampling_epsilon
 from relaxdp.estimation.planning import Step, steps
 from relaxdp.estimation.result import About
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.law.epsilon import MOST_DIGITS, Epsilon, as_epsilon, epsilon_text
 
 DIGITS = 6
 """How many significant digits a computed level has."""
@@ -192,6 +191,26 @@ class UntilPrecise(Schedule):
             about=self.about,
             simultaneous=self.simultaneous,
         )
+
+
+def noisy_sampling_epsilon(*, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, samples: int) -> Decimal:
+    """Return the guarantee of one bit after `samples` noisy samples, to 40 digits, rounded up.
+
+    It is below epsilon_alpha and below samples * epsilon_beta, and nears the smaller of the two.
+
+    Claim: eps_ns(K) of the paper, and the greatest enumerated likelihood ratio;
+    tests/unit/paper/test_baselines.py.
+
+    >>> round(noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta=0.5, samples=10), 5)
+    Decimal('0.98433')
+    """
+    wide = Context(prec=MOST_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+    kept, sampled = as_epsilon(epsilon_alpha), wide.multiply(as_epsilon(epsilon_beta), Decimal(samples))
+    # The paper's (e^a e^Kb + 1) / (e^a + e^Kb), divided by the larger power so that nothing overflows.
+    both = wide.exp(wide.add(kept, sampled).copy_negate())
+    apart = wide.exp(wide.subtract(kept, sampled).copy_abs().copy_negate())
+    correction = wide.subtract(wide.ln(wide.add(1, both)), wide.ln(wide.add(1, apart)))
+    return Context(prec=40, rounding=ROUND_CEILING).plus(wide.add(min(kept, sampled), correction))
 
 
 def _not_falling(levels: Iterable[Epsilon]) -> list[Decimal]:

@@ -43,9 +43,9 @@ def spread_of(support: Support, about: About, share: float | None = None, measur
         half, bins = (measure.most - measure.least) / 2, len(measure.weights) - measure.window
         return Spread(place_variance(measure, gain, about) * half**2, half / bins / gain, precision)
     if measure is not None:
-        return Spread(
-            _mean_variance(measure, noise, gain), 0.5 * abs(np.diff(measure.weights[:2])[0]) / gain, precision
-        )
+        # A report is the lower or the upper end: it varies most where both are equally likely.
+        half = (measure.most - measure.least) / 2 / gain
+        return Spread(half**2, half, precision)
     if share is not None:
         shares = [share]
     elif about == "population":  # a report is as uncertain as can be where its chance is nearest to one half
@@ -53,20 +53,6 @@ def spread_of(support: Support, about: About, share: float | None = None, measur
     else:  # linear in the share, so it is largest at one of the ends
         shares = [0.0, 1.0]
     return Spread(max(share_variance(support, each, about) for each in shares), 0.5 / gain, precision)
-
-
-def _mean_variance(measure: Measure, noise: float, gain: float) -> float:
-    """Return the largest variance that one object's debiased report can have: with truths at both ends.
-
-    For a given mean the spread is largest where all truths are at the two labels that count least and most; over the
-    share of the upper ones it is a parabola.
-    """
-    weights = np.array(measure.weights)
-    low, high, shift = weights.min(), weights.max(), noise * weights.sum()
-    at_low, at_high = (low - shift) ** 2 / gain, (high - shift) ** 2 / gain
-    share = np.clip(((at_high - at_low) / (2 * (high - low)) - low) / (high - low), 0, 1)
-    second = share * at_high + (1 - share) * at_low + noise * np.sum(((weights - shift) / gain) ** 2)
-    return float(second - (low + share * (high - low)) ** 2)
 
 
 def categorical_support(epsilon: Epsilon, values: int) -> Support:

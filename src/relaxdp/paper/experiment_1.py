@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.audit.laws import retentions
-from relaxdp.estimation.baselines import noisy_sampling_estimate, noisy_sampling_variance
 from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat import relax_once
 from relaxdp.law.bridge import NOISE
 from relaxdp.paper import figures, judge
+from relaxdp.paper.baselines import noisy_sampling_estimate, noisy_sampling_variance
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
 from relaxdp.paper.repeated import (

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from relaxdp.estimation.baselines import noisy_sampling_epsilon, noisy_sampling_variance, relaxation_variance
-from relaxdp.estimation.schedules import Linear
+from relaxdp.estimation.schedules import Linear, noisy_sampling_epsilon
 from relaxdp.paper import figures, judge
+from relaxdp.paper.baselines import noisy_sampling_variance, relaxation_variance
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
 

@@ -64,20 +64,11 @@ class CandidateMap:
         theirs = CandidateMap.of_words(self.words, self.shape).design(everywhere)
         return bool((self.design(everywhere) != theirs).nnz == 0)  # in whatever order a map names the bits of a cohort
 
-    @cached_property
-    def is_diagonal(self) -> bool:
-        """Whether every word has a bit of its own in every cohort: basic RAPPOR, where nothing is hashed."""
-        if self.shape.hashes != 1:
-            return False
-        columns = np.sort(self.bits[:, :, 0], axis=0)
-        return bool((columns[1:] != columns[:-1]).all())
-
     def check(self) -> None:
         """Refuse a map whose words would be hashed to other bits: it would find words that nobody has."""
-        if not self.is_hashed and not self.is_diagonal:
+        if not self.is_hashed:
             raise RapporError(
                 "the map is for other parameters than {shape}, or its words were hashed in another way.",
-                remedy="trust_map",
                 shape=self.shape,
             )
 

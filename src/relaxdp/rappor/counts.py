@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from relaxdp.errors import RapporError
 from relaxdp.law.epsilon import Epsilon
 from relaxdp.law.support import Support
-from relaxdp.rappor.classic import Samples
 from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold
 
 Floats = NDArray[np.float64]
@@ -38,14 +37,12 @@ class RapporCounts:
     """How many devices there are in each cohort, and how often each bit was set, at every level.
 
     A device counts once, at its highest level. Devices choose their own levels: each level is debiased by itself.
-    Beside them there may be devices that sent classic samples, several each.
     """
 
     def __init__(self, shape: BloomShape) -> None:
         """Start with nothing."""
         self.shape = shape
         self.levels: dict[Support, tuple[Integers, Integers]] = {}
-        self.samples: Samples | None = None
 
     def add(self, devices: Any, counts: Any, support: Support) -> None:
         """Add counts: devices per cohort, set bits per (cohort, bit), and how a bit is answered."""
@@ -67,7 +64,6 @@ class RapporCounts:
             raise RapporError(
                 "a bit cannot be set less than never, nor more often than there are reports in its cohort."
             )
-        _check_support(support)
         before = self.levels.get(support)
         self.levels[support] = (totals, ones) if before is None else (before[0] + totals, before[1] + ones)
 
@@ -75,21 +71,10 @@ class RapporCounts:
         """Add counts of reports that were relaxed to `epsilon`, that of the whole report."""
         self.add(devices, counts, bit_support(bloom_threshold(self.shape, epsilon)))
 
-    def add_samples(self, samples: Samples) -> None:
-        """Add clients that sent several classic samples each: all of them at once."""
-        _check_support(samples.responses.support)
-        if self.samples is not None or samples.means.shape != (self.shape.cohorts, self.shape.bits):
-            raise RapporError("samples of clients are added once, with all cohorts and bits.")
-        self.samples = samples
-
     @property
     def devices(self) -> int:
         """How many devices were counted."""
-        return sum(int(totals.sum()) for totals in self._totals)
-
-    @property
-    def _totals(self) -> list[Integers]:
-        return [totals for totals, _ in self.levels.values()] + ([self.samples.clients] if self.samples else [])
+        return sum(int(totals.sum()) for totals, _ in self.levels.values())
 
     def estimates(self, method: Method = "average") -> BitEstimates:
         """Return the shares of set bits from all levels.
@@ -101,47 +86,27 @@ class RapporCounts:
             raise RapporError("the method is 'average' or 'precision', not {method!r}.", method=method)
         if not self.devices:
             raise RapporError("there are no reports to decode.")
-        everyone = sum(self._totals)
+        everyone = sum(totals for totals, _ in self.levels.values())
         cohorts = np.flatnonzero(everyone)
-        background = self.shape.chances()
         share, variance = np.zeros((2, len(cohorts), self.shape.bits))
         weights = self._weights(method, cohorts)
-        for (support, (totals, ones)), weight in zip(self.levels.items(), weights, strict=False):
+        for (support, (totals, ones)), weight in zip(self.levels.items(), weights, strict=True):
             objects = np.maximum(totals[cohorts], 1)[:, None]
             share += weight * support.debias(ones[cohorts] / objects)
-            variance += weight**2 * _response_variance(support, background) / objects
-        if self.samples is not None:
-            share += weights[-1] * self.samples.shares(cohorts)
-            variance += weights[-1] ** 2 * self.samples.variances(cohorts, background)
+            variance += weight**2 / compute_precision(support) / objects
         return BitEstimates(self.shape, cohorts, np.asarray(everyone)[cohorts].astype(float), share, variance)
 
     def _weights(self, method: Method, cohorts: NDArray[np.intp]) -> list[Floats]:
         """Return the weight of each level in each cohort: from the noise alone, so that nothing is biased."""
         raw = []
         for support, (totals, _) in self.levels.items():
-            gain, noise = float(support.gain), float(support.noise)
-            precision = gain**2 / (noise * (1 - noise)) if method == "precision" else 1.0
-            raw.append(totals[cohorts] * precision)
-        if self.samples is not None:
-            precision = 1 / float(self.samples.client_variance(0.0)) if method == "precision" else 1.0
-            raw.append(self.samples.clients[cohorts] * precision)
+            raw.append(totals[cohorts] * (compute_precision(support) if method == "precision" else 1.0))
         return [np.asarray(each / sum(raw))[:, None] for each in raw]
 
 
-def _check_support(support: Support) -> None:
-    if support.gain <= 0:
-        raise RapporError("the reports tell nothing of the bits: f, p and q leave no difference between 0 and 1.")
-    if support.noise <= 0 or support.hit >= 1:
-        raise RapporError("a bit that is answered without noise cannot be from RAPPOR: check f, p and q.")
-
-
-def _response_variance(support: Support, background: Floats) -> Any:
-    """Return the variance of one debiased bit, given its truth: the same for 0 and 1 under relaxation.
-
-    The classic pair of responses has two; there the share of ones that strange words would give is good enough.
-    """
-    hit, noise = float(support.hit), float(support.noise)
-    return (background * hit * (1 - hit) + (1 - background) * noise * (1 - noise)) / float(support.gain) ** 2
+def compute_precision(support: Support) -> float:
+    """Return 1 over the variance of one debiased bit, given its truth: the same for 0 and 1."""
+    return float(support.gain) ** 2 / (float(support.noise) * (1 - float(support.noise)))
 
 
 def _whole(array: Any) -> Integers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,8 @@ from relaxdp.estimation import special
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.result import About, Result, check_about
-from relaxdp.estimation.simplex import nearest_shares
 from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.classic import SampledShares
-from relaxdp.rappor.counts import Method, RapporCounts
+from relaxdp.rappor.counts import Method, RapporCounts, compute_precision
 from relaxdp.rappor.fit import Fit, fit_words
 
 Floats = NDArray[np.float64]
@@ -88,22 +86,15 @@ class Decoded(Result):
         return found
 
 
-def decode(
-    counts: RapporCounts,
-    candidates: CandidateMap | None = None,
-    *,
-    method: Method = "average",
-    trust_map: bool = False,
-) -> Decoded:
+def decode(counts: RapporCounts, candidates: CandidateMap | None = None, *, method: Method = "average") -> Decoded:
     """Return the shares of the candidates, from devices at any levels.
 
-    One bit is a boolean, and a map that gives every word a bit of its own (basic RAPPOR) needs no regression: both are
-    debiased directly. Any other map must be that of the parameters' hash, unless `trust_map` says that it is right.
+    One bit is a boolean: it is debiased directly, without candidates.
     """
     if counts.shape.is_boolean:
         if candidates is not None:
             raise RapporError("one bit is a boolean: it is decoded without a map.")
-        return _direct(counts, ["true"], np.zeros((1, counts.shape.cohorts), dtype=np.intp), method)
+        return _decode_boolean(counts, method)
     if candidates is None:
         raise RapporError("a map of candidates is needed: only words that are looked for can be found.")
     if candidates.shape != counts.shape:
@@ -112,10 +103,7 @@ def decode(
             mapped=candidates.shape,
             counted=counts.shape,
         )
-    if not candidates.is_hashed and candidates.is_diagonal:
-        return _direct(counts, candidates.words, candidates.bits[:, :, 0], method)
-    if not trust_map:
-        candidates.check()
+    candidates.check()
     fit = fit_words(counts.estimates(method), candidates)
     words, chance = _Words(candidates.words, fit), np.asarray(special.ndtr(-fit.score))
     return Decoded(words, fit.share, chance, counts.devices, fit.unlisted)
@@ -141,37 +129,24 @@ class _Words(Result):
         return self.value - reach, self.value + reach
 
 
-def _direct(counts: RapporCounts, words: Sequence[str], places: NDArray[Any], method: Method) -> Decoded:
-    """Return shares of words that have a bit of their own: what the counts say, without the bias of raw counts."""
-    cohorts = np.arange(counts.shape.cohorts)
-    parts: list[Frequency | SampledShares] = []
-    devices, spreads = [], []
+def _decode_boolean(counts: RapporCounts, method: Method) -> Decoded:
+    """Return the share of devices whose only bit is set, and the chance that noise alone would give so much."""
+    parts, precisions = [], []
     for support, (totals, ones) in counts.levels.items():
         if totals.sum():
-            own = ones[cohorts, places].sum(axis=1)
-            parts.append(Frequency(words, own, int(totals.sum()), support, joint="independent"))
-            devices.append(float(totals.sum()))
-            spreads.append(float(support.noise * (1 - support.noise)) / float(support.gain) ** 2 / devices[-1])
-    if counts.samples is not None:
-        sampled = SampledShares(words, counts.samples, counts.samples.means[cohorts, places].sum(axis=1))
-        parts.append(sampled)
-        devices.append(float(counts.samples.clients.sum()))
-        spreads.append(sampled.null_variance)
+            part = Frequency(["true"], np.atleast_1d(ones.sum()), int(totals.sum()), support, joint="independent")
+            parts.append(part)
+            precisions.append(part.objects * compute_precision(support))
     if not parts:
         raise RapporError("there are no reports to decode.")
     part = parts[0]
-    if len(parts) == 1 and isinstance(part, Frequency):
+    if len(parts) == 1:
         chance = special.bdtrc(np.maximum(part.counts, 1) - 1.0, part.objects, float(part.support.noise))
         chance = np.where(part.counts == 0, 1.0, chance)
-        return Decoded(part, _at_most_one(part.value), np.asarray(chance), counts.devices)
-    weights = devices if method == "average" else [1 / spread for spread in spreads]
+        return Decoded(part, np.clip(part.value, 0, 1), np.asarray(chance), counts.devices)
+    weights = [float(each.objects) for each in parts] if method == "average" else precisions
     shares = [weight / sum(weights) for weight in weights]
     combined = Combined(parts, shares)
-    spread = sum(share**2 * each for share, each in zip(shares, spreads, strict=True))
+    spread = sum(share**2 / each for share, each in zip(shares, precisions, strict=True))
     chance = special.ndtr(-combined.value / np.sqrt(spread))
-    return Decoded(combined, _at_most_one(combined.value), np.asarray(chance), counts.devices)
-
-
-def _at_most_one(value: Floats) -> Floats:
-    shares = np.maximum(value, 0)
-    return shares if shares.sum() <= 1 else nearest_shares(value)
+    return Decoded(combined, np.clip(combined.value, 0, 1), np.asarray(chance), counts.devices)

@@ -1,9 +1,8 @@
-"""RAPPOR's files: parameters (CSV and JSON), candidate maps and counts, as Google's tools read and write them."""
+"""RAPPOR's files: parameters, and candidate maps as Google's tools read and write them."""
 
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,46 +17,31 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import RapporError
 from relaxdp.rappor.candidates import MOST_CANDIDATES, CandidateMap
-from relaxdp.rappor.classic import Responses
-from relaxdp.rappor.filter import MOST_HASHES, BloomShape
+from relaxdp.rappor.filter import BloomShape
 
 Integers = NDArray[np.int64]
 
-_COLUMNS = ("k", "h", "m", "p", "q", "f")
-_JSON_NAMES = dict(
-    zip(_COLUMNS, ("numBits", "numHashes", "numCohorts", "probIrr0", "probIrr1", "probPrr"), strict=True)
-)
+_COLUMNS = ("k", "h", "m", "f")
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a parameter file says: k, h and m, which fix the path, and f, p and q, which say how bits are answered."""
+    """What a parameter file says: k, h and m, which fix the path, and f, the noise of the planned level."""
 
     shape: BloomShape
-    responses: Responses
+    noise: Fraction
 
     @classmethod
     def read(cls, path: Path) -> Parameters:
-        """Read a CSV file of two rows, or a JSON file; anything missing or unknown is refused by name."""
-        found = _json_numbers(path) if path.suffix.lower() == ".json" else _csv_numbers(path)
-        whole = {name: _whole(found[name], name, path) for name in ("k", "h", "m")}
-        shares = {name: _share(found[name], name, path) for name in ("p", "q", "f")}
-        if whole["k"] == 1 and whole["h"] <= MOST_HASHES:
-            whole["h"] = min(1, whole["h"])  # one bit is the answer itself: however many hashes are named, none is used
-        return cls(
-            BloomShape(bits=whole["k"], hashes=whole["h"], cohorts=whole["m"]),
-            Responses(noise=shares["f"], one_from_zero=shares["p"], one_from_one=shares["q"]),
-        )
+        """Read a CSV file of two rows; anything missing or unknown is refused by name."""
+        found = _csv_numbers(path)
+        bits, hashes, cohorts = (_whole(found[name], name, path) for name in ("k", "h", "m"))
+        return cls(BloomShape(bits=bits, hashes=hashes, cohorts=cohorts), _share(found["f"], "f", path))
 
-    def dumps(self, *, as_json: bool = False) -> str:
+    def dumps(self) -> str:
         """Return the file as text."""
-        shape, responses = self.shape, self.responses
-        chances = (responses.one_from_zero, responses.one_from_one, responses.noise)
-        numbers = [str(shape.bits), str(shape.hashes), str(shape.cohorts), *map(_decimal, chances)]
-        if not as_json:
-            return f"{','.join(_COLUMNS)}\n{','.join(numbers)}\n"
-        entries = [f'  "{_JSON_NAMES[name]}": {number}' for name, number in zip(_COLUMNS, numbers, strict=True)]
-        return "{\n" + ",\n".join(entries) + "\n}\n"
+        shape = self.shape
+        return f"{','.join(_COLUMNS)}\n{shape.bits},{shape.hashes},{shape.cohorts},{_decimal(self.noise)}\n"
 
 
 def read_map(path: Path, shape: BloomShape) -> CandidateMap:
@@ -143,55 +127,11 @@ def map_rows(words: Iterable[str], shape: BloomShape) -> Iterator[str]:
         yield line.getvalue()
 
 
-def read_counts(path: Path, shape: BloomShape) -> tuple[Integers, Integers]:
-    """Read counts: no header, one row per cohort: its reports, then how often each bit was set."""
-    rows = list(_rows(path, "counts file"))
-    if len(rows) != shape.cohorts:
-        raise RapporError(
-            "{path!r} has {rows:,} rows, and the parameters say m = {cohorts}: one row per cohort, without a header.",
-            path=str(path),
-            rows=len(rows),
-            cohorts=shape.cohorts,
-        )
-    table = np.zeros((shape.cohorts, shape.bits + 1), dtype=np.int64)
-    for number, (line, row) in enumerate(rows):
-        where, fields = f"{str(path)!r}, line {line:,}: ", _without_empty_end(row)
-        if len(fields) != shape.bits + 1:
-            raise RapporError(
-                "{where}there are counts of {fields:,} bits, and the parameters say k = {bits}.",
-                where=where,
-                fields=len(fields) - 1,
-                bits=shape.bits,
-            )
-        try:
-            table[number] = np.array(fields, dtype=np.int64)
-        except (ValueError, OverflowError):
-            raise RapporError("{where}a count is not a whole number.", where=where) from None
-        if table[number].min() < 0 or table[number].max() > table[number, 0]:
-            raise RapporError(
-                "{where}a bit cannot be set less than never, nor more often than there are reports in its "
-                "cohort, which are {found:,}.",
-                where=where,
-                found=table[number, 0],
-            )
-    return table[:, 0], table[:, 1:]
-
-
-def counts_text(devices: Integers, counts: Integers) -> str:
-    """Return a counts file as text."""
-    rows = [",".join(map(str, [total, *ones])) for total, ones in zip(devices.tolist(), counts.tolist(), strict=True)]
-    return "\n".join(rows) + "\n"
-
-
-def read_text(path: Path, what: str, *, first_line: bool = False) -> str:
-    """Return a text file, or its first line that is not blank, or refuse it in one sentence."""
+def read_text(path: Path, what: str) -> str:
+    """Return a text file, or refuse it in one sentence."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            if not first_line:
-                return file.read()
-            while (line := file.readline(1 << 20)) and not line.strip():
-                pass
-            return line
+            return file.read()
     except OSError as problem:
         raise RapporError(
             "the {what} {path!r} cannot be read: {why}.", what=what, path=str(path), why=problem.strerror
@@ -244,17 +184,6 @@ def _csv_numbers(path: Path) -> dict[str, str]:
             first=len(rows[0]),
         )
     return dict(zip(rows[0], rows[1], strict=True))
-
-
-def _json_numbers(path: Path) -> dict[str, str]:
-    try:
-        content = json.loads(read_text(path, "parameter file"), parse_float=str, parse_int=str)
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
-        raise RapporError("{path!r} is not a JSON object with RAPPOR's parameters.", path=str(path))
-    _refuse_names(list(content), tuple(_JSON_NAMES.values()), path)
-    return {name: str(content[long]) for name, long in _JSON_NAMES.items()}
 
 
 def _refuse_names(found: list[str], wanted: tuple[str, ...], path: Path) -> None:

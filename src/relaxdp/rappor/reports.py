@@ -1,4 +1,4 @@
-"""Files of RAPPOR reports: what ours say about themselves, and how all kinds of them are read."""
+"""Files of RAPPOR reports: what they say about themselves, and how they are read."""
 
 from __future__ import annotations
 
@@ -75,19 +75,16 @@ class ReportsDescription(FileDescription):
         return found
 
 
-def report_batches(
-    path: Path, column: str, shape: BloomShape
-) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.uint8]]]:
+def report_batches(path: Path, shape: BloomShape) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.uint8]]]:
     """Return batches of a file of reports with their cohorts and bits (bit 0 first), or refuse what does not fit."""
     table, first_row, where = Input(path), 0, f"{str(path)!r}, "
-    names = [name for name in (CLIENT, COHORT, column) if name in table.schema.names]
-    with _ragged(table), closing(table.batches(names)) as batches:
+    with _ragged(table), closing(table.batches((CLIENT, COHORT, REPORT))) as batches:
         for batch in batches:
             cohorts = _cohorts(batch.column(COHORT), shape, first_row, where)
-            if CLIENT in names and batch.column(CLIENT).null_count:
+            if batch.column(CLIENT).null_count:
                 row = first_row + pc.index(pc.is_null(batch.column(CLIENT)), True).as_py() + 1
                 raise RapporError("{where}row {row:,}: the client is missing.", where=where, row=row)
-            yield batch, cohorts, bits_of_reports(batch.column(column), shape, first_row, where)
+            yield batch, cohorts, bits_of_reports(batch.column(REPORT), shape, first_row, where)
             first_row += batch.num_rows
 
 

@@ -12,7 +12,6 @@ import re
 import socket
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -33,11 +32,9 @@ from relaxdp.draw.stream import PathId
 from relaxdp.estimation.planning import objects_for
 from relaxdp.law.epsilon import as_epsilon
 from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.classic import Responses
 from relaxdp.rappor.counting import count_files
 from relaxdp.rappor.decode import decode
 from relaxdp.rappor.encoding import BloomEncoding, release_bloom
-from relaxdp.rappor.files import Parameters
 from relaxdp.rappor.filter import BloomShape
 from relaxdp.storage.database import Database
 
@@ -296,9 +293,8 @@ def test_words_are_found_by_rappor(server: Running, tmp_path: Path) -> None:
     table = pa_parquet.read_table(tmp_path / "reports.parquet")
     assert table.column_names == ["client", "cohort", "report"]
     assert table.num_rows == found["devices"]
-    parameters = Parameters(shape, Responses(Fraction(1, 2)))
-    counts, notes = count_files([tmp_path / "reports.parquet"], parameters)
-    assert [note[:2] for note in notes] == [("reports at epsilon 4", found["devices"])]
+    counts, notes = count_files([tmp_path / "reports.parquet"], shape)
+    assert notes == [("reports at epsilon 4", found["devices"])]
     again = decode(counts, CandidateMap.of_words(words, shape))
     assert again.value.tolist() == pytest.approx([row["estimate"] for row in found["pooled"]])
 

@@ -1,11 +1,10 @@
-"""An encoding of another package, installed as anybody would, and our own wave: every room works, and knows neither."""
+"""The square wave in files, plans, frames, Spark, a campaign and the market."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,31 +23,10 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.device.device import Device
-from relaxdp.encodings import check, registry
 from relaxdp.mechanisms import Mechanism
 
-PACKAGE = Path(__file__).parent / "ripple_package"
 OPTIONS: Any = {"bins": 9, "window": 4}
-ENCODINGS = pytest.mark.parametrize("name", ["ripple", "wave"])
 ROWS, MEAN = 4_000, 6.25
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder into which pip has installed the package."""
-    copy, target = tmp_path_factory.mktemp("source") / "ripple", tmp_path_factory.mktemp("installed")
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*pip, "--target", str(target), str(copy)], check=True, timeout=PATIENCE)
-    return target
-
-
-@pytest.fixture(autouse=True)
-def at_hand(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this process and those that it starts find the package, and forget it afterwards."""
-    monkeypatch.setattr(registry, "_members", dict(registry._members))
-    monkeypatch.setenv("PYTHONPATH", str(installed))
-    monkeypatch.syspath_prepend(str(installed))
 
 
 @pytest.fixture
@@ -62,12 +40,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def spread(name: str) -> Mechanism:
-    return rx.mechanism(range=(0, 10), encoding=name, **OPTIONS)
-
-
-def written(name: str) -> str:
-    return f"{name}:bins=9,window=4"
+def spread() -> Mechanism:
+    return rx.mechanism(range=(0, 10), encoding="wave", **OPTIONS)
 
 
 def run(*words: str) -> Any:
@@ -93,19 +67,12 @@ def is_right(rows: list[dict[str, Any]], widest: float) -> None:
     assert row["high"] - row["low"] < widest
 
 
-def test_it_keeps_its_promise() -> None:
-    small = rx.mechanism(range=(0, 8), encoding="ripple", bins=3, window=4).encoding
-    assert type(small).__module__ == "relaxdp_ripple"
-    assert check(small, [0.0, 1.0, 4.0, 7.0, 8.0]).transcripts == 6**3
-
-
-@ENCODINGS
-def test_files_and_plans(name: str, place: Path) -> None:
+def test_files_and_plans(place: Path) -> None:
     """The relaxed release goes on with the encoding that the path was opened with."""
-    assert release("two.parquet", "2", "--encoding", written(name))["columns"]["income"]["cost"] == "2"
+    assert release("two.parquet", "2", "--encoding", "wave:bins=9,window=4")["columns"]["income"]["cost"] == "2"
     assert release("four.parquet", "4")["columns"]["income"]["cost"] == "2"
     found = run("estimate", "two.parquet", "four.parquet", "--json")
-    assert found["encoding"] == name
+    assert found["encoding"] == "wave"
     planned = [
         run(
             "plan",
@@ -113,7 +80,7 @@ def test_files_and_plans(name: str, place: Path) -> None:
             "0",
             "10",
             "--encoding",
-            written(name),
+            "wave:bins=9,window=4",
             "--objects",
             str(ROWS),
             "--epsilon",
@@ -127,7 +94,7 @@ def test_files_and_plans(name: str, place: Path) -> None:
         is_right([row], 2.2 * plan["half_width"])
         assert row["high"] - row["low"] < 2 * plan["half_width"]  # which is that of the worst case
     assert planned[1]["half_width"] < planned[0]["half_width"]
-    assert planned[0]["half_width"] == rx.plan(values=spread(name), objects=ROWS, epsilon=2).half_width
+    assert planned[0]["half_width"] == rx.plan(values=spread(), objects=ROWS, epsilon=2).half_width
 
 
 def test_our_own_tells_quartiles(place: Path) -> None:
@@ -149,27 +116,25 @@ def test_our_own_tells_quartiles(place: Path) -> None:
     assert low < 0.8 < high
 
 
-@ENCODINGS
-def test_frames(name: str, place: Path) -> None:
+def test_frames(place: Path) -> None:
     table = pa_parquet.read_table("in.parquet")
     asked: Any = {"id": "id", "key": "key", "release": "survey", "budget": 8}
-    said = rx.Column(range=(0, 10), encoding=name, options=OPTIONS)
+    said = rx.Column(range=(0, 10), encoding="wave", options=OPTIONS)
     released = rx.release(table, {"income": said}, epsilon=2, **asked)
     low, high = rx.estimate(released, "income").interval()
     assert low < MEAN < high
-    again = rx.release(table, {"income": spread(name)}, epsilon=2, **asked)
+    again = rx.release(table, {"income": spread()}, epsilon=2, **asked)
     assert again.column("income").equals(released.column("income"))
-    own = spread(name).release(
+    own = spread().release(
         table["income"], table["id"], key=rx.Key.load("key"), epsilon=2, release="survey", attribute="income"
     )
     assert own.to_pylist() == released.column("income").to_pylist()
 
 
 @pytest.mark.long
-@ENCODINGS
-def test_spark(name: str, place: Path) -> None:
+def test_spark(place: Path) -> None:
     require("java")
-    release("here.parquet", "2", "--encoding", written(name), "--release", "survey")
+    release("here.parquet", "2", "--encoding", "wave:bins=9,window=4", "--release", "survey")
     words = ["release", "in.parquet", "out", "--column", "income", "--id", "id", "--range", "0", "10", "--key", "key"]
     words += ["--epsilon", "2", "--engine", "spark", "--release", "survey"]
     subprocess.run([sys.executable, "-m", "relaxdp", *words], check=True, timeout=PATIENCE, env=dict(os.environ))
@@ -178,12 +143,11 @@ def test_spark(name: str, place: Path) -> None:
     is_right(run("estimate", "out", "--json")["groups"][0]["estimates"], 2)
 
 
-@ENCODINGS
-def test_campaign(name: str, place: Path) -> None:
+def test_campaign(place: Path) -> None:
     """Python devices report twice; a seed or offset is theirs alone, and the counts are those of places."""
     with running(f"sqlite:///{place}/db.sqlite", place / "server") as server:
         made = server.create(
-            id="incomes", encoding={"name": name, "range": [0, 10], "options": OPTIONS},
+            id="incomes", encoding={"name": "wave", "range": [0, 10], "options": OPTIONS},
             levels=[{"epsilon": "2"}, {"epsilon": "5"}],
         )  # fmt: skip
         path = f"/v1/campaigns/{made['id']}"
@@ -202,11 +166,8 @@ def test_campaign(name: str, place: Path) -> None:
         assert row["low"] <= 6.25 <= row["high"]
         assert found["quantiles"] is None
         quartiles = server.ask("GET", f"{path}/estimate?quartiles=true", operator=True).json["quantiles"]
-        if name == "wave":
-            assert [each["probability"] for each in quartiles] == [0.25, 0.5, 0.75]
-            assert all(0 <= each["low"] <= each["estimate"] <= each["high"] <= 10 for each in quartiles)
-        else:  # nobody says over how many places in a row it spreads a number
-            assert quartiles is None
+        assert [each["probability"] for each in quartiles] == [0.25, 0.5, 0.75]
+        assert all(0 <= each["low"] <= each["estimate"] <= each["high"] <= 10 for each in quartiles)
         assert server.ask("GET", f"{path}/stream?quartiles=true", operator=True).error == "malformed_request"
         refused = {"device": "0" * 32, "level": made["levels"][0], "report": 12}  # one place too far
         assert server.ask("POST", f"{path}/reports", refused).error == "report_outside_encoding"
@@ -216,8 +177,7 @@ def test_campaign(name: str, place: Path) -> None:
     is_right(run("estimate", "export.parquet", "--json")["groups"][0]["estimates"], 10.1)
 
 
-@ENCODINGS
-def test_market(name: str, place: Path) -> None:
+def test_market(place: Path) -> None:
     """A release is sold at a level that was never delivered, and a pool takes single reports."""
     with here(place) as trader:
         trader.account("clinic", "seller")
@@ -225,7 +185,7 @@ def test_market(name: str, place: Path) -> None:
             trader.account(buyer, "buyer")
             trader.credit(buyer, 1000)
         trader.list_release("clinic", "incomes", {"formula": "10*epsilon"}, levels=["1", "2", "4"])
-        path = release_file(place, "4", mechanism=spread(name), truths=[6.25] * 2000, ids=list(range(2000)))
+        path = release_file(place, "4", mechanism=spread(), truths=[6.25] * 2000, ids=list(range(2000)))
         trader.deliver("clinic", "incomes", path)
         # The first is blurred from what was delivered; the second lies between the two, and is bridged.
         for buyer, level, widest in (("institute", "1", 5), ("newspaper", "2", 2)):
@@ -233,10 +193,10 @@ def test_market(name: str, place: Path) -> None:
             (place / f"{level}.parquet").write_bytes(trader.data(buyer, bought["number"]))
             is_right(run("estimate", f"{level}.parquet", "--json")["groups"][0]["estimates"], widest)
         first, second = (_reports(place / f"{level}.parquet") for level in "12")
-        kept = spread(name).encoding.level("1").retention / spread(name).encoding.level("2").retention
+        kept = spread().encoding.level("1").retention / spread().encoding.level("2").retention
         expected = float(kept + (1 - kept) / 12)  # 0.57; two blurs of what was delivered agree in 0.33
         assert abs(np.mean(first == second) - expected) < 4 * (expected * (1 - expected) / 2000) ** 0.5
-        encoding = {"name": name, "range": [0, 10], "options": OPTIONS}
+        encoding = {"name": "wave", "range": [0, 10], "options": OPTIONS}
         trader.pool("pool", encoding, {"formula": "10*epsilon"}, levels=["1", "2"])
-        trader.join("clinic", "pool", level_of("2", spread(name)), 7)
+        trader.join("clinic", "pool", level_of("2", spread()), 7)
         assert trader.listing("pool")["encoding"] == {**encoding, "range": [0.0, 10.0]}

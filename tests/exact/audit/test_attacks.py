@@ -32,7 +32,7 @@ from relaxdp.audit.attacks import (
 )
 from relaxdp.audit.laws import Law, retentions
 from relaxdp.errors import AuditError
-from relaxdp.estimation.baselines import noisy_sampling_epsilon
+from relaxdp.estimation.schedules import noisy_sampling_epsilon
 from relaxdp.law.bridge import report_law
 from relaxdp.law.level import odds
 from relaxdp.law.transcript import transcript_probability

@@ -15,16 +15,12 @@ from relaxdp.draw.bridge import draw_mixture, keyed_bridge
 from relaxdp.draw.bridge_arrays import (
     FRESH_CHUNK,
     ArrayBridges,
-    KeyedBridges,
     _Chance,
-    _CompiledBridges,
     _Cut,
     _FreshBridge,
     fresh_bridges,
-    keyed_bridges,
 )
 from relaxdp.draw.entropy import Keystream, SystemEntropy
-from relaxdp.draw.kernel.loaded import SETTING, kernel
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import Ids, Messages, PathId, PathName, bridge_key
 from relaxdp.encodings.bridges import fresh_column, keyed_column
@@ -178,18 +174,16 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
         bridge_once(3, level, level, level, lower=codes, upper=codes + np.uint8(1))
 
 
-@pytest.mark.parametrize("setting", ["off", ""])
-def test_reports_between_which_there_is_no_keyed_bridge(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_between_which_there_is_no_keyed_bridge() -> None:
     """Different reports at equal levels, and codes outside of the alphabet, at either end."""
-    monkeypatch.setenv(SETTING, setting)
     level, codes, messages = F(1, 3), np.zeros((4, 1), np.uint8), Messages(Ids.of_integers(np.arange(4)))
-    bridges = keyed_bridges(bytes(32), 3, level, level, level)
+    bridges = ArrayBridges(bytes(32), 3, level, level, level)
     assert bridges.reports(messages, codes, codes, first=0).tolist() == codes.tolist()
     for other in ([1, 1, 1, 1], [0, 0, 1, 0]):
         with pytest.raises(ValueError, match="no bridge between different reports"):
             bridges.reports(messages, codes, np.array(other, np.uint8)[:, None], first=0)
     for values in (2, 3, 200):
-        between = keyed_bridges(bytes(32), values, level, F(1, 2), TRUTH)
+        between = ArrayBridges(bytes(32), values, level, F(1, 2), TRUTH)
         outside = np.array([0, 0, values, 0], np.uint8)[:, None]
         assert between.reports(messages, outside - outside // values, codes, first=0).max() < values
         for ends in ((outside, codes), (codes, outside)):
@@ -231,14 +225,10 @@ def test_keystream_is_aes_ctr() -> None:
     assert bytes(buffer) == bytes(a ^ b for a, b in zip(plain, cipher, strict=True))
 
 
-@pytest.mark.parametrize("setting", ["off", ""])
 @pytest.mark.parametrize("symbols", [1, 4])
 @pytest.mark.parametrize("values", [2, 3, 10, 300, 2**63 + 1])
-def test_keyed_arrays_equal_one_at_a_time(
-    values: int, symbols: int, setting: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keyed_arrays_equal_one_at_a_time(values: int, symbols: int) -> None:
     """At 2^63 + 1 values about half of the value words are rejected, so that branch is met too."""
-    monkeypatch.setenv(SETTING, setting)
     key, name = Key.from_bytes(bytes(range(32))), PathName(PathId("r", "a"), "categorical", values, b"p")
     rng = np.random.default_rng(values % 1000)
     lower, upper = rng.integers(0, min(values, 2**63), (2, 300, symbols)).astype(np.uint64)
@@ -246,7 +236,7 @@ def test_keyed_arrays_equal_one_at_a_time(
     ids = rng.integers(-(2**63), 2**63, 300)
     for levels in [(F(1, 9), F(1, 3), F(1)), (NOISE, F(1, 3), F(4, 7)), (F(1, 3), F(1, 3), F(4, 7))]:
         below = lower if levels[0] else np.zeros_like(lower)
-        bridges = keyed_bridges(bridge_key(key, name, *levels), values, *levels)
+        bridges = ArrayBridges(bridge_key(key, name, *levels), values, *levels)
         together = bridges.reports(Messages(Ids.of_integers(ids)), below, upper, first=3)
         for row, symbol in np.ndindex(300, symbols):
             alone = keyed_bridge(
@@ -290,9 +280,6 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
     levels = (F(1, 9), F(1, 3), F(1))
     derived, messages = bridge_key(key, name, *levels), Messages(Ids.of_integers(np.arange(1)))
     bridges = ArrayBridges(derived, 3, *levels)
-    ways: list[KeyedBridges] = [bridges]
-    if (found := kernel()) is not None:
-        ways.append(_CompiledBridges(found, derived, 3, bridges))
     ((_, blocks),) = messages.groups()
     lower, upper = np.zeros((1, 1), np.uint64), np.full((1, 1), 2, np.uint64)
     ends = np.array([[[2, 0]]], np.uint64)
@@ -303,8 +290,7 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
         cut = (first + rest) / ONE
         bridges._mixtures = (Mixture(cut, 1 - cut, F(0)), Mixture(cut, 1 - cut, F(0)))
         bridges._cuts = (_Cut(cut, cut), _Cut(F(1), F(1)))
-        for way in ways:
-            assert way.reports(messages, lower, upper, first=0).tolist() == [[expected]]
+        assert bridges.reports(messages, lower, upper, first=0).tolist() == [[expected]]
 
 
 def test_a_cut_is_exact_at_its_word() -> None:

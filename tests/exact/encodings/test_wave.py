@@ -20,8 +20,8 @@ from tests.exact.checks import check_guarantee
 from tests.exact.enumeration import Law, Transcript, chain_law, path_law
 from tests.refusals import refused
 
+from relaxdp.audit.exact_check import check_encoding
 from relaxdp.draw.stream import Purpose, Words
-from relaxdp.encodings import check
 from relaxdp.encodings.wave import WaveEncoding
 from relaxdp.errors import EncodingError
 from relaxdp.law.bridge import blur_law, bridge_mixture, report_law
@@ -163,10 +163,10 @@ def test_a_number_is_rounded_to_its_neighbours() -> None:
 
 @pytest.mark.parametrize("window", [1, 2, 4])
 def test_it_passes_as_any_encoding_does(window: int) -> None:
-    found = check(wave(window), TRUTHS)
+    found = check_encoding(wave(window), TRUTHS)
     assert found.transcripts == (BINS + window - 1) ** 3
     assert Decimal("2.9999999") < found.realised <= 3
-    check(wave(window).clipping(), [-7.0, *TRUTHS, 1e9])
+    check_encoding(wave(window).clipping(), [-7.0, *TRUTHS, 1e9])
 
 
 # What must fail.

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.exact.enumeration import chain_law, path_law
 
-from relaxdp.encodings.conformance import _symbol_law, chain_law, path_law
+from relaxdp.audit.exact_check import _symbol_law
 from relaxdp.encodings.declared import CategoricalEncoding
 from relaxdp.encodings.local_hash import LocalHashEncoding
 from relaxdp.encodings.numeric import MissingNumericEncoding, NumericEncoding

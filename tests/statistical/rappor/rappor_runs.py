@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from relaxdp.paper.classic import Responses
 from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.classic import Responses, Samples
-from relaxdp.rappor.counts import RapporCounts
+from relaxdp.rappor.counts import BitEstimates, RapporCounts
 from relaxdp.rappor.decode import Decoded, decode
 from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of
 from relaxdp.rappor.fit import fit_words
@@ -95,9 +95,14 @@ def sampled(setting: Setting, samples: int, run: int, seed: int = 1) -> tuple[Fl
     permanent = answer(ones, devices, 1 - flip, flip, generator)
     one, zero = float(CLASSIC.one_from_one), float(CLASSIC.one_from_zero)
     sums = answer(samples * permanent, samples * devices, one, zero, generator)
-    counts = RapporCounts(setting.shape)
-    counts.add_samples(Samples.of_sums(devices, sums, samples=samples, responses=CLASSIC))
-    fit = fit_words(counts.estimates(), CandidateMap.of_words(words[: setting.candidates], setting.shape))
+    means = BitEstimates(
+        setting.shape,
+        np.arange(setting.shape.cohorts),
+        devices.astype(float),
+        CLASSIC.support.debias(sums / samples / devices[:, None]),
+        CLASSIC.mean_variance(setting.shape.chances(), samples) / devices[:, None],
+    )
+    fit = fit_words(means, CandidateMap.of_words(words[: setting.candidates], setting.shape))
     return per_word[: setting.candidates] / setting.devices, fit.share
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import expm1
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,15 +19,12 @@ from tests.statistical.rappor.rappor_runs import (
     tally,
 )
 
-from relaxdp.estimation.baselines import noisy_sampling_estimate, noisy_sampling_variance
 from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat import SeededEntropy
+from relaxdp.paper.baselines import noisy_sampling_estimate, noisy_sampling_variance
 from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.classic import Responses, baseline_permanent, baseline_sample
-from relaxdp.rappor.counting import count_files
 from relaxdp.rappor.counts import RapporCounts
 from relaxdp.rappor.decode import decode
-from relaxdp.rappor.files import Parameters
 from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of
 
 FALSE_ALARM = 1e-6
@@ -131,30 +126,3 @@ def test_intervals_cover_and_words_are_not_made_up(name: str) -> None:
     assert found.covered_population > binom.ppf(FALSE_ALARM, total, 0.945) / total
     assert found.runs_with_false <= binom.isf(FALSE_ALARM, 40, 0.05) / 40
     assert found.false_share < 0.05 + 0.05
-
-
-def test_intervals_cover_where_clients_report_again_and_again(tmp_path: Path) -> None:
-    """500 clients send 40 samples each of one permanent response: they are 500 devices and not 20,000.
-
-    Taken for devices of their own, the reports gave intervals that covered 5 of 10 truths.
-    """
-    shape, clients, reports, runs = BloomShape(8, 1, 1), 500, 40, 25
-    responses = Responses(Fraction(1, 4), Fraction(1, 4), Fraction(3, 4))
-    values = CandidateMap(shape, [f"v{bit}" for bit in range(8)], np.arange(8).reshape(8, 1, 1))
-    place, covered, total = tmp_path / "reports.csv", np.zeros(2), runs * 8
-    for run in range(runs):
-        generator = np.random.default_rng([31, run])
-        chosen = generator.choice(8, size=clients, p=np.arange(8, 0, -1) / 36)
-        permanent = baseline_permanent(np.eye(8, dtype=np.uint8)[chosen], responses.noise, generator)
-        samples = [baseline_sample(permanent, responses, generator)[:, ::-1] + 48 for _ in range(reports)]
-        rows = [f"{client},0,{bits.tobytes().decode()}\n" for each in samples for client, bits in enumerate(each)]
-        place.write_text("client,cohort,irr\n" + "".join(rows))
-        counts, (note,) = count_files([place], Parameters(shape, responses))
-        assert (counts.devices, note.devices, note.reports) == (clients, clients, clients * reports)
-        decoded = decode(counts, values)
-        truths = np.bincount(chosen, minlength=8) / clients, np.arange(8, 0, -1) / 36
-        for about, truth in zip(("objects", "population"), truths, strict=True):
-            low, high = decoded.estimate.ends(0.025, about)  # type: ignore[arg-type]
-            covered[about == "population"] += ((low <= truth) & (truth <= high)).sum()
-    assert (covered > binom.ppf(FALSE_ALARM, total, 0.945)).all()
-    assert (covered < total).all()

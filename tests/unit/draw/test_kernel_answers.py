@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import cycle, product
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,14 @@ import pytest
 from tests.conftest import missing
 from tests.refusals import refused
 
-from relaxdp.draw.bridge_arrays import ArrayBridges, Codes, _FreshBridge
+from relaxdp.draw.bridge_arrays import Codes, _FreshBridge
 from relaxdp.draw.entropy import Keystream
 from relaxdp.draw.kernel import answers, loaded
-from relaxdp.draw.kernel.answers import KINDS, OBJECTS, codes_of, digest, ends_of, messages
+from relaxdp.draw.kernel.answers import BYTES, KINDS, OBJECTS, codes_of, digest, ends_of, messages
 from relaxdp.draw.kernel.loaded import SETTING, Kernel, kernel
 from relaxdp.draw.path import ArrayPath
 from relaxdp.errors import KernelError
 from relaxdp.law.bridge import Mixture
-from relaxdp.law.epsilon import ONE
 
 
 def paths() -> Iterator[Codes]:
@@ -34,27 +33,12 @@ def paths() -> Iterator[Codes]:
             yield drawn
 
 
-def bridges(monkeypatch: pytest.MonkeyPatch) -> Iterator[Codes]:
-    """The law of the cuts, whatever three levels would have it."""
-    agree, differ = (
-        Mixture(Fraction(first, ONE), Fraction(second - first, ONE), Fraction(ONE - second, ONE))
-        for first, second in zip(*answers.CUTS, strict=True)
-    )
-    monkeypatch.setattr(
-        "relaxdp.draw.bridge_arrays.bridge_mixture", lambda *_, **given: agree if given["agree"] else differ
-    )
-    for ((values, kind), symbols), of in zip(product(KINDS, (1, 3)), cycle(messages()), strict=False):
-        made = ArrayBridges(answers._PATH_KEY, values, Fraction(1, 4), Fraction(1, 3), Fraction(1, 2))
-        assert made.cut_digits() == [[*cut] for cut in answers.CUTS]
-        yield made.reports(of, *ends_of(values, kind, (OBJECTS, symbols)), first=5)
-
-
 def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Codes]:
     """In chunks as short as those of the question."""
     monkeypatch.setattr("relaxdp.draw.bridge_arrays.FRESH_CHUNK", answers.MOST)
     source = Keystream(answers._PATH_KEY + bytes(16))
     agree, differ = (Mixture(*(Fraction(each, 35) for each in of)) for of in ((21, 0, 14), (15, 10, 10)))
-    for values, kind in KINDS:
+    for values, kind in KINDS[:BYTES]:
         ends = ends_of(values, kind, (answers.STEPS,))
         bridge, drawn = _FreshBridge(values, agree, differ, source), np.zeros_like(ends[0])
         assert (bridge._flip if values == 2 else bridge._to_upper).kinds() == [
@@ -68,7 +52,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Codes]:
 
 def test_the_answers_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SETTING, "off")
-    made = {"paths": digest(paths()), "bridges": digest(bridges(monkeypatch)), "steps": digest(steps(monkeypatch))}
+    made = {"paths": digest(paths()), "steps": digest(steps(monkeypatch))}
     assert made == answers.DIGESTS
 
 
@@ -81,22 +65,17 @@ class Wrong(Kernel):
         super().draw(*given)
         self._spoil("paths", given[1], given[-1])
 
-    def bridge(self, *given: Any) -> Any:
-        made = super().bridge(*given)
-        self._spoil("bridges", given[1], made)
-        return made
-
     def step(self, seed: bytes, position: int, law: Any, codes: Any, room: Any) -> tuple[int, int, int]:
         drawn, position, largest = super().step(seed, position, law, codes, room)
         self._spoil("steps", law._obj.values, codes[-1])
         return drawn, position + (self.where == "positions"), largest
 
     def _spoil(self, where: str, values: int, codes: Any) -> None:
-        if where == self.where and values == KINDS[-1][0]:
+        if where == self.where and values == KINDS[-1 if where == "paths" else BYTES - 1][0]:
             codes.reshape(-1)[-1] ^= 1
 
 
-@pytest.fixture(params=["paths", "bridges", "steps", "positions"])
+@pytest.fixture(params=["paths", "steps", "positions"])
 def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv(SETTING, raising=False)  # also where everything else is drawn by NumPy
     if kernel() is None:

@@ -1,4 +1,4 @@
-"""An encoding from outside plugs in: two bits per value and a kept coin, with nothing else touched."""
+"""An encoding that a program registers: two bits per value and a kept coin, with nothing else touched."""
 
 from __future__ import annotations
 

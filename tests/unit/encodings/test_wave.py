@@ -14,7 +14,6 @@ import relaxdp as rx
 from relaxdp.draw.kernel.loaded import SETTING, in_use
 from relaxdp.draw.stream import PathId
 from relaxdp.encodings.path import ReportPath
-from relaxdp.encodings.registry import encoding_named, is_built_in
 from relaxdp.encodings.release import release_codes
 from relaxdp.encodings.wave import best_window
 from relaxdp.errors import CountsError, EncodingError, RangeError
@@ -93,8 +92,3 @@ def test_what_is_refused() -> None:
         with refused(CountsError, alphabet=67, says="none of the"):
             encoding.codes(column)
     assert encoding.codes([66.0, 0])[:, 0].tolist() == [66, 0]
-
-
-def test_every_device_draws_it() -> None:
-    assert encoding_named("wave").name == "wave"
-    assert is_built_in("wave")

@@ -12,7 +12,6 @@ import pytest
 from tests.refusals import refused
 
 from relaxdp.errors import EpsilonError, PlanError, ScheduleError
-from relaxdp.estimation.baselines import noisy_sampling_epsilon
 from relaxdp.estimation.planning import half_width
 from relaxdp.estimation.schedules import (
     MOST_STEPS,
@@ -23,6 +22,7 @@ from relaxdp.estimation.schedules import (
     NoisySampling,
     Schedule,
     UntilPrecise,
+    noisy_sampling_epsilon,
 )
 
 

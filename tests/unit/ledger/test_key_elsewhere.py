@@ -239,7 +239,7 @@ def test_frames_and_other_commands_keep_the_rule(place: Path) -> None:
     for words in ((), ("--dry-run",)):
         with pytest.raises(SecondLedgerError):
             release("first/key", "--from-reports", "old.parquet", "--budget", "3", "--ledger", "third.db", *words)
-    Path("params.csv").write_text("k,h,m,p,q,f\n8,2,2,0.25,0.75,0.5\n")
+    Path("params.csv").write_text("k,h,m,f\n8,2,2,0.5\n")
     rappor = ("rappor", "encode", "in.parquet", "reports.parquet", "--params", "params.csv", "--key", "first/key")
     with pytest.raises(SecondLedgerError):
         run(*rappor, "--id", "id", "--column", "x", "--budget", "3", "--ledger", "third.db")

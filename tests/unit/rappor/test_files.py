@@ -11,14 +11,12 @@ import pytest
 
 from relaxdp.errors import RapporError
 from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.classic import Responses
-from relaxdp.rappor.files import Parameters, counts_text, map_rows, read_counts, read_map
+from relaxdp.rappor.files import Parameters, map_rows, read_map
 from relaxdp.rappor.filter import BloomShape
 
 SHAPE = BloomShape(bits=16, hashes=2, cohorts=3)
-PARAMETERS = Parameters(SHAPE, Responses(Fraction(3, 10), Fraction(1, 2), Fraction(3, 4)))
-CSV = "k,h,m,p,q,f\n16,2,3,0.5,0.75,0.3\n"
-JSON = '{"numBits": 16, "numHashes": 2, "numCohorts": 3, "probPrr": 0.3, "probIrr0": 0.5, "probIrr1": 0.75}'
+PARAMETERS = Parameters(SHAPE, Fraction(3, 10))
+CSV = "k,h,m,f\n16,2,3,0.3\n"
 
 
 def written(folder: Path, text: str, name: str = "params.csv") -> Path:
@@ -36,22 +34,8 @@ def refusal(call: object, *arguments: object) -> str:
 
 def test_parameters_come_and_go_exactly(tmp_path: Path) -> None:
     assert Parameters.read(written(tmp_path, CSV)) == PARAMETERS
-    assert Parameters.read(written(tmp_path, JSON, "params.json")) == PARAMETERS
-    assert (
-        Parameters.read(written(tmp_path, '"k","h","m","p","q","f"\r\n"16","2","3","0.5","0.75","0.3"\r\n'))
-        == PARAMETERS
-    )
+    assert Parameters.read(written(tmp_path, '"k","h","m","f"\r\n"16","2","3","0.3"\r\n')) == PARAMETERS
     assert PARAMETERS.dumps() == CSV
-    again = written(tmp_path, PARAMETERS.dumps(as_json=True), "again.json")
-    assert Parameters.read(again) == PARAMETERS
-
-
-def test_one_bit_has_no_hashes_however_many_are_named(tmp_path: Path) -> None:
-    """Google's association simulation writes them: the parameters of its words, with k = 1 for its booleans."""
-    found = Parameters.read(written(tmp_path, CSV.replace("16,2,3", "1,2,3")))
-    assert found.shape == BloomShape(bits=1, hashes=1, cohorts=3)
-    assert Parameters.read(written(tmp_path, JSON.replace("16", "1"), "params.json")).shape == found.shape
-    assert "from 1 to 16, not 17." in refusal(Parameters.read, written(tmp_path, CSV.replace("16,2,3", "1,17,3")))
 
 
 QUIRKS = {
@@ -78,40 +62,28 @@ def test_files_that_spreadsheets_wrote(tmp_path: Path, quirk: str) -> None:
         ["v1", "v2"],
         CandidateMap.of_words(["v1", "v2"], SHAPE).bits.tolist(),
     )
-    devices, ones = read_counts(changed("5,1\n9,4\n7,0\n"), BloomShape(1, 1, 3))
-    assert (devices.tolist(), ones.tolist()) == ([5, 9, 7], [[1], [4], [0]])
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("k,h,m,p,q\n16,2,3,0.5,0.75\n", "lacks 'f': RAPPOR's parameters are k, h, m, p, q, f."),
-        ("k,h,m,p,q,f,x\n16,2,3,0.5,0.75,0.3,1\n", "says 'x', which is none of RAPPOR's parameters: k, h, m, p, q, f."),
-        ("k,h,m,p,q,f,f\n16,2,3,0.5,0.75,0.3,1\n", "says one of its parameters twice."),
-        (CSV + "16,2,3,0.5,0.75,0.3\n", "must have exactly two rows: k,h,m,p,q,f and their numbers."),
-        ("", "must have exactly two rows: k,h,m,p,q,f and their numbers."),
-        ("k,h,m,p,q,f\n16,2,3,0.5,0.75\n", "has 5 numbers for 6 columns."),
-        ("k,h,m,p,q,f\n16,2,x,0.5,0.75,0.3\n", "m must be a whole number, not 'x'."),
-        ("k,h,m,p,q,f\n16,2,3,0.5,0.75,1.3\n", "f must be a probability from 0 to 1, not '1.3'."),
-        ("k,h,m,p,q,f\n16,2,3,0.5,nan,0.3\n", "q must be a probability from 0 to 1, not 'nan'."),
-        (
-            "k,h,m,p,q,f\n32,17,3,0.5,0.75,0.3\n",
-            "the number of hashes (h) must be a whole number from 1 to 16, not 17.",
-        ),
+        ("k,h,m\n16,2,3\n", "lacks 'f': RAPPOR's parameters are k, h, m, f."),
+        ("k,h,m,p,q,f\n16,2,3,0.5,0.75,0.3\n", "says 'p', which is none of RAPPOR's parameters: k, h, m, f."),
+        ("k,h,m,f,f\n16,2,3,0.3,1\n", "says one of its parameters twice."),
+        (CSV + "16,2,3,0.3\n", "must have exactly two rows: k,h,m,f and their numbers."),
+        ("", "must have exactly two rows: k,h,m,f and their numbers."),
+        ("k,h,m,f\n16,2,3\n", "has 3 numbers for 4 columns."),
+        ("k,h,m,f\n16,2,x,0.3\n", "m must be a whole number, not 'x'."),
+        ("k,h,m,f\n16,2,3,1.3\n", "f must be a probability from 0 to 1, not '1.3'."),
+        ("k,h,m,f\n16,2,3,nan\n", "f must be a probability from 0 to 1, not 'nan'."),
+        ("k,h,m,f\n32,17,3,0.3\n", "the number of hashes (h) must be a whole number from 1 to 16, not 17."),
     ],
 )
 def test_parameter_files_that_are_none(tmp_path: Path, text: str, sentence: str) -> None:
     assert refusal(Parameters.read, written(tmp_path, text)).endswith(sentence)
 
 
-def test_json_parameters_that_are_none(tmp_path: Path) -> None:
-    def message(text: str) -> str:
-        return refusal(Parameters.read, written(tmp_path, text, "params.json"))
-
-    assert "lacks 'probIrr1'" in message(JSON.replace(', "probIrr1": 0.75', ""))
-    assert "says 'numThings', which is none of" in message(JSON.replace("{", '{"numThings": 1, '))
-    assert "is not a JSON object" in message("[1]")
-    assert "is not a JSON object" in message("{")
+def test_a_parameter_file_that_is_missing(tmp_path: Path) -> None:
     assert "cannot be read: No such file" in refusal(Parameters.read, tmp_path / "none.csv")
 
 
@@ -176,25 +148,3 @@ def test_maps_for_other_parameters(tmp_path: Path) -> None:
     assert "line 2: there are 7 bits behind the word" in message(f"{good}b,1,2,17,18,33,34,35\n")
     assert "line 1: the fields are not separated by commas." in message(good.replace(",", ";"))
     assert "line 1: this cannot be read as CSV." in message("a" * 200_000 + good)
-
-
-def test_counts_come_and_go(tmp_path: Path) -> None:
-    devices, ones = np.array([5, 0, 7]), np.arange(48).reshape(3, 16) % 5 * np.array([[1], [0], [1]])
-    place = written(tmp_path, counts_text(devices, ones), "counts.csv")
-    assert place.read_text().splitlines()[0] == "5,0,1,2,3,4,0,1,2,3,4,0,1,2,3,4,0"
-    found = read_counts(place, SHAPE)
-    assert np.array_equal(found[0], devices)
-    assert np.array_equal(found[1], ones)
-    assert "has 3 rows, and the parameters say m = 4: one row per cohort" in refusal(
-        read_counts, place, BloomShape(16, 2, 4)
-    )
-    message = refusal(read_counts, place, BloomShape(8, 2, 3))
-    assert "line 1: there are counts of 16 bits, and the parameters say k = 8." in message
-    lines = place.read_text().splitlines()
-    for wrong, sentence in (
-        ("a" + lines[2][1:], "line 4: a count is not a whole number."),
-        ("6,7" + lines[2][3:], "line 4: a bit cannot be set less than never, nor more often than there are reports in"),
-        ("7,-1" + lines[2][3:], "line 4: a bit cannot be set less than never"),
-    ):
-        place.write_text("\n".join([lines[0], "", lines[1], wrong]))
-        assert sentence in refusal(read_counts, place, SHAPE)

@@ -61,11 +61,6 @@ DOOR uint64_t relaxdp_step(int set, const uint8_t *seed, const struct step *law,
     return instructions_of(set)->step(seed, law, columns, most, room, places, reached);
 }
 
-DOOR uint64_t relaxdp_bridge(int set, const uint8_t *key, const struct bridge *law, const struct messages *messages,
-                             uint64_t first_symbol, uint64_t symbols, const struct columns *columns) {
-    return instructions_of(set)->bridge(key, law, messages, first_symbol, symbols, columns);
-}
-
 DOOR void relaxdp_histogram(int set, const uint8_t *codes, uint64_t count, uint64_t values, uint64_t *counts) {
     instructions_of(set)->histogram(codes, count, values, counts);
 }

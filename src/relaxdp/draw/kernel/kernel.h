@@ -12,7 +12,7 @@
 #define DOOR __attribute__((visibility("default")))
 
 /* Python asks for this number and leaves a library alone that was built from other sources. */
-#define KERNEL_VERSION 6
+#define KERNEL_VERSION 7
 
 /* One block of AES as two little-endian words: of a message, or (position word, value word) of the stream. */
 typedef struct {
@@ -56,25 +56,15 @@ struct chance {
 /* A step between two columns of reports: `first` is the chance to flip the upper report (two values) or to go to it, and
    `redraw` that of any value (more than two). */
 struct step {
-    uint64_t values; /* at least 2; at most 256 for codes of one byte, more for others */
+    uint64_t values; /* from 2 to 256 */
     struct chance first, redraw;
 };
 
-/* A keyed bridge. Positions from `to_lower` on go to the lower report, and those from `redraw` on to any value: the first
-   64 binary digits of both cuts, for symbols whose two ends agree and for others. */
-struct bridge {
-    uint64_t values; /* at least 2 */
-    uint64_t to_lower[2], redraw[2];
-};
-
-/* What `bridge` returns where one word cannot tell on which side of a cut a position lies, or is rejected. */
-#define UNSETTLED UINT64_MAX
-
-/* The codes of both ends, of 1, 2, 4 or 8 bytes each, and where the draws go. */
+/* The codes of both ends, of one byte each, and where the draws go. */
 struct columns {
-    const void *lower, *upper;
-    void *result;
-    uint64_t count, width;
+    const uint8_t *lower, *upper;
+    uint8_t *result;
+    uint64_t count;
 };
 
 /* Where the keystream goes on, and the largest code so far: none may be outside of the alphabet. */
@@ -90,8 +80,6 @@ struct instructions {
                      uint64_t *first_words, uint64_t *sums);
     uint64_t (*step)(const uint8_t *seed, const struct step *law, const struct columns *columns, uint64_t most,
                      uint8_t *room, uint32_t *places, struct reached *reached);
-    uint64_t (*bridge)(const uint8_t *key, const struct bridge *law, const struct messages *messages,
-                       uint64_t first_symbol, uint64_t symbols, const struct columns *columns);
     void (*histogram)(const uint8_t *codes, uint64_t count, uint64_t values, uint64_t *counts);
 };
 

@@ -21,9 +21,8 @@ from relaxdp.errors import KernelError, ObjectIdError
 
 SETTING = "RELAXDP_KERNEL"
 LIBRARY = Path(__file__).with_name("relaxdp_kernel.so")  # where build.py puts it
-_VERSION = 6  # KERNEL_VERSION in kernel.h
+_VERSION = 7  # KERNEL_VERSION in kernel.h
 _SETS = {"aesni": 1, "vaes": 2, "neon": 3}
-_UNSETTLED = 2**64 - 1  # in kernel.h, too
 
 _Int, _Word, _Pointer = ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p
 
@@ -48,12 +47,8 @@ class _Messages(ctypes.Structure):
     )
 
 
-class _Bridge(ctypes.Structure):
-    _fields_ = (("values", _Word), ("to_lower", _Word * 2), ("redraw", _Word * 2))
-
-
 class _Columns(ctypes.Structure):
-    _fields_ = (("lower", _Pointer), ("upper", _Pointer), ("result", _Pointer), ("count", _Word), ("width", _Word))
+    _fields_ = (("lower", _Pointer), ("upper", _Pointer), ("result", _Pointer), ("count", _Word))
 
 
 class _Reached(ctypes.Structure):
@@ -72,12 +67,10 @@ class Kernel:
         self._step, self._histogram = library.relaxdp_step, library.relaxdp_histogram
         self._step.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Word, *[_Pointer] * 3]
         self._histogram.argtypes = [_Int, _Pointer, _Word, _Word, _Pointer]
-        self._bridge = library.relaxdp_bridge
-        self._bridge.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Word, _Word, _Pointer]
         self._letters, self._ascending = library.relaxdp_letters, library.relaxdp_ascending
         self._letters.argtypes = [_Pointer, _Word, _Word, _Pointer, _Pointer]
         self._ascending.argtypes = [_Pointer, _Word, _Word]
-        for function in (self._draw, self._tags, self._step, self._bridge):
+        for function in (self._draw, self._tags, self._step):
             function.restype = _Word
         self._histogram.restype = None
 
@@ -131,45 +124,14 @@ class Kernel:
         """
         lower, upper, result = codes
         flags, places = room
-        if {(len(each), each.itemsize) for each in codes} != {(len(result), result.itemsize)}:
-            raise ValueError("codes of one length and one width are drawn together")
-        columns = _Columns(*(each.ctypes.data for each in (lower, upper, result)), len(result), result.itemsize)
+        if {(len(each), each.itemsize) for each in codes} != {(len(result), 1)}:
+            raise ValueError("codes of one length and one byte are drawn together")
+        columns = _Columns(*(each.ctypes.data for each in (lower, upper, result)), len(result))
         reached, most, where = _Reached(position), len(places) - 2, (flags.ctypes.data, places.ctypes.data)
-        if len(flags) < 4 * most:
+        if len(flags) < most:
             raise ValueError("there is no room for the flags of so many objects")
         drawn: int = self._step(self._set, seed, law, ctypes.byref(columns), most, *where, ctypes.byref(reached))
         return drawn, reached.position, reached.largest
-
-    def bridge(
-        self,
-        derived: bytes,
-        values: int,
-        cuts: Sequence[Sequence[int]],
-        messages: Messages,
-        first: int,
-        ends: Sequence[NDArray[np.unsignedinteger]],
-    ) -> NDArray[np.unsignedinteger] | None:
-        """Return reports between the lower and upper codes, (objects, symbols); None where a word cannot tell.
-
-        A cut is its first 64 binary digits, where the ends agree and where they differ.
-        """
-        kind: Any = np.result_type(*ends).type
-        lower, upper = (_array(each, kind) for each in ends)
-        objects, symbols = upper.shape
-        if lower.shape != upper.shape or len(messages) != objects:
-            raise ValueError("messages and both ends of one number of objects are drawn together")
-        result, (to_lower, redraw) = np.empty_like(upper), cuts
-        places = [each.ctypes.data for each in (lower, upper, result)]
-        law = _Bridge(values, (_Word * 2)(*to_lower), (_Word * 2)(*redraw))
-        columns = _Columns(*places, upper.size, upper.itemsize)
-        with _Given(messages) as given:
-            told = self._bridge(
-                self._set, derived, ctypes.byref(law), given.pointer, first, symbols, ctypes.byref(columns)
-            )
-            if told == _UNSETTLED:
-                return None
-            given.check(told)
-        return result
 
     def histogram(self, codes: NDArray[np.uint8], size: int) -> NDArray[np.int64] | None:
         """Return how often each of 0 .. size - 1 occurs; None where a code is outside."""

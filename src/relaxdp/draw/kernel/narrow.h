@@ -45,7 +45,6 @@ static size_t integer_rows(const struct key *key, const struct messages *of, uin
 }
 
 #include "path.h"
-#include "bridge.h"
 #include "tags.h"
 
 /* Encrypt `count` numbers of 16 bytes, the highest first, whose lower halves are `first` and those after it. They are
@@ -74,7 +73,6 @@ TARGET static inline void raise_to(lanes *largest, const lanes *bytes) {
 }
 
 #include "step.h"
-#include "step_wide.h"
 #include "histogram.h"
 
-const struct instructions INSTRUCTIONS = {draw, tags, step, bridge, histogram};
+const struct instructions INSTRUCTIONS = {draw, tags, step, histogram};

@@ -188,15 +188,34 @@ TARGET static void draw_values(struct stream *stream, const struct chunk *of, ui
     }
 }
 
-/* One chunk. `room` is for as many bytes. Returns 0 where more digits are needed than there are here. */
-TARGET static int step_bytes(struct stream *stream, const struct step *law, const struct columns *of, uint8_t *room,
-                             uint32_t *places, uint64_t *largest) {
-    struct chunk chunk = {of->lower, of->upper, of->result, room, of->count, places};
+/* One chunk. Returns 0 where more digits are needed than there are here. */
+TARGET static int step_chunk(struct stream *stream, const struct step *law, const struct chunk *chunk,
+                             uint64_t *largest) {
     lanes its_largest = {0};
-    int decided = law->values == 2 ? draw_flags(stream, &chunk, &law->first, FLIP, &its_largest)
-                                   : draw_flags(stream, &chunk, &law->first, CHOOSE, &its_largest) &&
-                                         draw_flags(stream, &chunk, &law->redraw, KEEP, &its_largest);
-    if (decided && law->values > 2) draw_values(stream, &chunk, (uint32_t)law->values);
+    int decided = law->values == 2 ? draw_flags(stream, chunk, &law->first, FLIP, &its_largest)
+                                   : draw_flags(stream, chunk, &law->first, CHOOSE, &its_largest) &&
+                                         draw_flags(stream, chunk, &law->redraw, KEEP, &its_largest);
+    if (decided && law->values > 2) draw_values(stream, chunk, (uint32_t)law->values);
     for (int i = 0; i < WIDTH; i++) *largest = its_largest[i] > *largest ? its_largest[i] : *largest;
     return decided;
+}
+
+/* Draw one chunk after the other, of `most` objects. `room` is for as many bytes, `places` for two numbers more. Returns
+   how many objects are drawn: all, or those of the chunks before one that needs more digits than there are here. */
+TARGET static uint64_t step(const uint8_t *seed, const struct step *law, const struct columns *columns, uint64_t most,
+                            uint8_t *room, uint32_t *places, struct reached *reached) {
+    struct stream stream;
+    uint64_t done = 0, count = columns->count;
+    begin_stream(&stream, seed, reached->position);
+    for (; done < count; done += most) {
+        size_t part = count - done < most ? count - done : most;
+        struct chunk chunk = {columns->lower + done, columns->upper + done, columns->result + done, room, part, places};
+        if (!step_chunk(&stream, law, &chunk, &reached->largest)) break;
+        reached->position = stream.position;
+    }
+    uint64_t used = count < most ? count : most;
+    wipe(&stream, sizeof stream);
+    wipe(room, used);
+    wipe(places, (used + 2) * sizeof *places); /* of who was drawn anew */
+    return done < count ? done : count;
 }

@@ -33,7 +33,7 @@ class _Step(ctypes.Structure):
 
 
 class CompiledStep:
-    """Steps for codes of any width, in chunks of `most` objects.
+    """Steps for codes of one byte, in chunks of `most` objects.
 
     `first` and `redraw` are chances of objects whose ends agree, and of others.
     A chance is its first byte, its next 64 binary digits, and all that is left after the byte.
@@ -50,18 +50,16 @@ class CompiledStep:
     ) -> None:
         self._kernel, self._source = found, source
         self._law = _Step(values, _chance(first), _chance(redraw))
-        self._room, self._places = np.empty(4 * most, np.uint8), np.empty(most + 2, np.uint32)
+        self._room, self._places = np.empty(most, np.uint8), np.empty(most + 2, np.uint32)
 
     def into(self, result: Codes, lower: Codes, upper: Codes) -> int:
         """Draw into `result`, chunk after chunk; return how many objects are drawn. A code outside is refused.
 
-        That is none where codes have gaps or another width than the alphabet asks for, and not all where a chance ties
-        with all of its digits in the next chunk: of that one nothing counts as read.
+        That is none where codes have gaps or are wider, and not all where a chance ties with all of its digits in the
+        next chunk: of that one nothing counts as read.
         """
-        wide = self._law.values > 256
-        for each in (result, lower, upper):
-            if (each.itemsize > 1) != wide or not (each.flags.c_contiguous and each.flags.aligned):
-                return 0
+        if any(each.itemsize > 1 or not each.flags.c_contiguous for each in (result, lower, upper)):
+            return 0
         drawn, self._source.position, largest = self._kernel.step(
             self._source.seed,
             self._source.position,

@@ -61,7 +61,6 @@ TARGET static size_t integer_rows(const struct key *key, const struct messages *
 }
 
 #include "path.h"
-#include "bridge.h"
 #include "tags.h"
 
 /* Encrypt `count` numbers of 16 bytes, the highest first, whose lower halves are `first` and those after it. They are
@@ -95,8 +94,7 @@ TARGET static inline void raise_to(lanes *largest, const lanes *bytes) {
 }
 
 #include "step.h"
-#include "step_wide.h"
 #include "histogram.h"
 
-const struct instructions vaes_instructions = {draw, tags, step, bridge, histogram};
+const struct instructions vaes_instructions = {draw, tags, step, histogram};
 #endif

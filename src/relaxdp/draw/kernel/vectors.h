@@ -19,7 +19,6 @@ ARM void _mm_store_si128(__m128i *to, __m128i x) { _mm_storeu_si128(to, x); }
 ARM __m128i _mm_xor_si128(__m128i x, __m128i y) { return x ^ y; }
 ARM __m128i _mm_or_si128(__m128i x, __m128i y) { return x | y; }
 ARM __m128i _mm_and_si128(__m128i x, __m128i y) { return x & y; }
-ARM __m128i _mm_add_epi64(__m128i x, __m128i y) { return (__m128i)vaddq_u64((uint64x2_t)x, (uint64x2_t)y); }
 ARM __m128i _mm_max_epu8(__m128i x, __m128i y) { return (__m128i)vmaxq_u8(BYTES(x), BYTES(y)); }
 ARM __m128i _mm_cmpeq_epi8(__m128i x, __m128i y) { return (__m128i)vceqq_u8(BYTES(x), BYTES(y)); }
 ARM __m128i _mm_cmpeq_epi32(__m128i x, __m128i y) { return (__m128i)vceqq_s32((int32x4_t)x, (int32x4_t)y); }

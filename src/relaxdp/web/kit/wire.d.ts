@@ -217,7 +217,6 @@ export interface OfferedEncoding {
   meaning: string;
   domain: "range" | "values" | "words";
   options: OfferedOption[];
-  browsers: boolean;
 }
 
 export interface OfferedEncodings {

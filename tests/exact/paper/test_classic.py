@@ -8,13 +8,11 @@ from fractions import Fraction as F
 from itertools import product
 
 import pytest
-from tests.refusals import refused
 
-from relaxdp.errors import RapporError
-from relaxdp.estimation.baselines import noisy_sampling_epsilon
+from relaxdp.estimation.schedules import noisy_sampling_epsilon
 from relaxdp.law.level import log_up
-from relaxdp.rappor.classic import Responses
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.paper.classic import Responses
+from relaxdp.rappor.filter import BloomShape, guarantee_of
 
 CLASSIC = Responses(F(1, 2), F(1, 2), F(3, 4))
 
@@ -61,9 +59,4 @@ def test_more_samples_cost_more_up_to_the_permanent_response() -> None:
     shape = BloomShape(128, 2, 64)
     costs = [CLASSIC.guarantee(shape, samples) for samples in range(1, 30)]
     assert costs == sorted(costs)
-    assert costs[0] < costs[-1] < CLASSIC.guarantee(shape)
-
-
-def test_responses_that_guarantee_nothing_are_refused() -> None:
-    with refused(RapporError, says="guarantee nothing"):
-        Responses(F(0), F(0), F(1, 2)).guarantee(BloomShape(8, 1, 1), 1)
+    assert costs[0] < costs[-1] < guarantee_of(shape, CLASSIC.noise)

@@ -1,4 +1,4 @@
-"""The check of other people's encodings: it passes what keeps its promise, and refuses what breaks it."""
+"""The exact check of a small encoding: it passes what keeps its promise, and rejects what breaks it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tests.refusals import refused
 
+from relaxdp.audit.exact_check import check_encoding
 from relaxdp.draw.stream import Words
-from relaxdp.encodings import check
 from relaxdp.encodings.declared import CategoricalEncoding
 from relaxdp.encodings.local_hash import LocalHashEncoding
 from relaxdp.encodings.numeric import MissingNumericEncoding, NumericEncoding
@@ -48,7 +48,7 @@ NUMBERS = [0.0, 1.0, 3.0, 4.0, 6.0, 8.0]
 def test_what_keeps_its_promise_passes(encoding: Any, truths: list[Any]) -> None:
     """And uses the whole of it: the largest ratio is e^epsilon, up to what the threshold is rounded by."""
     epsilons = ("0.5", "3") if encoding.symbols > 3 else ("0.5", "1", "3")
-    found = check(encoding, truths, epsilons=epsilons)
+    found = check_encoding(encoding, truths, epsilons=epsilons)
     assert Decimal("2.9999999") < found.realised <= found.epsilon == 3
 
 
@@ -60,7 +60,7 @@ class WholeAlphabet(WaveEncoding):
 
 
 def test_what_wastes_epsilon_is_seen() -> None:
-    found = check(WholeAlphabet(0, 8, bins=3, window=4), NUMBERS)
+    found = check_encoding(WholeAlphabet(0, 8, bins=3, window=4), NUMBERS)
     assert found.realised < Decimal("2.2")
 
 
@@ -122,7 +122,7 @@ class OddWindow(WaveEncoding):
 )
 def test_what_breaks_its_promise_is_refused(encoding: Any, truths: list[Any]) -> None:
     with refused(EncodingError, encoding=encoding.name, epsilon="0.5", says="tells more than it says"):
-        check(encoding, truths)
+        check_encoding(encoding, truths)
 
 
 class Biased(NumericEncoding):
@@ -172,14 +172,6 @@ class Chained(CategoricalEncoding):
         return (truths.index + moved) % np.uint64(3)
 
 
-class Forgetful(WaveEncoding):
-    """An encoding that does not say all of its options."""
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"bins": self.bins, "window": 2}
-
-
 @pytest.mark.parametrize(
     ("encoding", "says"),
     [
@@ -189,11 +181,10 @@ class Forgetful(WaveEncoding):
         (Secretive(0, 8), "more bits"),
         (SecretiveHash(LETTERS, 3), "more bits"),
         (Chained(LETTERS), "depends on another word"),
-        (Forgetful(0, 8, bins=3, window=4), "makes another one"),
         (CategoricalEncoding(range(100)), "too many"),
     ],
     ids=lambda each: type(each).__name__ if not isinstance(each, str) else "",
 )
 def test_what_would_mislead_is_refused(encoding: Any, says: str) -> None:
     with refused(EncodingError, says=says):
-        check(encoding, LETTERS if encoding.domain == "values" else NUMBERS)
+        check_encoding(encoding, LETTERS if encoding.domain == "values" else NUMBERS)
