@@ -149,7 +149,7 @@ def _ledger_state(key: Key | None, ledger: str | None, now: datetime) -> str:
         last = max(event.time for event in events)
         if last > now + _SLACK:
             raise LedgerError("its last entry is from {last}, which the clock has not reached.", last=last.isoformat())
-        return f"schema {SCHEMA.last}, {len(events):,} entries that add up, the last of {last:%Y-%m-%d}"
+        return f"schema {SCHEMA.version}, {len(events):,} entries that add up, the last of {last:%Y-%m-%d}"
 
 
 def _room(what: str, folder: Path) -> Finding:

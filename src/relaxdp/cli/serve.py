@@ -72,6 +72,8 @@ def serve(
 ) -> None:
     """Serve the collector, the market and their pages; SQLite by default, PostgreSQL by URL."""
     try:
+        # Both parts declare their tables when they are imported, and the database is prepared with all of them.
+        import relaxdp.collector.component  # noqa: PLC0415
         import relaxdp.market.component  # noqa: F401, PLC0415
         from relaxdp.market.keys import key_file, open_market  # noqa: PLC0415
         from relaxdp.market.recovery import forgotten_sales  # noqa: PLC0415

@@ -62,7 +62,7 @@ def existing(url: str) -> Iterator[Database]:
                 raise ServiceError("there is no database {database!r}.", database=database.address.name)
             check_file(database.address.path)
         with database.reading() as connection:
-            version = SCHEMA.version_of(connection)
+            version = SCHEMA.read_version(connection)
         if version is None:
             raise ServiceError("the database {database!r} holds no service.", database=database.address.name)
         database.prepare(SCHEMA)

@@ -181,7 +181,7 @@ def test_no_token_where_there_is_no_service(settings: Settings) -> None:
             assert not database.address.path.exists()
         else:
             with database.reading() as connection:
-                assert SCHEMA.version_of(connection) is None
+                assert SCHEMA.read_version(connection) is None
     finally:
         database.close()
 
