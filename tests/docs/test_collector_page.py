@@ -25,6 +25,4 @@ def test_routes_that_are_named_exist(tmp_path: Path) -> None:
 def test_the_defaults_are_those_of_the_code() -> None:
     settings = Settings(database="x")
     assert f"| {settings.rate:g}, {settings.burst:,.0f} |" in PAGE
-    assert f"| {settings.idle_seconds:g} s |" in PAGE
-    assert f"| {settings.most_connections:,} |" in PAGE
     assert settings.body_limit == 1 << 20

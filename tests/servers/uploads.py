@@ -1,4 +1,4 @@
-"""A service that takes files and nothing else: python -m tests.servers.uploads DATABASE TOKEN_FILE IDLE LIMIT."""
+"""A service that takes files and nothing else: python -m tests.servers.uploads DATABASE TOKEN_FILE LIMIT."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from relaxdp.service.application import build_application
 from relaxdp.service.limits import read_body
 from relaxdp.service.maintenance import prepare
 from relaxdp.service.operations import Operation
-from relaxdp.service.run import BACKLOG, PatientProtocol, listen, serve
+from relaxdp.service.run import BACKLOG, listen, serve
 from relaxdp.service.settings import Settings
 from relaxdp.service.transfer import receive_file
 from relaxdp.service.worker import Worker
 
 PARQUET = "application/vnd.apache.parquet"
-passed = 0.0  # seconds on the clock by which connections are waited for, which only a test moves
 
 
 class UploadPart:
@@ -50,15 +49,8 @@ class UploadPart:
         size = len(await read_body(request, self._worker.limits))
         return Response(msgspec.json.encode({"size": size}), media_type="application/json")
 
-    async def pass_time(self, request: Request) -> Response:
-        """Let so many seconds pass, for connections only."""
-        global passed  # noqa: PLW0603
-        passed += float(request.query_params["seconds"])
-        return Response()
-
     def operations(self) -> list[Operation]:
         return [
-            Operation("POST", "/v1/time", self.pass_time, "Let time pass."),
             Operation(
                 "POST",
                 "/v1/file",
@@ -92,12 +84,12 @@ def _look(path: Path) -> dict[str, Any]:
 
 
 def build(settings: Settings) -> ASGIApp:
-    """Return the application of one worker."""
+    """Return the application."""
     return build_application(settings, lambda worker: [UploadPart(worker)])
 
 
 class Uploads(Running):
-    """That service in a process of its own; `options` are its patience in seconds and its limit in bytes."""
+    """That service in a process of its own; its one option is its limit in bytes."""
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
@@ -115,16 +107,11 @@ class Uploads(Running):
         self.process.stdout.close()
         self.host, self.port = "127.0.0.1", int(line)
 
-    def pass_time(self, seconds: float) -> None:
-        """Let time pass, for whoever keeps a connection waiting."""
-        assert self.ask("POST", f"/v1/time?seconds={seconds}").status == 200
-
 
 def main() -> None:
     """Serve, and print the port."""
-    database, token_file, idle, limit = sys.argv[1:]
-    PatientProtocol.now = lambda _: passed  # type: ignore[method-assign, assignment]
-    settings = Settings(database=database, port=0, rate=0.0, idle_seconds=float(idle), upload_limit=int(limit))
+    database, token_file, limit = sys.argv[1:]
+    settings = Settings(database=database, port=0, rate=0.0, upload_limit=int(limit))
     listening, address = listen(settings)
     prepare(settings, Path(token_file))
     listening.listen(BACKLOG)

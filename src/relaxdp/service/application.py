@@ -1,8 +1,7 @@
-"""The application of a service: its routes, the shell around all of them, and what starts and stops with a worker."""
+"""The application of a service: its routes, the shell around all of them, and what starts and stops with it."""
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import threading
 import time
@@ -19,7 +18,7 @@ from relaxdp.service.observe import Metrics, MetricsServer, RequestLog, log_mist
 from relaxdp.service.operations import Component, application
 from relaxdp.service.pages import OwnRoutes, Pages
 from relaxdp.service.settings import Settings
-from relaxdp.service.worker import Worker, end_with_parent, tune
+from relaxdp.service.worker import Worker, tune
 
 if TYPE_CHECKING:
     from prometheus_client import Counter, Histogram
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 def build_application(
     settings: Settings, compose: Callable[[Worker], Sequence[Component]], metrics_server: MetricsServer | None = None
 ) -> ASGIApp:
-    """Return the application of one worker; `compose` makes its parts, in the order in which they start."""
+    """Return the application; `compose` makes its parts, in the order in which they start."""
     worker, log = Worker(settings), RequestLog(enabled=settings.request_log)
     parts = list(compose(worker))
     sections = [(part.operations(), part.parameters()) for part in parts]
@@ -53,8 +52,6 @@ def build_application(
             if metrics_server is not None:
                 stack.enter_context(metrics_server.serving(worker.metrics))
             _on_signal(end_what_never_ends)
-            if settings.workers > 1:
-                stack.callback(asyncio.ensure_future(end_with_parent()).cancel)
             yield
 
     app, route_of = application(operations, lifespan=lifespan)
@@ -63,7 +60,7 @@ def build_application(
         route_of=route_of,
         metrics=worker.metrics,
         log=log,
-        buckets=Buckets(rate=settings.own_rate, burst=settings.own_burst),
+        buckets=Buckets(rate=settings.rate, burst=settings.burst),
     )
     return behind_proxies(shell, settings.trusted_proxies)
 

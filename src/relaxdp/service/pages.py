@@ -140,7 +140,7 @@ class OwnRoutes:
         return Response(msgspec.json.encode(Health("ok")), media_type=_JSON)
 
     async def show_metrics(self, request: Request) -> Response:
-        """Show the metrics of all workers to the operator: they change with single reports."""
+        """Show the metrics to the operator: they change with single reports."""
         await self._worker.check_operator(request)
         return Response(await self._worker.compute(self._worker.metrics.text), media_type=METRICS_TYPE)
 

@@ -1,8 +1,8 @@
-"""The tables that every service has, tokens and duties; and the version of all tables in its database."""
+"""The table that every service has, and the version of all tables in its database."""
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Double, LargeBinary, MetaData, Table, Text
+from sqlalchemy import Column, LargeBinary, MetaData, Table, Text
 
 from relaxdp.storage.database import Schema
 
@@ -12,12 +12,4 @@ SCHEMA = Schema(METADATA, "service_version", version=3)
 
 TOKENS = Table(
     "service_token", METADATA, Column("role", Text, primary_key=True), Column("digest", LargeBinary, nullable=False)
-)
-
-LEASES = Table(
-    "service_lease",
-    METADATA,
-    Column("duty", Text, primary_key=True),
-    Column("holder", Text, nullable=False),
-    Column("until", Double, nullable=False),
 )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -21,17 +19,6 @@ from relaxdp.service.observe import Metrics
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import OPERATOR, bears, digest_for
 from relaxdp.storage.database import Database
-
-_SECONDS = 1.0
-
-
-async def end_with_parent() -> None:
-    """Ask this process to stop once it has another parent."""
-    parent = os.getppid()
-    while os.getppid() == parent:
-        await asyncio.sleep(_SECONDS)
-    os.kill(os.getpid(), signal.SIGTERM)
-
 
 _SWITCH_SECONDS = 0.0005
 _THRESHOLDS = (20_000, 20, 50)
@@ -61,7 +48,7 @@ class Worker:
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
         self.settings, self.clock = settings, clock
         self.database = Database(settings.database)
-        self.metrics = Metrics(settings.metrics_folder)
+        self.metrics = Metrics()
         self.limits = Limits(settings.body_limit)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="relaxdp-read")
         # A write may wait long for others that write: nobody who only reads waits behind it.

@@ -137,7 +137,7 @@ _PRAGMAS = (
 )  # fmt: skip
 
 # Whatever the server, the database or the user have as defaults: a commit is on disk, and on synchronous replicas if
-# there are any, before it returns; waiting for a lock ends; a worker that vanished does not hold a campaign for long.
+# there are any, before it returns; waiting for a lock ends; a process that vanished does not hold a campaign for long.
 _SETTINGS = (
     "SELECT set_config('lock_timeout', '30s', false), "
     "set_config('idle_in_transaction_session_timeout', '60s', false), "
