@@ -596,10 +596,10 @@ def _main() -> None:
     from relaxdp.collector import component  # noqa: PLC0415
     from relaxdp.collector.duties import Duties  # noqa: PLC0415
     from relaxdp.service import application  # noqa: PLC0415
-    from relaxdp.service.worker import Worker  # noqa: PLC0415
+    from relaxdp.service.resources import Resources  # noqa: PLC0415
 
     clock = Path(os.environ[CLOCK_VARIABLE])
-    vars(application)["Worker"] = partial(Worker, clock=lambda: float(clock.read_text("ascii")))
+    vars(application)["Resources"] = partial(Resources, clock=lambda: float(clock.read_text("ascii")))
     vars(component)["Duties"] = partial(Duties, seconds=0.05)
     main()
 

@@ -21,10 +21,10 @@ from relaxdp.service.application import build_application
 from relaxdp.service.limits import read_body
 from relaxdp.service.maintenance import prepare
 from relaxdp.service.operations import Operation
+from relaxdp.service.resources import Resources
 from relaxdp.service.run import BACKLOG, listen, serve
 from relaxdp.service.settings import Settings
 from relaxdp.service.transfer import receive_file
-from relaxdp.service.worker import Worker
 
 PARQUET = "application/vnd.apache.parquet"
 
@@ -32,12 +32,12 @@ PARQUET = "application/vnd.apache.parquet"
 class UploadPart:
     """One route for a file, and one for JSON beside it."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
 
     async def take_file(self, request: Request) -> Response:
         """Take a file, say what it was, and fail where that is asked for."""
-        most = self._worker.settings.upload_limit
+        most = self._resources.settings.upload_limit
         async with receive_file(request, most=most, media_type=PARQUET) as path:
             if "fail" in request.query_params:
                 raise RuntimeError("a mistake of the handler")
@@ -46,7 +46,7 @@ class UploadPart:
 
     async def take_json(self, request: Request) -> Response:
         """Take a body that is no file."""
-        size = len(await read_body(request, self._worker.limits))
+        size = len(await read_body(request, self._resources.limits))
         return Response(msgspec.json.encode({"size": size}), media_type="application/json")
 
     def operations(self) -> list[Operation]:
@@ -85,7 +85,7 @@ def _look(path: Path) -> dict[str, Any]:
 
 def build(settings: Settings) -> ASGIApp:
     """Return the application."""
-    return build_application(settings, lambda worker: [UploadPart(worker)])
+    return build_application(settings, lambda resources: [UploadPart(resources)])
 
 
 class Uploads(Running):

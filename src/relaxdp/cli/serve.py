@@ -133,5 +133,5 @@ def build(settings: Settings, metrics_server: MetricsServer | None = None) -> AS
     from relaxdp.service.application import build_application  # noqa: PLC0415
 
     return build_application(
-        settings, lambda worker: [CollectorComponent(worker), MarketComponent(worker)], metrics_server
+        settings, lambda resources: [CollectorComponent(resources), MarketComponent(resources)], metrics_server
     )

@@ -1,4 +1,4 @@
-"""What the parts of one worker share: the database, threads, metrics, limits, and who the operator is."""
+"""What the parts of a service share: the database, threads, metrics, limits, and who the operator is."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _RELOAD_SECONDS = 5.0
 Result = TypeVar("Result")
 
 
-class Worker:
-    """One process of the service. Its database is prepared already."""
+class Resources:
+    """Database, threads, metrics and limits of a service. The database is prepared already."""
 
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
         self.settings, self.clock = settings, clock
@@ -68,15 +68,6 @@ class Worker:
     def _seen(self, work: Callable[[Connection], Result]) -> Result:
         with self.database.reading() as connection:
             return work(connection)
-
-    async def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Write in a transaction of its own, in a thread; what it did is durable when this returns."""
-
-        def run() -> Result:
-            with self.database.writing() as connection:
-                return work(connection)
-
-        return await self.perform(run)
 
     async def perform(self, work: Callable[[], Result]) -> Result:
         """Do something that writes in transactions of its own, in a thread; nobody who only reads waits behind it."""
