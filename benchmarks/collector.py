@@ -81,14 +81,14 @@ def empty(port: int, campaign: dict[str, Any], requests: int) -> float:
 
 
 @contextlib.contextmanager
-def empty_server(workers: int) -> Iterator[int]:
-    """Run the empty route under the same server, with as many processes."""
+def empty_server() -> Iterator[int]:
+    """Run the empty route under the same server."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
     command = [
         sys.executable, "-m", "uvicorn", "benchmarks.collector_empty:app", "--port", str(port), "--no-access-log",
-        "--log-level", "warning", "--http", "httptools", "--workers", str(workers),
+        "--log-level", "warning", "--http", "httptools",
     ]  # fmt: skip
     process = subprocess.Popen(command)
     try:
@@ -134,7 +134,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--reports", type=int, default=10_000_000)
-    parser.add_argument("--workers", type=int, default=1)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name).resolve()
@@ -145,11 +144,7 @@ def main() -> None:
 def ingest(folder: Path, chosen: argparse.Namespace) -> None:
     """Compare ingest with plain inserts, and single reports with an empty route."""
     rounds: list[dict[str, float]] = []
-    options = ("--no-request-log", "--workers", str(chosen.workers))
-    with (
-        running(f"sqlite:///{folder}/service.db", folder / "a", *options) as server,
-        empty_server(chosen.workers) as port,
-    ):
+    with running(f"sqlite:///{folder}/service.db", folder / "a", "--no-request-log") as server, empty_server() as port:
         campaign = server.create()
         for number in range(chosen.rounds + 1):
             found = {

@@ -2,7 +2,7 @@
 
 - A *module with a single importer* is one that exactly one other file of src imports, anywhere in it, also inside of
   functions and for types only. A package's `__init__` imports as any file does, and is not counted itself; neither is
-  `__main__`, nor a module that a text names ("relaxdp.cli.plan:plan"), nor a migration, which is found by its folder.
+  `__main__`, nor a module that a text names ("relaxdp.cli.plan:plan").
 - A *place that edits an error's text* is a function that changes, splits, compares or searches `.message`, or the
   `str()` of an error of `relaxdp.errors` that it caught, or a name for one of them. To put a sentence before or behind
   it is no edit. The texts of other libraries' errors are not ours to give fields to, and do not count.
@@ -80,9 +80,7 @@ def importers(modules: list[Module]) -> dict[str, set[str]]:
     return {
         module.place: {place for place, names in imports.items() if module.name in names and place != module.place}
         for module in modules
-        if Path(module.place).name not in ("__init__.py", "__main__.py")
-        and "migrations" not in module.place
-        and module.name not in entries
+        if Path(module.place).name not in ("__init__.py", "__main__.py") and module.name not in entries
     }
 
 

@@ -158,7 +158,7 @@ def device_report(folder: Path) -> Iterator[Deed]:
     """Send a device's report to the collector's application, without a socket between them."""
     settings = Settings(database=f"sqlite:///{folder}/service.db", request_log=False)
     token = prepare(settings)
-    app: Any = build_application(settings, lambda worker: [CollectorComponent(worker)])
+    app: Any = build_application(settings, lambda resources: [CollectorComponent(resources)])
     report = {"level": level_of("1"), "report": "flu"}
     asked = {"question": "?", "encoding": {"name": "categorical", "values": VALUES}, "levels": [{"epsilon": "1"}]}
     started, stop = asyncio.Event(), asyncio.Event()
@@ -173,7 +173,7 @@ def device_report(folder: Path) -> Iterator[Deed]:
     async def begin() -> tuple[asyncio.Task[None], str]:
         life = asyncio.create_task(app({"type": "lifespan"}, receive, send))
         await started.wait()
-        await asyncio.sleep(0.5)  # what a worker does at its start is over then
+        await asyncio.sleep(0.5)  # what the service does at its start is over then
         made = await _ask(app, "/v1/campaigns", asked, f"Bearer {token}")
         return life, f"/v1/campaigns/{made['id']}/reports"
 
@@ -185,7 +185,7 @@ def device_report(folder: Path) -> Iterator[Deed]:
         life, path = runner.run(begin())
         yield lambda _: runner.run(_ask(app, path, {"device": secrets.token_hex(16), **report}))
         runner.run(end(life))
-    gc.unfreeze()  # a worker never ends, so it has frozen what was there
+    gc.unfreeze()  # a service never ends, so it has frozen what was there
 
 
 WALKS: dict[str, Callable[[Path], AbstractContextManager[Deed]]] = {

@@ -251,7 +251,7 @@ class LedgerChangedError(LedgerError):
 
 
 class LedgerVersionError(LedgerError):
-    """The ledger was written by a newer version of this package."""
+    """The ledger was created by another version of this package."""
 
 
 class OldLedgerError(LedgerError):
@@ -449,7 +449,7 @@ class StorageUnavailableError(ServiceError):
 
 
 class StorageVersionError(ServiceError):
-    """The database was written by a newer version of this package."""
+    """The database was created by another version of this package."""
 
 
 class CampaignError(ServiceError, ValueError):

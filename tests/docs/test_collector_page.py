@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "collector.md").read_text("utf-8")
 def test_routes_that_are_named_exist(tmp_path: Path) -> None:
     """All of them are in the reference, which is made from the service's own description."""
     settings = Settings(database=str(tmp_path / "x.db"))
-    app = build_application(settings, lambda worker: [CollectorComponent(worker)])
+    app = build_application(settings, lambda resources: [CollectorComponent(resources)])
     paths = {route.path for route in app._inner.routes}  # type: ignore[attr-defined]
     named = set(re.findall(r"(/v1/[^`?, ]*)`", PAGE))
     assert len(named) > 3
@@ -25,6 +25,4 @@ def test_routes_that_are_named_exist(tmp_path: Path) -> None:
 def test_the_defaults_are_those_of_the_code() -> None:
     settings = Settings(database="x")
     assert f"| {settings.rate:g}, {settings.burst:,.0f} |" in PAGE
-    assert f"| {settings.idle_seconds:g} s |" in PAGE
-    assert f"| {settings.most_connections:,} |" in PAGE
     assert settings.body_limit == 1 << 20

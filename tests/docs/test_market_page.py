@@ -70,7 +70,7 @@ def test_routes_that_are_named_exist(tmp_path: Path) -> None:
     settings = Settings(database=str(tmp_path / "x.db"), market_key=key)
     whole, without = (
         {(method, route.path) for route in each._inner.routes for method in route.methods or ()}  # type: ignore[attr-defined]
-        for each in (build(settings), build_application(settings, lambda worker: [CollectorComponent(worker)]))
+        for each in (build(settings), build_application(settings, lambda resources: [CollectorComponent(resources)]))
     )
     routes = {each for each in whole - without if each[0] != "HEAD"}
     named = set(re.findall(r"`(GET|POST) (/v1/market[^`?]*)", TEXT))

@@ -30,7 +30,6 @@ def test_wheel(tmp_path: Path, compiler: str, monkeypatch: pytest.MonkeyPatch) -
     (wheel,) = tmp_path.glob("relaxdp-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"relaxdp/py.typed", "relaxdp/web/device/relaxdp.js", "relaxdp/ledger/store.py"} <= names
-    assert any(name.startswith("relaxdp/ledger/migrations/") for name in names)
     assert not any(name.startswith(("tests/", "benchmarks/")) for name in names)
     assert not any(name.endswith((".c", ".h")) for name in names)
     assert (f"relaxdp/draw/kernel/{LIBRARY.name}" in names) is built

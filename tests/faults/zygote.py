@@ -22,7 +22,7 @@ from tests.faults.table.releases import release
 from relaxdp.errors import RelaxdpError
 from relaxdp.table import output
 
-LATE = ("alembic.config", "alembic.runtime.environment", "alembic.script", "pandas", "relaxdp.ledger.sqlite")
+LATE = ("pandas", "relaxdp.ledger.sqlite")
 """What a first release imports on its way: each child would, for most of its life, and be killed there."""
 
 

@@ -12,11 +12,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,8 +32,12 @@ from tests.patience import PATIENCE, until
 import relaxdp as rx
 from relaxdp.device import Device as ProductDevice
 from relaxdp.device.address import Server
+from relaxdp.device.client import Client
 from relaxdp.device.operator import Operator
 from relaxdp.device.report import written_report
+from relaxdp.device.server import own_server
+from relaxdp.device.simulate import Simulation
+from relaxdp.device.simulate import simulate as run_simulation
 from relaxdp.device.state import State as DeviceState
 from relaxdp.device.store import DeviceFile, DeviceStore
 from relaxdp.errors import RelaxdpError
@@ -215,18 +221,23 @@ def take_tour(*, devices: int, margin: str, seed: int) -> dict[str, Any]:
 
 def simulate(*, devices: int, values: int, levels: str, margin: str, seed: int) -> dict[str, Any]:
     """Run a campaign with at most 1,000 simulated devices, whose reports at a level arrive all at once."""
-    words = ["--devices", devices, "--values", values, "--levels", levels, "--half-width", margin, "--seed", seed]
-    found = json.loads(printed("simulate", *map(str, words), "--batch", "1000", "--json"))
+    epsilons = levels.split(",")
+    simulation = Simulation(
+        devices, tuple(map(Decimal, epsilons)), float(margin), values, seed, batch=1000, name=f"simulation-{seed}"
+    )
+    with tempfile.TemporaryDirectory() as folder, own_server(Path(folder)) as running:
+        client = Client(attempts=3)
+        found = run_simulation(simulation, Operator(running.server, running.token, client), client, lambda _: None)
     return {
-        "state": found["state"],
-        "stopped_at": found["stopped_at"],
-        "planned_stop": found["planned_stop"],
-        "target_met": found["target_met"],
-        "devices_per_level": dict(zip(found["levels"], found["devices_per_level"], strict=True)),
-        "new_reports": found["answers"]["new"],
-        "true_shares": {row["value"]: row["truth"] for row in found["rows"]},
-        "rows": _rows(found["rows"]),
-        "intervals_with_the_true_share": found["covered"],
+        "state": found.state,
+        "stopped_at": str(found.stopped_at),
+        "planned_stop": str(found.planned_stop),
+        "target_met": found.target_met,
+        "devices_per_level": dict(zip(epsilons, found.per_level, strict=True)),
+        "new_reports": found.answers["new"],
+        "true_shares": {row["value"]: share for row, share in zip(found.rows, found.truth, strict=True)},
+        "rows": _rows(found.rows),
+        "intervals_with_the_true_share": found.covered,
     }
 
 
@@ -585,10 +596,10 @@ def _main() -> None:
     from relaxdp.collector import component  # noqa: PLC0415
     from relaxdp.collector.duties import Duties  # noqa: PLC0415
     from relaxdp.service import application  # noqa: PLC0415
-    from relaxdp.service.worker import Worker  # noqa: PLC0415
+    from relaxdp.service.resources import Resources  # noqa: PLC0415
 
     clock = Path(os.environ[CLOCK_VARIABLE])
-    vars(application)["Worker"] = partial(Worker, clock=lambda: float(clock.read_text("ascii")))
+    vars(application)["Resources"] = partial(Resources, clock=lambda: float(clock.read_text("ascii")))
     vars(component)["Duties"] = partial(Duties, seconds=0.05)
     main()
 

@@ -79,7 +79,7 @@ class Running:
         self.host, self.port = str(place.hostname), int(place.port or 0)
 
     def kill(self) -> None:
-        """End it and its workers without any warning."""
+        """End it without any warning."""
         assert self.process is not None
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)

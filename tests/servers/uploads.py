@@ -1,4 +1,4 @@
-"""A service that takes files and nothing else: python -m tests.servers.uploads DATABASE TOKEN_FILE IDLE LIMIT."""
+"""A service that takes files and nothing else: python -m tests.servers.uploads DATABASE TOKEN_FILE LIMIT."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ from relaxdp.service.application import build_application
 from relaxdp.service.limits import read_body
 from relaxdp.service.maintenance import prepare
 from relaxdp.service.operations import Operation
-from relaxdp.service.run import BACKLOG, PatientProtocol, listen, serve
+from relaxdp.service.resources import Resources
+from relaxdp.service.run import BACKLOG, listen, serve
 from relaxdp.service.settings import Settings
 from relaxdp.service.transfer import receive_file
-from relaxdp.service.worker import Worker
 
 PARQUET = "application/vnd.apache.parquet"
-passed = 0.0  # seconds on the clock by which connections are waited for, which only a test moves
 
 
 class UploadPart:
     """One route for a file, and one for JSON beside it."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
 
     async def take_file(self, request: Request) -> Response:
         """Take a file, say what it was, and fail where that is asked for."""
-        most = self._worker.settings.upload_limit
+        most = self._resources.settings.upload_limit
         async with receive_file(request, most=most, media_type=PARQUET) as path:
             if "fail" in request.query_params:
                 raise RuntimeError("a mistake of the handler")
@@ -47,18 +46,11 @@ class UploadPart:
 
     async def take_json(self, request: Request) -> Response:
         """Take a body that is no file."""
-        size = len(await read_body(request, self._worker.limits))
+        size = len(await read_body(request, self._resources.limits))
         return Response(msgspec.json.encode({"size": size}), media_type="application/json")
-
-    async def pass_time(self, request: Request) -> Response:
-        """Let so many seconds pass, for connections only."""
-        global passed  # noqa: PLW0603
-        passed += float(request.query_params["seconds"])
-        return Response()
 
     def operations(self) -> list[Operation]:
         return [
-            Operation("POST", "/v1/time", self.pass_time, "Let time pass."),
             Operation(
                 "POST",
                 "/v1/file",
@@ -92,12 +84,12 @@ def _look(path: Path) -> dict[str, Any]:
 
 
 def build(settings: Settings) -> ASGIApp:
-    """Return the application of one worker."""
-    return build_application(settings, lambda worker: [UploadPart(worker)])
+    """Return the application."""
+    return build_application(settings, lambda resources: [UploadPart(resources)])
 
 
 class Uploads(Running):
-    """That service in a process of its own; `options` are its patience in seconds and its limit in bytes."""
+    """That service in a process of its own; its one option is its limit in bytes."""
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
@@ -115,16 +107,11 @@ class Uploads(Running):
         self.process.stdout.close()
         self.host, self.port = "127.0.0.1", int(line)
 
-    def pass_time(self, seconds: float) -> None:
-        """Let time pass, for whoever keeps a connection waiting."""
-        assert self.ask("POST", f"/v1/time?seconds={seconds}").status == 200
-
 
 def main() -> None:
     """Serve, and print the port."""
-    database, token_file, idle, limit = sys.argv[1:]
-    PatientProtocol.now = lambda _: passed  # type: ignore[method-assign, assignment]
-    settings = Settings(database=database, port=0, rate=0.0, idle_seconds=float(idle), upload_limit=int(limit))
+    database, token_file, limit = sys.argv[1:]
+    settings = Settings(database=database, port=0, rate=0.0, upload_limit=int(limit))
     listening, address = listen(settings)
     prepare(settings, Path(token_file))
     listening.listen(BACKLOG)

@@ -16,7 +16,7 @@ from relaxdp.cli.main import COMMANDS, app
 LIGHT = {"typer", "cryptography", "numpy"}
 """What the first lines of a program may wait for."""
 HEAVY = {
-    "alembic", "cryptography", "duckdb", "matplotlib", "msgspec", "narwhals", "numpy", "pandas", "polars", "pyarrow",
+    "cryptography", "duckdb", "matplotlib", "msgspec", "narwhals", "numpy", "pandas", "polars", "pyarrow",
     "rich", "scipy", "sqlalchemy", "starlette", "typer", "uvicorn",
 }  # fmt: skip
 
@@ -61,7 +61,7 @@ def test_keygen_does_not_wait_for_tables() -> None:
 
 def test_a_service_starts_without_what_only_estimates_need() -> None:
     code = "import relaxdp.cli.serve, relaxdp.collector.component, relaxdp.market.component"
-    assert not imported(code) & {"alembic", "duckdb", "matplotlib", "scipy"}
+    assert not imported(code) & {"duckdb", "matplotlib", "scipy"}
 
 
 def test_the_list_of_commands_says_what_each_says_itself() -> None:

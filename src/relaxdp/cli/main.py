@@ -67,10 +67,6 @@ COMMANDS = {
         "relaxdp.cli.survey:app",
         "Ask many devices several questions: create and steer surveys of a collector.",
     ),
-    "simulate": (
-        "relaxdp.cli.simulate:simulate",
-        "Run a campaign with simulated devices: level by level, until the answer is precise enough.",
-    ),
     "market": ("relaxdp.cli.market:app", "Sell and buy released data, level by level, on a market."),
     "admin": ("relaxdp.cli.admin:app", "Back up, restore, recover, and renew the token of a service."),
     "tour": (

@@ -25,7 +25,6 @@ def serve(
     db: DatabaseOption = DEFAULT,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
-    workers: Annotated[int, typer.Option(help="Processes.", min=1, max=64)] = 1,
     token_file: Annotated[
         Path | None, typer.Option(help="Write a new operator's token here instead of showing it.")
     ] = None,
@@ -54,8 +53,6 @@ def serve(
             show_default="next to its key",
         ),
     ] = None,
-    idle_seconds: Annotated[float, typer.Option(help="How long a connection may stay silent.", min=0.1)] = 30.0,
-    connections: Annotated[int, typer.Option(help="Connections that a worker keeps open.", min=10)] = 4096,
     embed: Annotated[
         list[str] | None,
         typer.Option(help="Site that may show the survey in a frame, like https://example.org; may be repeated."),
@@ -72,6 +69,8 @@ def serve(
 ) -> None:
     """Serve the collector, the market and their pages; SQLite by default, PostgreSQL by URL."""
     try:
+        # Both parts declare their tables when they are imported, and the database is prepared with all of them.
+        import relaxdp.collector.component  # noqa: PLC0415
         import relaxdp.market.component  # noqa: F401, PLC0415
         from relaxdp.market.keys import key_file, open_market  # noqa: PLC0415
         from relaxdp.market.recovery import forgotten_sales  # noqa: PLC0415
@@ -87,17 +86,11 @@ def serve(
 
     if (certificate is None) != (certificate_key is None):
         raise OptionError("TLS needs both --certificate and --certificate-key.")
-    if metrics_port is not None and workers > 1:
-        raise OptionError(
-            "--metrics-port and --workers cannot be combined. Its port shows the numbers of one process. "
-            "Leave out --metrics-port, and read /metrics with the operator's token."
-        )
     settings = Settings(
-        database=db, host=host, port=port, workers=workers, rate=rate, burst=burst, body_limit=body_limit,
+        database=db, host=host, port=port, rate=rate, burst=burst, body_limit=body_limit,
         trusted_proxies=tuple(trusted_proxy or ()), request_log=request_log, certificate=certificate,
-        certificate_key=certificate_key, idle_seconds=idle_seconds, most_connections=connections,
-        embed=tuple(sites_of(embed or ())), upload_limit=upload_limit, market_key=market_key,
-        market_journal=market_journal,
+        certificate_key=certificate_key, embed=tuple(sites_of(embed or ())), upload_limit=upload_limit,
+        market_key=market_key, market_journal=market_journal,
     )  # fmt: skip
     with ExitStack() as stack:
         listening, address = listen(settings)
@@ -134,11 +127,11 @@ def serve(
 
 
 def build(settings: Settings, metrics_server: MetricsServer | None = None) -> ASGIApp:
-    """Return the application of one worker; its database is prepared and its market opened already."""
+    """Return the application; its database is prepared and its market opened already."""
     from relaxdp.collector.component import CollectorComponent  # noqa: PLC0415
     from relaxdp.market.component import MarketComponent  # noqa: PLC0415
     from relaxdp.service.application import build_application  # noqa: PLC0415
 
     return build_application(
-        settings, lambda worker: [CollectorComponent(worker), MarketComponent(worker)], metrics_server
+        settings, lambda resources: [CollectorComponent(resources), MarketComponent(resources)], metrics_server
     )

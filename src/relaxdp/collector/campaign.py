@@ -1,4 +1,4 @@
-"""A campaign as a worker holds it: its definition never changes, so it may be kept for good."""
+"""A campaign as the service holds it: its definition never changes, so it may be kept for good."""
 
 from __future__ import annotations
 

@@ -16,15 +16,15 @@ from relaxdp.collector.sharing_routes import SharingRoutes
 from relaxdp.collector.survey_routes import SurveyRoutes
 from relaxdp.errors import StorageUnavailableError
 from relaxdp.service.operations import Operation
+from relaxdp.service.resources import Resources
 from relaxdp.service.wire import ID_PATTERN
-from relaxdp.service.worker import Worker
 
 
 class CollectorComponent:
     """The part that comes first: the route that is asked most often is the first of its routes."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._collector, self._limits = Collector(worker), worker.limits
+    def __init__(self, resources: Resources) -> None:
+        self._collector, self._limits = Collector(resources), resources.limits
         self._duties = Duties(self._collector)
 
     def operations(self) -> list[Operation]:

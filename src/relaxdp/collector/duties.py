@@ -1,18 +1,15 @@
-"""Duties: what must happen though nobody asks, by one worker at a time, elected through the database.
+"""Duties: what must happen though nobody asks.
 
-By a row with an end, which means the same in both databases: SQLite has no advisory locks.
+Two services on one database both do them: each step holds its campaign and does what is still to be done.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
-import secrets
 import time
 
-from sqlalchemy import Connection, insert, or_, select, update
+from sqlalchemy import Connection, select
 
 from relaxdp.collector import campaigns, publishing, timeline
 from relaxdp.collector.campaign import Campaign
@@ -24,30 +21,7 @@ from relaxdp.collector.views import ENCODER
 from relaxdp.collector.watch import Watch
 from relaxdp.errors import RelaxdpError
 from relaxdp.service.observe import log_mistake
-from relaxdp.service.schema import LEASES
 
-
-def take_lease(connection: Connection, duty: str, holder: str, *, now: float, seconds: float) -> bool:
-    """Take or renew a lease within a write transaction; False where another worker holds it."""
-    free = or_(LEASES.c.holder == holder, LEASES.c.until < now)
-    taken = connection.execute(
-        update(LEASES).where(LEASES.c.duty == duty, free).values(holder=holder, until=now + seconds)
-    )
-    if taken.rowcount:
-        return True
-    if connection.execute(select(LEASES.c.holder).where(LEASES.c.duty == duty)).first() is not None:
-        return False
-    connection.execute(insert(LEASES).values(duty=duty, holder=holder, until=now + seconds))
-    return True
-
-
-def give_back(connection: Connection, duty: str, holder: str) -> None:
-    """Let another worker have the duty at once."""
-    connection.execute(update(LEASES).where(LEASES.c.duty == duty, LEASES.c.holder == holder).values(until=0.0))
-
-
-DUTY = "collector"
-_LEASE_SECONDS = 15.0
 _SWEPT = 2_000
 _RECORD_SECONDS = 10.0
 
@@ -59,10 +33,8 @@ class Duties:
 
     def __init__(self, collector: Collector, *, seconds: float = 2.0) -> None:
         self._collector, self._seconds = collector, seconds
-        self._holder = f"{os.getpid()}-{secrets.token_hex(8)}"
         self._watch = Watch(collector)
         self._task: asyncio.Task[None] | None = None
-        self.elected = False
         self._recorded: dict[str, int] = {}
         self._resting = 0.0
 
@@ -71,19 +43,13 @@ class Duties:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End, and let another worker go on at once."""
+        """End."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        if self.elected:
-            with contextlib.suppress(RelaxdpError):  # it runs out by itself
-                await self._collector.writer.call(lambda connection: give_back(connection, DUTY, self._holder))
 
     async def once(self) -> None:
-        """Do what is to be done now, if this worker is the one to do it."""
-        self.elected = await self._collector.writer.call(self._elect)
-        if not self.elected:
-            return
+        """Do what is to be done now."""
         for campaign in await self._due():
             now = self._collector.clock()
             await self._collector.writer.call(lambda connection: campaigns.tick(connection, campaign, now))  # noqa: B023
@@ -92,7 +58,7 @@ class Duties:
             while await self._collector.writer.call(
                 lambda connection: campaigns.sweep(connection, campaign, _SWEPT)  # noqa: B023
             ):
-                await self._collector.writer.call(self._elect)
+                pass
             if self._collector.database.is_sqlite:
                 await self._collector.compute(self._collector.database.empty_log)
         for name in await self._collector.read(publishing.unwritten):
@@ -129,9 +95,6 @@ class Duties:
             except Exception as problem:
                 log_mistake("duties failed", problem)
             await asyncio.sleep(self._seconds)
-
-    def _elect(self, connection: Connection) -> bool:
-        return take_lease(connection, DUTY, self._holder, now=self._collector.clock(), seconds=_LEASE_SECONDS)
 
     async def _due(self) -> list[Campaign]:
         """Return the campaigns whose state no longer is what the dates say."""

@@ -71,7 +71,7 @@ def membership(connection: Connection, survey: str, campaign: str) -> Membership
 def hold(connection: Connection, campaigns: Iterable[Campaign]) -> None:
     """Keep others from the joint counts of these campaigns, before any campaign itself is held.
 
-    Two workers that store one device's reports to two questions at the same time would each miss the other's.
+    Two services that store one device's reports to two questions at the same time would each miss the other's.
     """
     for survey in sorted({each.member.survey for each in campaigns if each.member and each.partners}):
         _HOLD.run(connection, (survey,)).fetchone()

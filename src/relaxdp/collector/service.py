@@ -1,4 +1,4 @@
-"""The collector of one worker: its writer, and the campaigns that it has seen."""
+"""The collector: its writer, and the campaigns that it has seen."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from relaxdp.collector import campaigns
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.writer import Writer
 from relaxdp.errors import UnknownCampaignError
+from relaxdp.service.resources import Resources
 from relaxdp.service.wire import ID_PATTERN
-from relaxdp.service.worker import Worker
 
 _MOST_KEPT = 1000
 _ID = re.compile(ID_PATTERN)
 
 
 class Collector:
-    """What all routes share, and beside it what the whole worker does."""
+    """What all routes share, and beside it what the whole service does."""
 
-    def __init__(self, worker: Worker) -> None:
-        self.database, self.clock = worker.database, worker.clock
-        self.read, self.compute, self.check_operator = worker.read, worker.compute, worker.check_operator
-        metrics = worker.metrics
+    def __init__(self, resources: Resources) -> None:
+        self.database, self.clock = resources.database, resources.clock
+        self.read, self.compute, self.check_operator = resources.read, resources.compute, resources.check_operator
+        metrics = resources.metrics
         self.reports = metrics.counter("relaxdp_reports_total", "Reports by what became of them.", ("outcome",))
         self.checks = metrics.counter(
             "relaxdp_campaign_checks_total", "Looks for made-up reports by what was found.", ("outcome",)
@@ -33,7 +33,7 @@ class Collector:
         for outcome in ("quiet", "alarm"):
             self.checks.labels(outcome)  # shown before the first look
         commits = metrics.counter("relaxdp_commits_total", "Groups of reports, each one commit.")
-        self.writer = Writer(worker.database, clock=worker.clock, stored=commits.inc)
+        self.writer = Writer(resources.database, clock=resources.clock, stored=commits.inc)
         metrics.gauge("relaxdp_waiting_reports", "Reports that wait for their commit.", lambda: self.writer.waiting)
         self.stopping = asyncio.Event()
         self._kept: OrderedDict[str, Campaign] = OrderedDict()

@@ -1,4 +1,4 @@
-"""The writer: one thread of a worker that takes whatever is waiting into one transaction (group commit).
+"""The writer: one thread that takes whatever is waiting into one transaction (group commit).
 
 A request is answered after the commit of the group that it was in. So every acknowledged report is durable, and a
 commit is paid once for all requests that came while the last one was written.
@@ -40,7 +40,7 @@ class _Job:
 
 
 class Writer:
-    """All that a worker writes goes through here, in the order in which it came."""
+    """All that the collector writes goes through here, in the order in which it came."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float], stored: Callable[[], object]) -> None:
         """Take what is called for every group of reports."""
@@ -155,7 +155,7 @@ class Writer:
             for item, outcome in zip((item for job in jobs for item in job.items), outcomes, strict=True):
                 item.outcome = outcome
             joint.hold(connection, campaigns.values())
-            for number in sorted(campaigns):  # all workers hold campaigns in the same order
+            for number in sorted(campaigns):  # all services on a database hold campaigns in the same order
                 ingest(connection, campaigns[number], items[number], self._clock())
 
         found: BaseException | None = None

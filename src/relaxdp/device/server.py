@@ -36,7 +36,7 @@ def own_server(folder: Path) -> Iterator[Running]:
     if database.exists() or token_file.exists():
         with refusing("Nothing was started."):
             raise SimulationError("the folder {path!r} holds a collector already.", path=str(folder))
-    words = ["serve", "--db", f"sqlite:///{database}", "--port", "0", "--rate", "0", "--workers", "1"]
+    words = ["serve", "--db", f"sqlite:///{database}", "--port", "0", "--rate", "0"]
     process = subprocess.Popen(  # noqa: S603 (our own program)
         [sys.executable, "-m", "relaxdp", *words, "--token-file", str(token_file), "--no-request-log"],
         stdout=subprocess.PIPE,

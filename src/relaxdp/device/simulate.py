@@ -53,18 +53,14 @@ class Sender:
             self._idle.put(_connection(address.server))
         self.requests = 0
         """How many requests were answered."""
-        self.seconds = 0.0
-        """How long sending has taken, together."""
 
     def send(self, reports: Sequence[dict[str, Any]], progress: Progress) -> Counter[str]:
         """Return how many reports were answered with what: new, same, or why they were refused."""
-        began = time.perf_counter()
         results: Counter[str] = Counter()
         for answer in self._pool.map(self._one, _batches(reports, self._batch)):
             results.update(answer)
             self.requests += 1
             progress(sum(answer.values()))
-        self.seconds += time.perf_counter() - began
         return results
 
     def close(self) -> None:
@@ -182,7 +178,6 @@ class Simulation:
     levels: tuple[Decimal, ...]
     half_width: float
     values: int = 5
-    encoding: str = "categorical"
     seed: int = 1
     batch: int = 500
     connections: int = 4
@@ -198,7 +193,7 @@ class Simulation:
         """Return the campaign that is created."""
         request: dict[str, Any] = {
             "question": f"A simulation of {self.devices} devices: which value?",
-            "encoding": {"name": self.encoding, "values": self.labels},
+            "encoding": {"name": "categorical", "values": self.labels},
             "levels": [{"epsilon": epsilon_text(level)} for level in self.levels],
             "devices": self.devices,
             "target": {"half_width": self.half_width},
@@ -206,9 +201,7 @@ class Simulation:
         return request if self.name is None else {**request, "id": self.name}
 
     def planned_stop(self) -> Decimal | None:
-        """Return the smallest level that suffices, by the planner alone; None where none does or it cannot tell."""
-        if self.encoding != "categorical":
-            return None
+        """Return the smallest level that suffices, by the planner alone; None where none does."""
         until = UntilPrecise(
             Explicit(self.levels), half_width=self.half_width, objects=self.devices, values=self.values
         )
@@ -219,7 +212,6 @@ class Simulation:
 class Outcome:
     """What came of a simulation."""
 
-    campaign: str
     state: str
     stopped_at: Decimal
     """The level at which the campaign stood in the end."""
@@ -233,13 +225,6 @@ class Outcome:
     answers: Counter[str]
     """How reports were answered."""
     requests: int
-    seconds: float
-    """How long sending took; drawing is not part of it."""
-
-    @property
-    def accepted(self) -> int:
-        """How many reports were taken; one that is on its way when the campaign moves on comes too late."""
-        return self.answers["new"] + self.answers["same"]
 
     @property
     def covered(self) -> int:
@@ -267,7 +252,6 @@ def simulate(simulation: Simulation, operator: Operator, client: Client, progres
     if last is None or not isinstance(found.get("pooled"), list):
         raise SimulationError("the campaign ended without an estimate.")
     return Outcome(
-        campaign=address.id,
         state=status["state"],
         stopped_at=last.epsilon,
         planned_stop=simulation.planned_stop(),
@@ -277,7 +261,6 @@ def simulate(simulation: Simulation, operator: Operator, client: Client, progres
         target_met=status["target_met"],
         answers=answers,
         requests=sender.requests,
-        seconds=sender.seconds,
     )
 
 

@@ -24,7 +24,7 @@ from relaxdp.errors import (
     LedgerUncertainError,
     LedgerVersionError,
 )
-from relaxdp.ledger.store import SCHEMA
+from relaxdp.ledger.store import SCHEMA, describe_other_version
 from relaxdp.storage.address import postgres_address
 from relaxdp.storage.database import READING, WRITING, postgres_engine, unfit
 
@@ -122,7 +122,6 @@ GUARDS = (
             (SCHEMA.table, "DELETE OR TRUNCATE"),
         ]
         for statement in (
-            f"DROP TRIGGER IF EXISTS {table}_append_only ON {table}",
             f"CREATE TRIGGER {table}_append_only BEFORE {deeds} ON {table} EXECUTE FUNCTION {_REFUSE}()",
             f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {table}_append_only",
         )
@@ -163,19 +162,15 @@ class PostgresStore:
         self._engine: Engine | None = postgres_engine(address.parameters, poolclass=NullPool)
 
     def prepare(self, *, create: bool) -> None:
-        """Create the tables where there are none, check the server, and bring them to the last version."""
+        """Check the server, and create the tables where there are none."""
         with self.reading() as connection:
             self._check_server(connection)
-            version = SCHEMA.version_of(connection)
+            version = SCHEMA.read_version(connection)
         if version is None:
             if not create:
                 raise self._error(LedgerAccessError, "does not exist: the database holds none")
             version = self._create()
         self._check_version(version)
-        if version != SCHEMA.last:
-            with self._transaction(writing=True) as connection:
-                self._check_version(self._hold(connection))
-                _migrate(connection)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -187,10 +182,7 @@ class PostgresStore:
     def writing(self) -> Iterator[Connection]:
         """Hold the ledger before looking, so that what was checked still holds when it is written."""
         with self._transaction(writing=True) as connection:
-            version = self._hold(connection)
-            self._check_version(version)
-            if version != SCHEMA.last:
-                raise self.problem("it went back to an earlier version")
+            self._check_version(self._hold(connection))
             yield connection
 
     def close(self) -> None:
@@ -213,28 +205,25 @@ class PostgresStore:
         """Return the error for content that no ledger has written."""
         return self._error(LedgerDamagedError, f"is damaged: {what}")
 
-    def _create(self) -> str:
+    def _create(self) -> object:
         with self._transaction(writing=True) as connection:
             connection.execute(_CREATION)
-            version = SCHEMA.version_of(connection)
+            version = SCHEMA.read_version(connection)
             if version is None:  # otherwise another process was faster
-                _migrate(connection)
-        return version or SCHEMA.last
+                SCHEMA.create(connection)
+                for statement in GUARDS:
+                    connection.execute(text(statement))
+        return version or SCHEMA.version
 
-    def _hold(self, connection: Connection) -> str:
+    def _hold(self, connection: Connection) -> object:
         versions = connection.execute(_HOLD).scalars().all()
         if len(versions) != 1:  # nothing would be held
             raise self.problem("its version is missing")
-        return str(versions[0])
+        return versions[0]
 
-    def _check_version(self, version: str) -> None:
-        if version not in SCHEMA.versions:
-            raise self._error(
-                LedgerVersionError,
-                f"has schema version {version!r} and this relaxdp knows {SCHEMA.last!r} at most: "
-                "it was written by a newer one",
-                version=version,
-            )
+    def _check_version(self, version: object) -> None:
+        if version != SCHEMA.version:
+            raise self._error(LedgerVersionError, describe_other_version(version), version=version)
 
     def _check_server(self, connection: Connection) -> None:
         why = unfit(connection)
@@ -294,9 +283,3 @@ def _status(connection: Connection) -> TransactionStatus:
     driver: Any = connection.connection.dbapi_connection
     status: TransactionStatus = driver.info.transaction_status
     return status
-
-
-def _migrate(connection: Connection) -> None:
-    SCHEMA.migrate(connection)
-    for statement in GUARDS:
-        connection.execute(text(statement))

@@ -27,7 +27,7 @@ from relaxdp.errors import (
 )
 from relaxdp.ledger.marks import mark, mark_of
 from relaxdp.ledger.rows import METADATA
-from relaxdp.ledger.store import SCHEMA
+from relaxdp.ledger.store import SCHEMA, describe_other_version
 from relaxdp.storage.database import sqlite_engine
 
 # A commit is on disk before it returns; `fullfsync` says so to macOS, where a sync alone does not.
@@ -37,7 +37,7 @@ _UNFINISHED = ".relaxdp-unfinished"
 
 # What happened stays, and so does whom it happened to.
 GUARDS = tuple(
-    f"CREATE TRIGGER IF NOT EXISTS {table}_no_{deed.lower()} BEFORE {deed} ON {table} "
+    f"CREATE TRIGGER {table}_no_{deed.lower()} BEFORE {deed} ON {table} "
     f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
     for table, deed in [
         ("ledger_event", "UPDATE"),
@@ -74,7 +74,7 @@ class SqliteStore:
         self._is_known = False
 
     def prepare(self, *, create: bool) -> None:
-        """Check that the file is whole, and bring it to the last version; a new one is begun by the first write."""
+        """Check that the file is whole and of this version; a new one is begun by the first write."""
         if self._is_there():
             return
         self._refuse_lost()
@@ -149,11 +149,7 @@ class SqliteStore:
             cut = status.st_size % page and not (log.exists() and log.stat().st_size)
             if cut or connection.exec_driver_sql("PRAGMA quick_check(1)").scalar() != "ok":
                 raise self._error(LedgerDamagedError, "is damaged")
-            self._check_version(version := SCHEMA.version_of(connection))
-        if version != SCHEMA.last:
-            with self._transaction(immediate=True) as connection:
-                self._check_version(SCHEMA.version_of(connection))
-                _migrate(connection)
+            self._check_version(SCHEMA.read_version(connection))
 
     def _refuse_lost(self) -> None:
         """Refuse to begin a second ledger in the place of one that was begun: it would forget what was spent."""
@@ -177,16 +173,11 @@ class SqliteStore:
             beside = mark_of(self._path).name
             raise self._error(LedgerAccessError, f"cannot be used: its mark {beside!r} {problem}") from None
 
-    def _check_version(self, version: str | None) -> None:
+    def _check_version(self, version: object) -> None:
         if version is None:
             raise self._error(LedgerDamagedError, "is a database, but no ledger")
-        if version not in SCHEMA.versions:
-            raise self._error(
-                LedgerVersionError,
-                f"has schema version {version!r} and this relaxdp knows {SCHEMA.last!r} at most: "
-                "it was written by a newer one",
-                version=version,
-            )
+        if version != SCHEMA.version:
+            raise self._error(LedgerVersionError, describe_other_version(version), version=version)
 
     @contextmanager
     def _transaction(self, **options: Any) -> Iterator[Connection]:
@@ -233,7 +224,9 @@ class SqliteStore:
             with self._translated(), _engine(made, self._timeout).connect() as plain:
                 connection = plain.execution_options(immediate=True)
                 with connection.begin():
-                    _migrate(connection)
+                    SCHEMA.create(connection)
+                    for statement in GUARDS:
+                        connection.exec_driver_sql(statement)
                     yield connection
                 # Outside of a transaction, and after everything else: from here on readers do not wait.
                 connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
@@ -283,12 +276,6 @@ class SqliteStore:
 
     def _error(self, kind: type[LedgerError], what: str, **fields: Any) -> LedgerError:
         return kind("the ledger {path!r} {what}.", what=what, path=str(self._path), **fields)
-
-
-def _migrate(connection: Connection) -> None:
-    SCHEMA.migrate(connection)
-    for statement in GUARDS:
-        connection.exec_driver_sql(statement)
 
 
 def _engine(path: Path, timeout: float) -> Engine:

@@ -12,10 +12,11 @@ from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
 from relaxdp.errors import LedgerAccessError, LedgerError
+from relaxdp.ledger.rows import METADATA
 from relaxdp.storage.address import POSTGRES
 from relaxdp.storage.database import Schema
 
-SCHEMA = Schema("ledger_version", ("0001",), Path(__file__).parent / "migrations")
+SCHEMA = Schema(METADATA, "ledger_version", version=2)
 
 # As a file name these would be shown, and a password with them; the last is libpq's other form of an address.
 _HALF_A_URL = re.compile(r"(postgres|postgresql)(\+\w*)?:|sqlite(\+\w*)?:/|.*\bpassword\s*=", re.IGNORECASE | re.DOTALL)
@@ -28,7 +29,7 @@ class Store(Protocol):
     """
 
     def prepare(self, *, create: bool) -> None:
-        """Bring the schema to the last version, in a new place only with `create`; refuse what cannot be used.
+        """Create the tables, in a new place only with `create`; reject what cannot be used.
 
         A file is not even there before something is written: nobody takes an empty one for a ledger that was kept.
         """
@@ -53,6 +54,14 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of it."""
+
+
+def describe_other_version(version: object) -> str:
+    """Say why a ledger of another version cannot be used."""
+    return (
+        f"has schema version {version!r}, and this version of relaxdp needs {SCHEMA.version!r}. It was created by "
+        "another version. Nothing is published yet, so there is no migration. Use the version that created it"
+    )
 
 
 def store_of(where: str | os.PathLike[str], *, timeout: float) -> Store:

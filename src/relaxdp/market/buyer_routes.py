@@ -49,18 +49,18 @@ class BuyerRoutes:
                 self._room.market.write_down(connection, listing)  # digests tell of files, if they are small
             return views.purchase_views(connection, found)
 
-        return answer(wire.Purchases(await self._room.worker.read(work), buyer.balance))
+        return answer(wire.Purchases(await self._room.resources.read(work), buyer.balance))
 
     async def show_receipt(self, request: Request) -> Response:
         """Show the signed receipt of a purchase."""
         buyer, number = await self._room.access.role(request, "buyer"), _number(request)
-        signed = await self._room.worker.compute(lambda: self._room.market.receipt(buyer, number))
+        signed = await self._room.resources.compute(lambda: self._room.market.receipt(buyer, number))
         return answer(signed.to_json())
 
     async def download(self, request: Request) -> Response:
         """Hand out the file of a purchase: the very bytes that its receipt names."""
         buyer, number = await self._room.access.role(request, "buyer"), _number(request)
-        digest, length = await self._room.worker.read(lambda connection: self._goods(connection, buyer, number))
+        digest, length = await self._room.resources.read(lambda connection: self._goods(connection, buyer, number))
         headers = {
             "content-length": str(length),
             "content-disposition": f'attachment; filename="purchase-{number}.parquet"',
@@ -77,34 +77,34 @@ class BuyerRoutes:
         def work(connection: Connection) -> wire.Told:
             return told_by(connection, self._handed_out(connection, buyer, number))
 
-        return answer(await self._room.worker.read(work))
+        return answer(await self._room.resources.read(work))
 
     async def refund(self, request: Request) -> Response:
         """Give back what was paid; the privacy does not come back."""
         who, number = await self._room.access.somebody(request), _number(request)
         if who.role == "buyer":
             who.check("seller")
-        asked = decode(await read_body(request, self._room.worker.limits), _REFUND)
-        done = await self._room.worker.perform(lambda: self._room.market.refund(who, number, asked.reason))
+        asked = decode(await read_body(request, self._room.resources.limits), _REFUND)
+        done = await self._room.resources.perform(lambda: self._room.market.refund(who, number, asked.reason))
         return await self._shown(done, new=False, status=200)
 
     async def _sold(self, request: Request, *, upgrade: bool) -> Response:
         buyer = await self._room.access.role(request, "buyer")
-        asked = decode(await read_body(request, self._room.worker.limits), _ORDER)
+        asked = decode(await read_body(request, self._room.resources.limits), _ORDER)
         name = request.path_params["id"]
-        purchase, new = await self._room.worker.perform(
+        purchase, new = await self._room.resources.perform(
             lambda: self._room.market.buy(buyer.name, name, asked.epsilon, most=asked.most, upgrade=upgrade)
         )
         return await self._shown(purchase, new=new, status=201 if new else 200)
 
     async def _shown(self, purchase: Purchase, *, new: bool, status: int) -> Response:
-        view = await self._room.worker.read(lambda connection: views.purchase_view(connection, purchase, new=new))
+        view = await self._room.resources.read(lambda connection: views.purchase_view(connection, purchase, new=new))
         return answer(view, status)
 
     async def _parts(self, digest: str) -> AsyncIterator[bytes]:
         """Read part after part. A kept file never changes, so no snapshot is held while a client reads slowly."""
         for place in count():
-            part = await self._room.worker.read(partial(part_of, digest=digest, place=place))
+            part = await self._room.resources.read(partial(part_of, digest=digest, place=place))
             if part is None:
                 return
             yield part

@@ -21,18 +21,20 @@ from relaxdp.market.operator_routes import OperatorRoutes
 from relaxdp.market.public_routes import PublicRoutes
 from relaxdp.market.seller_routes import SellerRoutes
 from relaxdp.service.operations import Handler, Operation
-from relaxdp.service.worker import Worker
+from relaxdp.service.resources import Resources
 
 
 class MarketComponent:
-    """The market was opened before the worker started; without a key it stays closed."""
+    """The market was opened before the service started; without a key it stays closed."""
 
-    def __init__(self, worker: Worker) -> None:
-        file = key_file(worker.settings, worker.database)
+    def __init__(self, resources: Resources) -> None:
+        file = key_file(resources.settings, resources.database)
         self._is_open = file is not None
         key = Key.generate() if file is None else Key.load(file)  # a closed market never uses its key
-        journal = None if file is None else Journal(journal_folder(worker.settings, file))
-        self._room = Room(worker, Market(worker.database, key, journal=journal, clock=worker.clock), Access(worker))
+        journal = None if file is None else Journal(journal_folder(resources.settings, file))
+        self._room = Room(
+            resources, Market(resources.database, key, journal=journal, clock=resources.clock), Access(resources)
+        )
 
     def operations(self) -> list[Operation]:
         """Return what the routes are."""
@@ -57,16 +59,16 @@ class MarketComponent:
         """Check the key once more: its file may have been exchanged while the service ran."""
         if self._is_open:
             with refusing("Nothing was started."):
-                await self._room.worker.compute(self._room.market.check_key)
+                await self._room.resources.compute(self._room.market.check_key)
 
     def stopping(self) -> None:
         """End what never ends: nothing does."""
 
     async def stop(self) -> None:
-        """End: sales that were begun are finished by the worker's threads."""
+        """End: sales that were begun are finished by the service's threads."""
 
     async def check(self) -> None:
-        """Raise nothing: the market needs what the worker needs."""
+        """Raise nothing: the market needs what the service needs."""
 
 
 def _closed(handler: Handler) -> Handler:

@@ -1,4 +1,4 @@
-"""What all routes of the market share: the worker, the market, and who asks, with the role that a route needs."""
+"""What all routes of the market share: resources, the market, and who asks, with the role that a route needs."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from relaxdp.market import accounts
 from relaxdp.market.accounts import OPERATOR, Account, Role
 from relaxdp.market.market import Market
 from relaxdp.market.views import ENCODER
-from relaxdp.service.worker import Worker
+from relaxdp.service.resources import Resources
 
 
 class Access:
     """Finds out whose token a request bears. Accounts are looked up each time: a renewed token ends at once."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
 
     async def anybody(self, request: Request) -> Account | None:
         """Return who asks; None for somebody without a token. A token that nobody has is refused."""
         header = request.headers.get("authorization")
         if header is None:
             return None
-        if await self._worker.is_operator(request):
+        if await self._resources.is_operator(request):
             return OPERATOR
         scheme, _, token = header.partition(" ")
         found = None
         if scheme.lower() == "bearer":
-            found = await self._worker.read(lambda connection: accounts.bearer(connection, token.strip()))
+            found = await self._resources.read(lambda connection: accounts.bearer(connection, token.strip()))
         if found is None:
             raise WrongTokenError("nobody has this token (Authorization: Bearer ...).")
         return found
@@ -60,9 +60,9 @@ JSON, PARQUET = "application/json", "application/vnd.apache.parquet"
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The market of one worker."""
+    """The market and what it needs."""
 
-    worker: Worker
+    resources: Resources
     market: Market
     access: Access
 

@@ -30,7 +30,7 @@ def key_file(settings: Settings, database: Database) -> Path | None:
 
 @refusing("Nothing was started.")
 def open_market(settings: Settings) -> bool:
-    """Open the market before the workers start: make its key at the first start, and check it at every other one.
+    """Open the market before the service starts: make its key at the first start, and check it at every other one.
 
     A key that is lost is not made again: levels that are drawn with another one would be second draws of what was sold.
     """

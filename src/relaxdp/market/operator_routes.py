@@ -30,29 +30,29 @@ class OperatorRoutes:
     async def create_account(self, request: Request) -> Response:
         """Make an account; its token is shown this once."""
         await self._room.access.operator(request)
-        asked = decode(await read_body(request, self._room.worker.limits), _ACCOUNT)
-        token = await self._room.worker.perform(lambda: self._room.market.create_account(asked.name, asked.role))
+        asked = decode(await read_body(request, self._room.resources.limits), _ACCOUNT)
+        token = await self._room.resources.perform(lambda: self._room.market.create_account(asked.name, asked.role))
         return answer(wire.NewAccount(asked.name, asked.role, 0, token), 201)
 
     async def list_accounts(self, request: Request) -> Response:
         """List all accounts."""
         await self._room.access.operator(request)
-        found = await self._room.worker.read(accounts.everybody)
+        found = await self._room.resources.read(accounts.everybody)
         return answer(wire.Accounts([account_view(each) for each in found]))
 
     async def renew_account_token(self, request: Request) -> Response:
         """Replace the token of an account."""
         await self._room.access.operator(request)
         name = request.path_params["name"]
-        token = await self._room.worker.perform(lambda: self._room.market.renew_token(name))
-        found = await self._room.worker.compute(lambda: self._room.market.account(name))
+        token = await self._room.resources.perform(lambda: self._room.market.renew_token(name))
+        found = await self._room.resources.compute(lambda: self._room.market.account(name))
         return answer(wire.NewAccount(found.name, found.role, found.balance, token))
 
     async def issue_credits(self, request: Request) -> Response:
         """Give an account new credits."""
         await self._room.access.operator(request)
-        asked = decode(await read_body(request, self._room.worker.limits), _CREDIT)
-        found = await self._room.worker.perform(
+        asked = decode(await read_body(request, self._room.resources.limits), _CREDIT)
+        found = await self._room.resources.perform(
             lambda: self._room.market.issue(asked.account, asked.amount, asked.reason)
         )
         return answer(account_view(found))
@@ -60,7 +60,7 @@ class OperatorRoutes:
     async def create_pool(self, request: Request) -> Response:
         """Make a pool of single sellers."""
         await self._room.access.operator(request)
-        asked = decode(await read_body(request, self._room.worker.limits), _POOL)
+        asked = decode(await read_body(request, self._room.resources.limits), _POOL)
         wanted = asked.encoding
         encoding = resolved(EncodingRequest(wanted.name, wanted.values, wanted.range, wanted.options), "1")
         prices = prices_of(asked.prices.points, asked.prices.formula)
@@ -79,7 +79,7 @@ class OperatorRoutes:
             with self._room.market.reading() as connection:
                 return views.listing_view(connection, made)
 
-        return answer(await self._room.worker.perform(work), 201)
+        return answer(await self._room.resources.perform(work), 201)
 
     async def close_any(self, request: Request) -> Response:
         """Sell no more from a pool, or of a seller's release."""
@@ -90,12 +90,12 @@ class OperatorRoutes:
             with self._room.market.reading() as connection:
                 return views.listing_view(connection, closed)
 
-        return answer(await self._room.worker.perform(work))
+        return answer(await self._room.resources.perform(work))
 
     async def show_books(self, request: Request) -> Response:
         """Tell whether the books balance."""
         await self._room.access.operator(request)
-        return answer(wire.Books(*await self._room.worker.read(accounts.balances)))
+        return answer(wire.Books(*await self._room.resources.read(accounts.balances)))
 
     async def show_account(self, request: Request) -> Response:
         """Show whose token this is."""
@@ -108,7 +108,7 @@ class OperatorRoutes:
         def work(connection: Connection) -> list[wire.Entry]:
             return [wire.Entry(**asdict(entry)) for entry in accounts.statement(connection, who.number, 1000)]
 
-        return answer(wire.Statement(await self._room.worker.read(work)))
+        return answer(wire.Statement(await self._room.resources.read(work)))
 
     def operations(self) -> list[Operation]:
         """Return what the routes are."""

@@ -33,7 +33,7 @@ class PublicRoutes:
     async def show_market(self, request: Request) -> Response:
         """Show what receipts are checked with."""
         count = select(func.count()).select_from(LISTINGS).where(LISTINGS.c.state != "draft")
-        found = await self._room.worker.read(lambda connection: connection.execute(count).scalar_one())
+        found = await self._room.resources.read(lambda connection: connection.execute(count).scalar_one())
         signer = self._room.market.signer
         return answer(wire.About(signer.public_key.hex(), signer.fingerprint, int(found)))
 
@@ -45,7 +45,7 @@ class PublicRoutes:
             found = [_view(connection, each) for each in listings.everything(connection, who)]
             return [each for each in found if each is not None]
 
-        return answer(wire.Listings(await self._room.worker.look(work)))
+        return answer(wire.Listings(await self._room.resources.look(work)))
 
     async def show_listing(self, request: Request) -> Response:
         """Show one listing with its levels."""
@@ -55,7 +55,7 @@ class PublicRoutes:
             listing = self._room.market.visible(connection, request.path_params["id"], who)
             return views.listing_view(connection, listing)
 
-        return answer(await self._room.worker.look(work))
+        return answer(await self._room.resources.look(work))
 
     async def show_quote(self, request: Request) -> Response:
         """Show what a level costs."""
@@ -67,13 +67,13 @@ class PublicRoutes:
             found = self._room.market.quoted(connection, request.path_params["id"], options.epsilon, buyer)
             return views.quote_view(found)
 
-        return answer(await self._room.worker.look(work))
+        return answer(await self._room.resources.look(work))
 
     async def verify_receipt(self, request: Request) -> Response:
         """Check that this market signed a receipt."""
-        sent = decode(await read_body(request, self._room.worker.limits), _RECEIPT)
+        sent = decode(await read_body(request, self._room.resources.limits), _RECEIPT)
         signed = signed_of({name: value for name, value in _fields(sent).items() if value is not None})
-        _, purchase = await self._room.worker.compute(lambda: self._room.market.verified(signed))
+        _, purchase = await self._room.resources.compute(lambda: self._room.market.verified(signed))
         return answer(wire.Verified(True, purchase.state))  # type: ignore[arg-type]
 
     def operations(self) -> list[Operation]:

@@ -55,7 +55,7 @@ class SellerRoutes:
         """Deliver the first level of a release, or a higher one."""
         seller = await self._room.access.role(request, "seller")
         options: wire.DeliveryOptions = read_queries(request, _COLUMN, wire.DeliveryOptions)
-        limit = self._room.worker.settings.upload_limit
+        limit = self._room.resources.settings.upload_limit
         async with receive_file(request, most=limit, media_type=PARQUET) as path:
             whole = path.rename(path.with_suffix(".parquet"))  # the ending says what it is
             return await self._changed(seller, lambda: self._delivered(seller, request, whole, options.column))
@@ -105,10 +105,10 @@ class SellerRoutes:
             own += [listings.numbered(connection, number) for number in pools.pools_of(connection, seller.number)]
             return [views.seller_view(connection, each, seller.number) for each in own]
 
-        return answer(wire.Sales(await self._room.worker.read(work), seller.balance))
+        return answer(wire.Sales(await self._room.resources.read(work), seller.balance))
 
     async def _body(self, request: Request, decoder: Any) -> Any:
-        return decode(await read_body(request, self._room.worker.limits), decoder)
+        return decode(await read_body(request, self._room.resources.limits), decoder)
 
     async def _changed(self, seller: Account, work: Callable[[], Listing], status: int = 200) -> Response:
         """Do something, and show what came of it as the seller sees it."""
@@ -118,7 +118,7 @@ class SellerRoutes:
             with self._room.market.reading() as connection:
                 return views.seller_view(connection, listings.numbered(connection, changed.number), seller.number)
 
-        return answer(await self._room.worker.perform(run), status)
+        return answer(await self._room.resources.perform(run), status)
 
     def operations(self) -> list[Operation]:
         """Return what the routes are."""

@@ -180,7 +180,7 @@ def passing_folder(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def temporary_folder(name: str = "relaxdp-files") -> Iterator[Path]:
+def temporary_folder() -> Iterator[Path]:
     """Give a private folder among the temporary files, for what does not fit into memory or is on its way.
 
     Truths may be in it, so it is held and swept like what is written beside a target. Everybody may write beside it,
@@ -189,7 +189,7 @@ def temporary_folder(name: str = "relaxdp-files") -> Iterator[Path]:
     with ExitStack() as stack:
         try:
             if os.name == "posix":
-                folder = stack.enter_context(passing_folder(Path(tempfile.gettempdir()) / name))
+                folder = stack.enter_context(passing_folder(Path(tempfile.gettempdir()) / "relaxdp-files"))
             else:  # pragma: no cover (a folder cannot be held there)
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-")))
         except OSError:

@@ -1,8 +1,7 @@
-"""The application of a service: its routes, the shell around all of them, and what starts and stops with a worker."""
+"""The application of a service: its routes, the shell around all of them, and what starts and stops with it."""
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import threading
 import time
@@ -18,22 +17,22 @@ from relaxdp.service.limits import Buckets, behind_proxies, client_of
 from relaxdp.service.observe import Metrics, MetricsServer, RequestLog, log_mistake, problem_response
 from relaxdp.service.operations import Component, application
 from relaxdp.service.pages import OwnRoutes, Pages
+from relaxdp.service.resources import Resources, tune
 from relaxdp.service.settings import Settings
-from relaxdp.service.worker import Worker, end_with_parent, tune
 
 if TYPE_CHECKING:
     from prometheus_client import Counter, Histogram
 
 
 def build_application(
-    settings: Settings, compose: Callable[[Worker], Sequence[Component]], metrics_server: MetricsServer | None = None
+    settings: Settings, compose: Callable[[Resources], Sequence[Component]], metrics_server: MetricsServer | None = None
 ) -> ASGIApp:
-    """Return the application of one worker; `compose` makes its parts, in the order in which they start."""
-    worker, log = Worker(settings), RequestLog(enabled=settings.request_log)
-    parts = list(compose(worker))
+    """Return the application; `compose` makes its parts, in the order in which they start."""
+    resources, log = Resources(settings), RequestLog(enabled=settings.request_log)
+    parts = list(compose(resources))
     sections = [(part.operations(), part.parameters()) for part in parts]
     operations = [operation for own, _ in sections for operation in own]
-    operations += OwnRoutes(worker, parts).operations(sections)
+    operations += OwnRoutes(resources, parts).operations(sections)
     known = {operation.path: operation.handler for operation in operations if operation.method == "GET"}
     operations += Pages(embed=settings.embed, campaign=known.get("/v1/campaigns/{id}")).operations()
 
@@ -46,24 +45,22 @@ def build_application(
         tune()
         async with AsyncExitStack() as stack:  # what was started is stopped, last first, whatever fails in between
             stack.callback(log.flush)
-            stack.callback(worker.close)
+            stack.callback(resources.close)
             for part in parts:
                 await part.start()
                 stack.push_async_callback(part.stop)
             if metrics_server is not None:
-                stack.enter_context(metrics_server.serving(worker.metrics))
+                stack.enter_context(metrics_server.serving(resources.metrics))
             _on_signal(end_what_never_ends)
-            if settings.workers > 1:
-                stack.callback(asyncio.ensure_future(end_with_parent()).cancel)
             yield
 
     app, route_of = application(operations, lifespan=lifespan)
     shell = Shell(
         app,
         route_of=route_of,
-        metrics=worker.metrics,
+        metrics=resources.metrics,
         log=log,
-        buckets=Buckets(rate=settings.own_rate, burst=settings.own_burst),
+        buckets=Buckets(rate=settings.rate, burst=settings.burst),
     )
     return behind_proxies(shell, settings.trusted_proxies)
 

@@ -126,7 +126,7 @@ MOST_DRAINED = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a body may be. How long it may take is the connection's affair (`run.py`)."""
+    """How large a body may be."""
 
     most: int = MOST_BYTES
 

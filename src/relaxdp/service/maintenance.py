@@ -26,7 +26,7 @@ def prepare(
 ) -> str | None:
     """Return the operator's token where it is new; it is in `token_file` already, where one was named.
 
-    What else has to be `opened` before the workers start comes first: a token that nobody gets to see is not made.
+    What else has to be `opened` before the service starts comes first: a token that nobody gets to see is not made.
     """
     networks_of(settings.trusted_proxies)
     for path in (settings.certificate, settings.certificate_key):
@@ -62,7 +62,7 @@ def existing(url: str) -> Iterator[Database]:
                 raise ServiceError("there is no database {database!r}.", database=database.address.name)
             check_file(database.address.path)
         with database.reading() as connection:
-            version = SCHEMA.version_of(connection)
+            version = SCHEMA.read_version(connection)
         if version is None:
             raise ServiceError("the database {database!r} holds no service.", database=database.address.name)
         database.prepare(SCHEMA)

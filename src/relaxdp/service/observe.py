@@ -7,79 +7,53 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socketserver
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import msgspec
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.responses import Response
 
 from relaxdp import errors
 from relaxdp.errors import RelaxdpError
 
-if TYPE_CHECKING:
-    from prometheus_client import Counter, Histogram
-
-if find_spec("prometheus_client") is None:  # it is imported later, see `_library`, and would be missed too late
-    raise ModuleNotFoundError("there is no prometheus_client.", name="prometheus_client")
-
 _logger = logging.getLogger("relaxdp.service")
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 METRICS_TYPE = "text/plain; version=0.0.4"
-_RESERVED_BYTES = 512 << 10
-"""Enough for every route with several statuses."""
 
 
 class Metrics:
-    """The numbers of one worker, and of all that were given the same folder; of one that died they stay there.
+    """The numbers of a service. Only what is named here is shown: nothing of the process or the machine."""
 
-    With a single worker nothing is written. Only what is named here is shown: nothing of the process or the machine.
-    """
-
-    def __init__(self, folder: Path | None = None) -> None:
-        if folder is not None and not _is_reserved(folder):
-            _logger.warning(
-                "there is no place for the metrics of all workers: this worker shows its own numbers alone."
-            )
-            folder = None
-        self._library = _library(folder)
-        # In one registry what is counted, in another what is asked for: that no other worker can be asked.
-        self._counted = self._library.CollectorRegistry(auto_describe=False)
-        self._asked = self._library.CollectorRegistry(auto_describe=False)
-        self._shown = self._counted
-        if folder is not None:
-            self._shown = self._library.CollectorRegistry(auto_describe=False)
-            self._library.multiprocess.MultiProcessCollector(self._shown, str(folder))
+    def __init__(self) -> None:
+        library: Any = prometheus_client  # not all of it has types
+        library.disable_created_metrics()  # they would double every series
+        self._registry = CollectorRegistry(auto_describe=False)
 
     def counter(self, name: str, meaning: str, labels: Sequence[str] = ()) -> Counter:
-        """Return a counter, the sum over all workers. Whoever counts often keeps what `labels` returns."""
-        made: Counter = self._library.Counter(name, meaning, labels, registry=self._counted)
-        return made
+        """Return a counter. Whoever counts often keeps what `labels` returns."""
+        return Counter(name, meaning, labels, registry=self._registry)
 
     def histogram(self, name: str, meaning: str, labels: Sequence[str] = ()) -> Histogram:
-        """Return a histogram of seconds, the sum over all workers."""
-        made: Histogram = self._library.Histogram(name, meaning, labels, registry=self._counted, buckets=BOUNDS)
-        return made
+        """Return a histogram of seconds."""
+        return Histogram(name, meaning, labels, registry=self._registry, buckets=BOUNDS)
 
     def gauge(self, name: str, meaning: str, read: Callable[[], float]) -> None:
-        """Declare a number of this worker that is asked for when it is read."""
-        self._asked.register(_Asked(name, meaning, read))
+        """Declare a number that is asked for when it is read."""
+        Gauge(name, meaning, registry=self._registry).set_function(read)
 
     def text(self) -> bytes:
         """Return Prometheus text."""
-        shown: list[bytes] = [self._library.generate_latest(each) for each in (self._shown, self._asked)]
-        return b"".join(shown)
+        return generate_latest(self._registry)
 
 
 class MetricsServer(socketserver.ThreadingTCPServer):
@@ -133,59 +107,6 @@ class _MetricsHandler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Log nothing: a line would have an address in it."""
-
-
-class _Asked:
-    """A gauge that keeps nothing: one of the library would leave a file of its own for the other workers."""
-
-    def __init__(self, name: str, meaning: str, read: Callable[[], float]) -> None:
-        self._name, self._meaning, self._read = name, meaning, read
-
-    def collect(self) -> Iterable[Any]:
-        from prometheus_client.metrics_core import GaugeMetricFamily  # noqa: PLC0415
-
-        yield GaugeMetricFamily(self._name, self._meaning, value=self._read())
-
-
-def _library(folder: Path | None) -> Any:
-    """Import the library. It decides by a variable, once and for all metrics, whether numbers are kept in files.
-
-    So nothing may import it earlier, and a variable that was meant for another program must not decide for us.
-    """
-    if folder is None:
-        os.environ.pop(_FOLDER, None)
-    else:
-        os.environ[_FOLDER] = str(folder)
-    import prometheus_client.multiprocess  # noqa: PLC0415
-
-    library: Any = prometheus_client  # not all of it has types
-    library.disable_created_metrics()  # they would double every series, and several workers have none
-    return library
-
-
-def _is_reserved(folder: Path) -> bool:
-    """Make this worker's files before the library does, with all of their bytes, and under their names only then.
-
-    The library's own begin empty, on which another worker that reads them fails, and then have holes, in which writing
-    on a full disk kills the process. One that exists is of a dead worker with our number, and is added to.
-    """
-    try:
-        for place in (folder / f"{kind}_{os.getpid()}.db" for kind in ("counter", "histogram")):
-            if not place.exists():
-                _reserve(place)
-    except OSError:
-        return False
-    return True
-
-
-def _reserve(place: Path) -> None:
-    whole = place.with_suffix("")
-    try:
-        with whole.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, _RESERVED_BYTES)
-        whole.rename(place)
-    finally:
-        whole.unlink(missing_ok=True)
 
 
 _MOST_WAITING = 64

@@ -77,7 +77,7 @@ class Operation:
 
 
 class Component(Protocol):
-    """A part of the application, like the collector: its routes, and what starts and stops with a worker."""
+    """A part of the application, like the collector: its routes, and what starts and stops with the service."""
 
     def operations(self) -> list[Operation]:
         """Return the routes; the part that comes first is looked through first."""
@@ -92,7 +92,7 @@ class Component(Protocol):
         """End what never ends by itself: the process was asked to stop, and waits for its connections."""
 
     async def stop(self) -> None:
-        """Finish what is waiting, and end. Everything that a worker shares is still there."""
+        """Finish what is waiting, and end. Everything that the parts share is still there."""
 
     async def check(self) -> None:
         """Raise StorageUnavailableError where the part could not do its work."""

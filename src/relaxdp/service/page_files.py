@@ -67,7 +67,7 @@ class PageFile:
 
 
 class PageFiles:
-    """All files are read when a worker starts: so an address can name one of them and nothing else."""
+    """All files are read when the service starts: so an address can name one of them and nothing else."""
 
     def __init__(self, sources: Path = SOURCES, bundle: Path | None = None) -> None:
         """Take the folder of the modules, and that of the bundle; without one `RELAXDP_BUNDLE` is asked."""

@@ -18,7 +18,7 @@ from relaxdp.errors import RelaxdpError, ServiceError, UnknownRouteError
 from relaxdp.service.observe import METRICS_TYPE
 from relaxdp.service.operations import Component, Handler, Operation, Section, description
 from relaxdp.service.page_files import KINDS, PageFile, PageFiles, enclosing
-from relaxdp.service.worker import Worker
+from relaxdp.service.resources import Resources
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -128,21 +128,21 @@ class Health(msgspec.Struct, frozen=True):
 class OwnRoutes:
     """What whoever runs the service asks for."""
 
-    def __init__(self, worker: Worker, parts: Sequence[Component]) -> None:
-        self._worker, self._parts = worker, parts
+    def __init__(self, resources: Resources, parts: Sequence[Component]) -> None:
+        self._resources, self._parts = resources, parts
         self._document = b""
 
     async def show_health(self, request: Request) -> Response:
         """Tell whether the database answers and every part can do its work."""
-        await self._worker.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
+        await self._resources.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
         for part in self._parts:
             await part.check()
         return Response(msgspec.json.encode(Health("ok")), media_type=_JSON)
 
     async def show_metrics(self, request: Request) -> Response:
-        """Show the metrics of all workers to the operator: they change with single reports."""
-        await self._worker.check_operator(request)
-        return Response(await self._worker.compute(self._worker.metrics.text), media_type=METRICS_TYPE)
+        """Show the metrics to the operator: they change with single reports."""
+        await self._resources.check_operator(request)
+        return Response(await self._resources.compute(self._resources.metrics.text), media_type=METRICS_TYPE)
 
     async def show_openapi(self, request: Request) -> Response:
         """Show the description."""

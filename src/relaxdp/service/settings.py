@@ -1,4 +1,4 @@
-"""How a service is run: everything that a person may choose, in one place, handed to every worker."""
+"""How a service is run: everything that a person may choose, in one place."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a worker needs to know. The database's URL may hold a password, so a `repr` does not show it."""
+    """What a service needs to know. The database's URL may hold a password, so a `repr` does not show it."""
 
     database: str = field(repr=False)
     host: str = "127.0.0.1"
     port: int = 8000
-    workers: int = 1
     rate: float = 100.0
-    """Requests a second of one client, over all workers; 0 for no limit."""
+    """Requests a second of one client; 0 for no limit."""
     burst: float = 1000.0
     body_limit: int = 1 << 20
     upload_limit: int = 256 << 20
@@ -28,23 +27,7 @@ class Settings:
     request_log: bool = True
     certificate: Path | None = None
     certificate_key: Path | None = None
-    idle_seconds: float = 30.0
-    """How long a connection may take to send a request, or to wait for the next."""
-    most_connections: int = 4096
-    """How many connections a worker keeps open at once."""
     shutdown_seconds: int = 20
     """How long requests may take to finish when the service stops."""
     embed: tuple[str, ...] = ()
     """Sites that may show the survey in a frame."""
-    metrics_folder: Path | None = None
-    """Where several workers keep their numbers, to be added up; `serve` makes one for each start."""
-
-    @property
-    def own_rate(self) -> float:
-        """The part of the rate that one worker gives."""
-        return self.rate / self.workers
-
-    @property
-    def own_burst(self) -> float:
-        """The part of the burst that one worker gives."""
-        return self.burst / self.workers

@@ -18,7 +18,6 @@ from starlette.types import Receive, Scope, Send
 from relaxdp.errors import (
     MalformedRequestError,
     RelaxdpError,
-    RequestTimeoutError,
     StorageUnavailableError,
     TableFileError,
     TooManyRequestsError,
@@ -86,43 +85,18 @@ class HandedOut(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-WAITING = "relaxdp.waiting"
-"""Where the scope of a request has since when its connection waits for the rest of it (`run.py`)."""
-
-LEAST_RATE = 10_000
-"""How many bytes of a file must arrive in a second, once it has been waited for as long as for any request."""
-
 MOST_AT_ONCE = 8
-"""How many files a worker has at once: each may be as large as the limit, and takes that much of the disk."""
+"""How many files may arrive at once: each may be as large as the limit, and takes that much of the disk."""
 
 _WRITTEN_AT_ONCE = 1 << 20
 _at_once = 0
-
-
-class Waiting:
-    """Since when a connection waits for a request, None where it does not, and for how many seconds it may.
-
-    It does not know the connection: a request that did, and is known to it, would stay in memory with it.
-    """
-
-    __slots__ = ("clock", "patience", "since")
-
-    def __init__(self, clock: Callable[[], float], patience: float) -> None:
-        self.clock, self.patience = clock, patience
-        self.since: float | None = None
-
-    def anew(self) -> None:
-        """Wait as long again, for a request that may take long as long as it does not stand still."""
-        if self.since is not None:
-            self.since = self.clock()
 
 
 @asynccontextmanager
 async def receive_file(request: Request, *, most: int, media_type: str) -> AsyncIterator[Path]:
     """Receive the body of a request as a file that nobody else can read, and that is gone when this ends.
 
-    It may take long, as long as the connection is never silent for too long and not too slow for long. So whoever asks
-    must be known before they may hold a connection and a part of the disk with this.
+    It may take long, so the client must be known before it may hold a part of the disk with this.
     """
     if announced(request, media_type.encode()) > max(most, MOST_DRAINED):
         raise too_large(most)
@@ -142,7 +116,7 @@ async def receive_file(request: Request, *, most: int, media_type: str) -> Async
 
 @contextmanager
 def _one_of_a_few() -> Iterator[None]:
-    """Count a file while it is here, and refuse one too many. All of a worker's requests are in one thread."""
+    """Count a file while it is here, and reject one too many. All requests are in one thread."""
     global _at_once  # noqa: PLW0603
     if _at_once >= MOST_AT_ONCE:
         raise TooManyRequestsError("too many files are arriving at once.")
@@ -153,50 +127,16 @@ def _one_of_a_few() -> Iterator[None]:
         _at_once -= 1
 
 
-class _Pace:
-    """How long a file may still be waited for: each part of it adds the seconds that it may take, up to the patience.
-
-    So the rate is one of the last while: what came fast at first does not pay for hours of drops. Time in which we
-    write is ours and does not count.
-    """
-
-    def __init__(self, waiting: Waiting) -> None:
-        self._waiting, self._left, self._asked = waiting, waiting.patience, 0.0
-
-    def ask(self) -> None:
-        """Start to wait for a part."""
-        self._asked = self._waiting.clock()
-
-    def arrived(self, size: int) -> None:
-        """Note that a part came; refuse what is too slow."""
-        self._left += size / LEAST_RATE - (self._waiting.clock() - self._asked)
-        if self._left < 0:
-            raise RequestTimeoutError(
-                "the file arrives too slowly: after {seconds:g} seconds, at least {bytes:,} bytes must arrive in a "
-                "second.",
-                seconds=self._waiting.patience,
-                bytes=LEAST_RATE,
-            )
-        self._left = min(self._left, self._waiting.patience)
-        self._waiting.anew()
-
-
 async def _receive(request: Request, file: FileIO, most: int) -> None:
     """Write a body to a file, a part at a time and in a thread: a disk may be slow, and others are to be served."""
-    waiting = request.scope.get(WAITING)
-    pace = None if waiting is None else _Pace(waiting)
     parts: list[bytes] = []
     held = size = 0
     more = True
     while more and size <= most + MOST_DRAINED:
-        if pace is not None:
-            pace.ask()
         message = await request.receive()
         if message["type"] == "http.disconnect":
             raise broken_off()
         part = message.get("body", b"")
-        if pace is not None:
-            pace.arrived(len(part))
         more = message.get("more_body", False)
         size += len(part)
         if size > most:  # what is too large is read on for a while, and forgotten

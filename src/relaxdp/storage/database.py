@@ -1,4 +1,4 @@
-"""Databases: engines of SQLite and PostgreSQL, versions of a schema, and who may write when.
+"""Databases: engines of SQLite and PostgreSQL, the version of a schema, and who may write when.
 
 A commit is on disk before it returns.
 """
@@ -11,10 +11,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    MetaData,
+    Table,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    select,
+)
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
@@ -126,7 +137,7 @@ _PRAGMAS = (
 )  # fmt: skip
 
 # Whatever the server, the database or the user have as defaults: a commit is on disk, and on synchronous replicas if
-# there are any, before it returns; waiting for a lock ends; a worker that vanished does not hold a campaign for long.
+# there are any, before it returns; waiting for a lock ends; a process that vanished does not hold a campaign for long.
 _SETTINGS = (
     "SELECT set_config('lock_timeout', '30s', false), "
     "set_config('idle_in_transaction_session_timeout', '60s', false), "
@@ -186,7 +197,7 @@ class Database:
         self.engine = engine_of(self.address, timeout=timeout, connections=connections)
 
     def prepare(self, schema: Schema) -> None:
-        """Create the tables of a schema where there are none, and bring them to the last version."""
+        """Create the tables of a schema where there are none; reject those of another version."""
         if isinstance(self.address, SqliteAddress):
             self._touch()
             check_file(self.address.path)
@@ -196,17 +207,18 @@ class Database:
                     _check_server(connection)
             with self.writing() as connection:
                 hold_creation(connection)
-                version = schema.version_of(connection)
-                if version is not None and version not in schema.versions:
+                version = schema.read_version(connection)
+                if version is None:
+                    schema.create(connection)
+                elif version != schema.version:
                     raise StorageVersionError(
-                        "the database {database!r} has schema version {version!r} and this relaxdp knows "
-                        "{known!r} at most: it was written by another version.",
+                        "The database {database!r} has schema version {version!r}, and this version of relaxdp needs "
+                        "{needed!r}. It was created by another version. Nothing is published yet, so there is no "
+                        "migration. Use the version that created it, or a new database.",
                         database=self.address.name,
-                        known=schema.last,
+                        needed=schema.version,
                         version=version,
                     )
-                if version != schema.last:
-                    schema.migrate(connection)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -304,41 +316,21 @@ def _check_server(connection: Connection) -> None:
         raise ServiceError("the encoding of the database is not UTF8.")
 
 
-_LOCK = Lock()  # alembic keeps what it works on in a global name
-
-
-@dataclass(frozen=True, slots=True)
 class Schema:
-    """The tables of one owner: in which table their version stands, which versions there are, and the steps."""
+    """The tables of one owner, and the number of their version, which is stored in a table as well."""
 
-    table: str
-    versions: tuple[str, ...]
-    folder: Path
+    def __init__(self, metadata: MetaData, table: str, version: int) -> None:
+        self.table, self.version = table, version
+        self._metadata = metadata
+        self._versions = Table(table, metadata, Column("version_num", Integer, primary_key=True, autoincrement=False))
 
-    @property
-    def last(self) -> str:
-        """The version that is used."""
-        return self.versions[-1]
-
-    def version_of(self, connection: Connection) -> str | None:
+    def read_version(self, connection: Connection) -> Any:
         """Return which version a database has; None where these tables are not in it."""
         if not inspect(connection).has_table(self.table):
             return None
-        return connection.execute(text(f"SELECT version_num FROM {self.table}")).scalar()  # noqa: S608
+        return connection.execute(select(self._versions)).scalar()
 
-    def migrate(self, connection: Connection) -> None:
-        """Bring a database to the last version, within the transaction of the caller, who also holds it."""
-        # Most calls find the schema as it should be; only those that do not wait for alembic.
-        from alembic.config import Config  # noqa: PLC0415
-        from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
-        from alembic.script import ScriptDirectory  # noqa: PLC0415
-
-        script = ScriptDirectory(self.folder)
-
-        def steps(revision: Any, context: object) -> Any:
-            return script._upgrade_revs(self.last, revision)
-
-        with _LOCK, EnvironmentContext(Config(), script, fn=steps) as environment:
-            environment.configure(connection=connection, transactional_ddl=True, version_table=self.table)
-            with environment.begin_transaction():
-                environment.run_migrations()
+    def create(self, connection: Connection) -> None:
+        """Create all tables that were declared, within the transaction of the caller."""
+        self._metadata.create_all(connection, checkfirst=False)  # a table of another owner is an error
+        connection.execute(insert(self._versions).values(version_num=self.version))

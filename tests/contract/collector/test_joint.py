@@ -158,7 +158,7 @@ def test_a_pair_that_stays_after_one_of_its_reports_was_relaxed_would_be_seen(
         check(database, questions)
 
 
-def test_two_workers_at_the_same_time(database: Database) -> None:
+def test_two_services_at_the_same_time(database: Database) -> None:
     """Each stores one device's report to another question; whoever comes second sees the first."""
     for _ in range(5):
         questions = created(database)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,12 +17,11 @@ from tests.servers.fake_collector import Reply, Request, fake_collector
 from typer.testing import CliRunner, Result
 
 from relaxdp.cli.main import app
-from relaxdp.cli.simulate import _show as show
 from relaxdp.device import Device
 from relaxdp.device.client import Client
 from relaxdp.device.operator import Operator
 from relaxdp.device.server import Running, own_server
-from relaxdp.device.simulate import Outcome, Simulation, simulate
+from relaxdp.device.simulate import Simulation, simulate
 from relaxdp.errors import RelaxdpError, SimulationError
 from relaxdp.law.epsilon import as_epsilon
 
@@ -425,56 +423,8 @@ def test_an_odd_server(commands: Commands, tmp_path: Path) -> None:
     assert "cannot be reached (connection refused)" in commands.refused("list", "--server", port)
 
 
-def test_simulate_command(tmp_path: Path) -> None:
-    words = ["simulate", "--devices", "3000", "--half-width", "0.075", "--batch", "1000", "--levels", "0.5,1,2"]
-    shown = CliRunner(env={"COLUMNS": "100"}).invoke(app, [*words, "--seed", "3", "--folder", str(tmp_path / "kept")])
-    assert shown.exit_code == 0, shown.exception
-    assert (
-        "The campaign stopped by itself at epsilon 1, the smallest level that gives a half-width of 0.075."
-        in shown.output
-    )
-    assert "devices whose highest level this is" in shown.output
-    assert "±" not in shown.output  # half of an interval that ends at the edge is no error of the estimate
-    assert (tmp_path / "kept" / "collector.db").exists()
-    again = CliRunner().invoke(app, [*words, "--folder", str(tmp_path / "kept")])
-    assert isinstance(again.exception, SimulationError)
-
-
-def test_simulate_says_when_a_level_was_not_finished(capsys: pytest.CaptureFixture[str]) -> None:
-    simulation = Simulation(2000, (as_epsilon(1), as_epsilon(2)), 0.1, 2)
-    outcome = Outcome(
-        campaign="c", state="finished", stopped_at=as_epsilon(2), planned_stop=None, per_level=[500, 1500],
-        truth=[0.25, 0.75], rows=[{"value": name, "estimate": 0.5, "low": 0.0, "high": 1.0} for name in "ab"],
-        target_met=True, answers=Counter(new=3400, same=100, campaign_finished=500), requests=8, seconds=2.0,
-    )  # fmt: skip
-    show(simulation, outcome)
-    shown = capsys.readouterr().out
-    assert "in the middle of the level: 1,500 of the 2,000 devices had reported there." in shown
-    assert "4,000 reports were sent and 3,500 accepted, in 8 requests: 4 requests/s" in shown
-
-
-def test_simulate_refuses_an_unknown_encoding_before_a_server_starts(tmp_path: Path) -> None:
-    refused = CliRunner().invoke(app, ["simulate", "--encoding", "foo", "--folder", str(tmp_path / "none")]).exception
-    assert isinstance(refused, RelaxdpError)
-    assert refused.message.startswith("there is no encoding named 'foo'; known are:")
-    assert not (tmp_path / "none").exists()
-
-
-def test_simulate_on_a_running_server(commands: Commands, service: Running) -> None:
-    words = [
-        "simulate",
-        "--devices",
-        "500",
-        "--half-width",
-        "0.3",
-        "--levels",
-        "0.5,1",
-        "--server",
-        str(service.server),
-    ]
-    shown = CliRunner().invoke(app, [*words, "--json"])
-    assert shown.exit_code == 0, shown.exception
-    found = json.loads(shown.stdout)
-    assert found["stopped_at"] == found["planned_stop"]
-    assert found["state"] == "finished"
-    assert isinstance(CliRunner().invoke(app, [*words, "--folder", "x"]).exception, RelaxdpError)
+def test_a_folder_that_holds_a_collector_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "collector.db").touch()
+    with pytest.raises(SimulationError, match="holds a collector already"), own_server(tmp_path):
+        pass
+    assert [each.name for each in tmp_path.iterdir()] == ["collector.db"]

@@ -1,4 +1,4 @@
-"""The schema that the migrations make is the schema that the code uses, and the store guards what happened."""
+"""The tables of a ledger, and how the store guards what happened."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from tests.faults.ledger.ledger_work import FACTS, path
 from tests.patience import PATIENCE
 from tests.refusals import refused
@@ -19,7 +16,6 @@ from tests.servers.ledgers import STORES, TABLES, Place, SqlitePlace, place_of
 from relaxdp.errors import LedgerAccessError
 from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.rows import METADATA
 from relaxdp.ledger.store import SCHEMA, store_of
 
 
@@ -30,16 +26,9 @@ def place(request: pytest.FixtureRequest) -> Place:
     return found
 
 
-def test_migrations_lead_to_the_schema(place: Place) -> None:
+def test_the_version_is_stored(place: Place) -> None:
     with store_of(place.where, timeout=PATIENCE).reading() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": SCHEMA.table})
-        assert compare_metadata(context, METADATA) == []
-        assert SCHEMA.version_of(connection) == SCHEMA.last
-
-
-def test_all_versions_are_known_and_in_order() -> None:
-    script = ScriptDirectory(SCHEMA.folder)
-    assert tuple(step.revision for step in reversed(list(script.walk_revisions()))) == SCHEMA.versions
+        assert SCHEMA.read_version(connection) == SCHEMA.version
 
 
 @pytest.mark.parametrize(

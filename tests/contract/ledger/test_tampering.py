@@ -106,10 +106,13 @@ def test_an_amount_that_no_ledger_wrote(text: str) -> None:
         from_text(text)
 
 
-def test_a_newer_schema(place: Place) -> None:
+@pytest.mark.parametrize("version", [1, 99])
+def test_another_version_of_the_schema(place: Place, version: int) -> None:
     opened = Ledger.open(place.where)
-    place.run(f"UPDATE {SCHEMA.table} SET version_num = '0099'")
-    with pytest.raises(LedgerVersionError, match="has schema version '0099' .* written by a newer one") as found:
+    place.run(f"UPDATE {SCHEMA.table} SET version_num = {version}")
+    with pytest.raises(
+        LedgerVersionError, match=f"has schema version {version}, .* created by another version"
+    ) as found:
         Ledger.open(place.where)
     is_one_sentence(found.value, place.name)
     if place.name.startswith("postgresql"):  # one that was open already is not written to either

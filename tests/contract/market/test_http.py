@@ -1,4 +1,4 @@
-"""The market's HTTP contract, on a real server with two workers, on both stores.
+"""The market's HTTP contract, on a real server, on both stores.
 
 Every answer here is also held against the service's own description (`Remote` does that).
 """
@@ -50,11 +50,11 @@ def stage(
     folder = tmp_path_factory.mktemp("market")
     (folder / "tmp").mkdir()
     postgres, name = None, ""
-    url, options = f"sqlite:///{folder}/service.db", ["--workers", "2"]
+    url, options = f"sqlite:///{folder}/service.db", list[str]()
     if request.param == "postgres":
         postgres = request.getfixturevalue("postgres")
         name = postgres.database()
-        url, options = postgres.url(name), [*options, "--market-key", str(folder / "market-key")]
+        url, options = postgres.url(name), ["--market-key", str(folder / "market-key")]
     tempfile.gettempdir()  # ours stays where it is
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder / "tmp"))  # the server's, so that it can be seen what it leaves there
@@ -412,13 +412,16 @@ def test_secrets_stay_secret(stage: tuple[Remote, Scene, Path]) -> None:
         assert word not in shown
 
 
-def test_two_workers_sell_one_level_once(stage: tuple[Remote, Scene, Path], tmp_path: Path) -> None:
-    """Many at once, through both workers: everybody gets the same file, and one buyer pays once."""
+def test_two_services_sell_one_level_once(stage: tuple[Remote, Scene, Path], tmp_path: Path) -> None:
+    """Many at once, through two services on one database: all buyers get the same file, and each pays once."""
     remote, _, _ = stage
+    first = remote.server
     listing, seller = listed(remote, tmp_path)
     buyers = [fresh(remote, "buyer", 100) for _ in range(3)]
-    with ThreadPoolExecutor(6) as threads:
-        found = list(threads.map(lambda buyer: remote.buy(buyer, listing, "0.7"), buyers * 2))
+    with running(first.url, first.folder, *first.options) as second, ThreadPoolExecutor(6) as threads:
+        other = Remote(second, remote.database)
+        other.tokens = remote.tokens
+        found = list(threads.map(lambda at, buyer: at.buy(buyer, listing, "0.7"), [remote, other] * 3, buyers * 2))
     assert len({each["digest"] for each in found}) == 1
     assert sorted(each["new"] for each in found) == [False] * 3 + [True] * 3
     price = found[0]["price"]
@@ -444,7 +447,7 @@ def test_a_delivery_may_be_larger_than_other_bodies(remote: Remote, tmp_path: Pa
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run `relaxdp serve` up to where its workers would begin, and return what it says."""
+    """Run `relaxdp serve` up to where it would begin to serve, and return what it says."""
 
     def build_only(build: Any, settings: Settings, listening: socket.socket) -> None:
         listening.close()

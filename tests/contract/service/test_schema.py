@@ -1,15 +1,12 @@
-"""The schema of the service: migrations lead to it, on both stores."""
+"""The schema of the service: a service that starts creates all tables, on both stores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from tests.servers.collectors import STORES
+from sqlalchemy import inspect
+from tests.servers.collectors import STORES, running, url_of
 
 from relaxdp.collector import schema as collector
 from relaxdp.market import schema as market
@@ -17,29 +14,16 @@ from relaxdp.service.schema import METADATA, SCHEMA
 from relaxdp.storage.database import Database
 
 
-@pytest.fixture(params=STORES)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """A database in which there is nothing yet."""
-    if request.param == "sqlite":
-        place = tmp_path / "service.db"
-        place.touch(0o600)
-        made = Database(f"sqlite:///{place}")
-    else:
-        make: Callable[[], str] = request.getfixturevalue("postgres_url")
-        made = Database(make())
-    yield made
-    made.close()
-
-
-def test_migrations_lead_to_the_schema(database: Database) -> None:
-    database.prepare(SCHEMA)
-    assert collector.REPORTS.metadata is market.MEMBERS.metadata is METADATA  # the tables of both are there too
+@pytest.mark.parametrize("store", STORES)
+def test_a_service_creates_the_tables_of_all_its_parts(
+    store: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    assert collector.REPORTS.metadata is market.MEMBERS.metadata is METADATA
+    url = url_of(store, request)
+    with running(url, tmp_path):
+        pass
+    database = Database(url)
     with database.reading() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": SCHEMA.table})
-        assert compare_metadata(context, METADATA) == []
-        assert SCHEMA.version_of(connection) == SCHEMA.last
-
-
-def test_all_versions_are_known_and_in_order() -> None:
-    script = ScriptDirectory(SCHEMA.folder)
-    assert tuple(step.revision for step in reversed(list(script.walk_revisions()))) == SCHEMA.versions
+        assert set(inspect(connection).get_table_names()) == set(METADATA.tables)
+        assert SCHEMA.read_version(connection) == SCHEMA.version
+    database.close()

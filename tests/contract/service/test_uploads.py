@@ -9,12 +9,10 @@ import http.client
 import os
 import random
 import resource
-import select
 import socket
 import tempfile
 import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +20,21 @@ import pytest
 from starlette.requests import Request
 from tests.patience import PATIENCE, until
 from tests.servers.collectors import Answer
-from tests.servers.sockets import drop_by_drop, read_all
+from tests.servers.sockets import read_all
 from tests.servers.uploads import PARQUET, Uploads
 
 from relaxdp.errors import BodyTooLargeError, MalformedRequestError, RequestTimeoutError, StorageUnavailableError
 from relaxdp.service import transfer as uploads
 from relaxdp.service.limits import MOST_DRAINED, Limits, read_body
-from relaxdp.service.transfer import LEAST_RATE, MOST_AT_ONCE, WAITING, Waiting, receive_file
+from relaxdp.service.transfer import MOST_AT_ONCE, receive_file
 
-IDLE, LIMIT = 1.0, 100 << 20
+LIMIT = 100 << 20
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Uploads]:
     folder = tmp_path_factory.mktemp("uploads")
-    started = Uploads(f"sqlite:///{folder}/service.db", folder, str(IDLE), str(LIMIT))
+    started = Uploads(f"sqlite:///{folder}/service.db", folder, str(LIMIT))
     try:
         yield started
     finally:
@@ -134,29 +132,6 @@ def test_a_handler_that_fails(server: Uploads) -> None:
     assert (answer.status, answer.error) == (500, "internal")
 
 
-def test_slow_and_steady_arrives(server: Uploads) -> None:
-    """An upload that takes several times the patience is received, for it never stands still for so long."""
-    with begun(server, 20 * 4000) as one:
-        for _ in range(20):
-            server.pass_time(IDLE / 5)
-            one.sendall(bytes(4000))
-        answer = read_all(one)
-    assert answer.startswith(b"HTTP/1.1 200 "), answer
-    assert b'"size":80000' in answer
-
-
-def test_drops_do_not_hold_the_disk(server: Uploads) -> None:
-    """A file that comes by drops is given up, however much of it came fast before."""
-    with begun(server, LIMIT) as one:
-        one.sendall(bytes(20 << 20))
-        # Time passes for what was received: what still waits on a busy machine would seem to stand still.
-        assert until(lambda: sum(sizes(server)) > 19 << 20)
-        answer = drop_by_drop(one, 100, partial(server.pass_time, IDLE / 5))
-        assert until(lambda: not list(server.kept.iterdir()))
-    assert answer.startswith(b"HTTP/1.1 408 "), answer
-    assert b"the file arrives too slowly: after 1 seconds, at least 10,000 bytes must arrive in a second" in answer
-
-
 def test_only_so_many_files_at_once(server: Uploads) -> None:
     with contextlib.ExitStack() as stack:
         others = [stack.enter_context(begun(server, 5_000)) for _ in range(MOST_AT_ONCE)]
@@ -169,24 +144,6 @@ def test_only_so_many_files_at_once(server: Uploads) -> None:
             each.sendall(bytes(5_000))
             assert read_all(each).startswith(b"HTTP/1.1 200 ")
     assert send(server, b"x").status == 200
-
-
-def test_what_stands_still_is_cut_off(server: Uploads) -> None:
-    with begun(server, 1_000_000) as one:
-        one.sendall(bytes(10_000))
-        until(lambda: sizes(server))
-        server.pass_time(0.5 * IDLE)
-        assert not select.select([one], [], [], IDLE / 4)[0]
-        server.pass_time(IDLE)
-        answer = read_all(one)
-        assert answer.startswith(b"HTTP/1.1 408 "), answer
-
-
-def test_what_is_no_file_must_be_whole_in_time(server: Uploads) -> None:
-    """A drop now and then does not keep a connection: only a route that takes a file is patient."""
-    with begun(server, 1000, "/v1/json", "application/json") as one:
-        answer = drop_by_drop(one, 40, partial(server.pass_time, IDLE / 5))
-    assert answer.startswith(b"HTTP/1.1 408 "), answer
 
 
 def test_a_file_is_never_held_in_memory(server: Uploads) -> None:
@@ -204,20 +161,6 @@ def request_of(*parts: bytes, disconnect: bool = False) -> Request:
         return messages.pop(0)
 
     return Request({"type": "http", "headers": []}, receive)
-
-
-def paced(patience: float, *parts: tuple[float, int]) -> Request:
-    """A request whose body comes in parts of these sizes, each after so many seconds of a clock of its own."""
-    request, now = request_of(*[bytes(size) for _, size in parts]), [0.0]
-    seconds, plain = [wait for wait, _ in parts], request.receive
-
-    async def receive() -> Any:
-        now[0] += seconds.pop(0) if seconds else 0.0
-        return await plain()
-
-    waiting = Waiting(lambda: now[0], patience)
-    waiting.since = 0.0
-    return Request({"type": "http", "headers": [], WAITING: waiting}, receive)
 
 
 def receive_once(request: Request, most: int) -> bytes:
@@ -243,28 +186,6 @@ def test_without_a_server(kept: Path) -> None:
     ]:
         with pytest.raises(problem):
             receive_once(request, 3)
-    assert not list(kept.iterdir())
-
-
-FAST, SLOW = (1.0, LEAST_RATE), (1.0, LEAST_RATE - 1000)
-
-
-@pytest.mark.parametrize("steps", [
-    [(29.9, 1)], [FAST] * 1000, [SLOW] * 298, [(0.0, 10 << 20), (29.9, 1)], [FAST, (29.9, LEAST_RATE)] + [FAST] * 100,
-    [(20.0, 1), (0.0, 200_000), (20.0, 1)],
-])  # fmt: skip
-def test_a_file_may_be_slow_for_a_while(kept: Path, steps: list[tuple[float, int]]) -> None:
-    size = sum(size for _, size in steps)
-    assert len(receive_once(paced(30.0, *steps), size)) == size
-
-
-@pytest.mark.parametrize("steps", [
-    [(30.1, 1)], [SLOW] * 302, [(0.0, 10 << 20), (15.1, 1), (15.1, 1)], [FAST] * 100 + [(5.0, 1)] * 7,
-])  # fmt: skip
-def test_a_file_may_not_be_slow_for_long(kept: Path, steps: list[tuple[float, int]]) -> None:
-    with pytest.raises(RequestTimeoutError, match="too slowly") as refused:
-        receive_once(paced(30.0, *steps), 100 << 20)
-    assert refused.value.fields == {"seconds": 30.0, "bytes": LEAST_RATE}
     assert not list(kept.iterdir())
 
 

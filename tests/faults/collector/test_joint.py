@@ -84,14 +84,13 @@ class Load:
         return {"device": device, "level": question["levels"][level], "report": label}
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_killed_while_questions_are_counted_together(url: str, tmp_path: Path, workers: int) -> None:
-    chance = random.Random(workers)
+def test_killed_while_questions_are_counted_together(url: str, tmp_path: Path) -> None:
+    chance = random.Random(1)
     asked = [
         {"id": name, "question": "q", "encoding": {"name": "categorical", "values": values}, "levels": LEVELS}
         for name, values in VALUES.items()
     ]
-    with running(url, tmp_path, "--workers", str(workers), "--no-request-log") as server:
+    with running(url, tmp_path, "--no-request-log") as server:
         body = {"id": "canteen", "questions": asked, "cross": [["diet", "lunch"]]}
         made = server.ask("POST", "/v1/surveys", body, operator=True).json
         for _ in LEVELS[1:]:

@@ -159,8 +159,6 @@ def test_a_write_that_the_system_refuses(place: Path) -> None:
 
 def test_no_room_for_a_new_ledger(tmp_path: Path) -> None:
     def work() -> None:
-        import alembic.script  # noqa: F401, PLC0415 (its compiled files must not meet the limit)
-
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
         Ledger.open(tmp_path / "ledger.db").charge(EVERYONE, path("a"), FACTS, 1, budget=1)

@@ -38,7 +38,6 @@ def report(campaign: dict[str, object], device: str) -> dict[str, object]:
 
 
 def test_what_the_service_needs_is_missed_before_anything_is_made(tmp_path: Path) -> None:
-    """Also what a worker imports only later."""
     script = "import sys; sys.modules['prometheus_client'] = None; from relaxdp.cli.main import main; main()"
     command = [sys.executable, "-c", script, "serve", "--db", f"sqlite:///{tmp_path}/service.db", "--port", "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
@@ -179,7 +178,6 @@ def test_a_start_that_cannot_be(tmp_path: Path) -> None:
         return found.message
 
     assert "TLS needs both" in start("--certificate", "c.pem")
-    assert "--metrics-port and --workers cannot be combined." in start("--metrics-port", "0", "--workers", "2")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert f"Cannot listen on 127.0.0.1:{port} for metrics" in start("--metrics-port", port)

@@ -24,10 +24,10 @@ from relaxdp.service import application as service_app
 from relaxdp.service.application import build_application
 from relaxdp.service.maintenance import prepare, renew_token
 from relaxdp.service.operations import Operation, description
+from relaxdp.service.resources import Resources
 from relaxdp.service.schema import SCHEMA, TOKENS
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import create_token, digest_for
-from relaxdp.service.worker import Worker
 from relaxdp.storage.address import SqliteAddress
 from relaxdp.storage.database import Database
 
@@ -39,12 +39,12 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
 
 
 @contextlib.contextmanager
-def working(settings: Settings) -> Iterator[Worker]:
-    worker = Worker(settings)
+def working(settings: Settings) -> Iterator[Resources]:
+    resources = Resources(settings)
     try:
-        yield worker
+        yield resources
     finally:
-        worker.close()
+        resources.close()
 
 
 class Noted:
@@ -95,12 +95,12 @@ async def get(app: Any, path: str, peer: str = "127.0.0.1", forwarded: str = "")
 
 
 def live(settings: Settings, parts: list[Noted], monkeypatch: pytest.MonkeyPatch) -> tuple[int, Any]:
-    """Live through a worker's life with these parts, and return what it said of its health."""
+    """Live through a service's life with these parts, and return what it said of its health."""
     signals: list[Callable[[], None]] = []
     monkeypatch.setattr(service_app, "tune", lambda: None)  # this process has others to serve
     monkeypatch.setattr(service_app, "_on_signal", signals.append)
     prepare(settings)
-    app: Any = build_application(settings, lambda worker: parts)
+    app: Any = build_application(settings, lambda resources: parts)
 
     async def run() -> tuple[int, Any]:
         async with app._inner.router.lifespan_context(app._inner):
@@ -136,7 +136,7 @@ def test_a_part_that_cannot_work(settings: Settings, monkeypatch: pytest.MonkeyP
 def test_a_limit_counts_whom_a_trusted_proxy_names(settings: Settings) -> None:
     prepare(settings)
     limited = replace(settings, rate=1e-9, burst=1.0, trusted_proxies=("10.0.0.0/8",))
-    app = build_application(limited, lambda worker: [])
+    app = build_application(limited, lambda resources: [])
 
     def status(peer: str, forwarded: str) -> int:
         return asyncio.run(get(app, "/openapi.json", peer, forwarded))[0]
@@ -154,22 +154,22 @@ def test_a_renewed_token_counts_after_seconds(settings: Settings) -> None:
     """The old token ends by itself, also if nobody ever comes with the new one."""
     old = prepare(settings)
 
-    async def run(worker: Worker) -> None:
-        assert await worker.is_operator(bearing(old))
+    async def run(resources: Resources) -> None:
+        assert await resources.is_operator(bearing(old))
         for wrong in (None, "", "wrong"):
-            assert not await worker.is_operator(bearing(wrong))
+            assert not await resources.is_operator(bearing(wrong))
             with pytest.raises(WrongTokenError):
-                await worker.check_operator(bearing(wrong))
+                await resources.check_operator(bearing(wrong))
         new = renew_token(settings.database)
-        assert await worker.is_operator(bearing(old))
-        assert worker._reload_at <= time.monotonic() + 5
-        worker._reload_at -= 5  # as if five seconds had passed
-        assert not await worker.is_operator(bearing(old))
-        assert await worker.is_operator(bearing(new))
-        await worker.check_operator(bearing(new))
+        assert await resources.is_operator(bearing(old))
+        assert resources._reload_at <= time.monotonic() + 5
+        resources._reload_at -= 5  # as if five seconds had passed
+        assert not await resources.is_operator(bearing(old))
+        assert await resources.is_operator(bearing(new))
+        await resources.check_operator(bearing(new))
 
-    with working(settings) as worker:
-        asyncio.run(run(worker))
+    with working(settings) as resources:
+        asyncio.run(run(resources))
 
 
 def test_no_token_where_there_is_no_service(settings: Settings) -> None:
@@ -181,9 +181,19 @@ def test_no_token_where_there_is_no_service(settings: Settings) -> None:
             assert not database.address.path.exists()
         else:
             with database.reading() as connection:
-                assert SCHEMA.version_of(connection) is None
+                assert SCHEMA.read_version(connection) is None
     finally:
         database.close()
+
+
+async def write(resources: Resources, work: Callable[[Connection], Any]) -> Any:
+    """Write in one transaction, as the parts of a service do."""
+
+    def run() -> Any:
+        with resources.database.writing() as connection:
+            return work(connection)
+
+    return await resources.perform(run)
 
 
 def test_a_write_is_whole_or_nothing(settings: Settings) -> None:
@@ -193,20 +203,22 @@ def test_a_write_is_whole_or_nothing(settings: Settings) -> None:
         create_token(connection, "half")
         raise errors.MalformedRequestError("not this one.")
 
-    async def run(worker: Worker) -> None:
-        token = await worker.write(lambda connection: create_token(connection, "whole"))
+    async def run(resources: Resources) -> None:
+        token = await write(resources, lambda connection: create_token(connection, "whole"))
         assert token is not None
-        assert await worker.read(lambda connection: digest_for(connection, "whole")) is not None
+        assert await resources.read(lambda connection: digest_for(connection, "whole")) is not None
         with pytest.raises(errors.MalformedRequestError):
-            await worker.write(half)
-        assert await worker.read(lambda connection: digest_for(connection, "half")) is None
+            await write(resources, half)
+        assert await resources.read(lambda connection: digest_for(connection, "half")) is None
         with pytest.raises(StorageUnavailableError) as refused:
-            await worker.write(lambda connection: connection.exec_driver_sql("INSERT INTO nowhere VALUES ('SECRET')"))
+            await write(
+                resources, lambda connection: connection.exec_driver_sql("INSERT INTO nowhere VALUES ('SECRET')")
+            )
         assert "SECRET" not in refused.value.message
-        assert await worker.compute(lambda: 7) == 7
+        assert await resources.compute(lambda: 7) == 7
 
-    with working(settings) as worker:
-        asyncio.run(run(worker))
+    with working(settings) as resources:
+        asyncio.run(run(resources))
 
 
 def test_who_reads_does_not_wait_for_who_writes(settings: Settings) -> None:
@@ -218,18 +230,18 @@ def test_who_reads_does_not_wait_for_who_writes(settings: Settings) -> None:
     def touch(connection: Connection) -> None:
         connection.execute(update(TOKENS).values(role=TOKENS.c.role))
 
-    async def run(worker: Worker) -> None:
-        with worker.database.writing() as connection:
+    async def run(resources: Resources) -> None:
+        with resources.database.writing() as connection:
             touch(connection)
-            writes = [asyncio.ensure_future(worker.write(touch)) for _ in range(9)]
+            writes = [asyncio.ensure_future(write(resources, touch)) for _ in range(9)]
             await asyncio.sleep(0.1)
             async with asyncio.timeout(10):
-                assert [await worker.read(count) for _ in range(9)] == [1] * 9
+                assert [await resources.read(count) for _ in range(9)] == [1] * 9
             assert not any(each.done() for each in writes)
         await asyncio.gather(*writes)
 
-    with working(settings) as worker:
-        asyncio.run(run(worker))
+    with working(settings) as resources:
+        asyncio.run(run(resources))
 
 
 class Level(msgspec.Struct):

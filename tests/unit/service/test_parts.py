@@ -1,14 +1,10 @@
-"""The parts of a service, one by one: addresses, limits, tokens, leases, metrics, errors, log."""
+"""The parts of a service, one by one: addresses, limits, tokens, metrics, errors, log."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import inspect
 import io
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +15,6 @@ from tests.patience import PATIENCE
 from tests.servers.collectors import STORES
 
 from relaxdp import errors
-from relaxdp.collector.duties import give_back, take_lease
 from relaxdp.collector.wire import Report
 from relaxdp.errors import CampaignError, MalformedRequestError, RelaxdpError, ServiceError, StorageVersionError
 from relaxdp.service.limits import MOST_CLIENTS, Buckets, behind_proxies, client_of, decode, decoder_of, networks_of
@@ -55,13 +50,12 @@ def test_addresses() -> None:
         assert refused.value.fields == {}
 
 
-@pytest.mark.parametrize("version", ["9999", "0002", "0003"])
-def test_a_database_is_made_once_and_an_unknown_one_is_refused(database: Database, version: str) -> None:
-    """Of a later version, or of one before the first that was published, which held pseudonyms."""
+@pytest.mark.parametrize("version", [1, 99])
+def test_a_database_is_made_once_and_one_of_another_version_is_rejected(database: Database, version: int) -> None:
     database.prepare(SCHEMA)
     with database.writing() as connection:
-        connection.exec_driver_sql(f"UPDATE service_version SET version_num = '{version}'")
-    with pytest.raises(StorageVersionError, match="written by another version") as refused:
+        connection.exec_driver_sql(f"UPDATE service_version SET version_num = {version}")
+    with pytest.raises(StorageVersionError, match="created by another version") as refused:
         database.prepare(SCHEMA)
     assert refused.value.fields["version"] == version
 
@@ -97,20 +91,6 @@ def test_tokens_are_kept_as_digests(database: Database) -> None:
         renewed = create_token(connection, "operator", replace=True)
         assert not bears(f"Bearer {token}", digest_for(connection, "operator"))
         assert bears(f"Bearer {renewed}", digest_for(connection, "operator"))
-
-
-def test_one_worker_at_a_time_holds_a_lease(database: Database) -> None:
-    with database.writing() as connection:
-        assert take_lease(connection, "duty", "a", now=0.0, seconds=10)
-        assert not take_lease(connection, "duty", "b", now=5.0, seconds=10)
-        assert take_lease(connection, "duty", "a", now=9.0, seconds=10)
-        assert not take_lease(connection, "duty", "b", now=18.0, seconds=10)
-        assert take_lease(connection, "duty", "b", now=20.0, seconds=10)
-        assert not take_lease(connection, "duty", "a", now=21.0, seconds=10)
-        give_back(connection, "duty", "a")  # it is not a's any more
-        assert not take_lease(connection, "duty", "a", now=21.0, seconds=10)
-        give_back(connection, "duty", "b")
-        assert take_lease(connection, "duty", "a", now=21.0, seconds=10)
 
 
 def whose(peer: str, *forwarded: str, trusted: tuple[str, ...] = ("127.0.0.1", "10.0.0.9/8", "2001:db8::/64")) -> str:
@@ -194,9 +174,7 @@ def test_the_client_that_was_quiet_longest_is_forgotten(monkeypatch: pytest.Monk
     assert [buckets.take(client, 0.0) for client in "acb"] == [False, False, True]
 
 
-def test_metrics_of_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two in one process share no number, and a folder that was meant for another program gets none."""
-    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "/nowhere")
+def test_metrics_share_no_number() -> None:
     texts = []
     for amount in (1, 2):
         made = Metrics()
@@ -209,56 +187,6 @@ def test_metrics_of_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'seconds_bucket{le="0.001",route="/x"} 0.0\nseconds_bucket{le="0.0025",route="/x"} 1.0\n' in texts[1]
     assert "created" not in texts[1]
     assert "python" not in texts[1]
-
-
-WORKER = """
-import os, sys
-from pathlib import Path
-import relaxdp.market.component, relaxdp.service.run
-assert "prometheus_client" not in sys.modules  # it looks once where numbers are kept
-from relaxdp.service.observe import Metrics
-made = Metrics(Path(sys.argv[1]))
-made.counter("reports_total", "Reports.", ("outcome",)).labels("new").inc(int(sys.argv[2]))
-made.histogram("seconds", "Seconds.", ("route",)).labels("/x").observe(0.002 * int(sys.argv[2]))
-made.gauge("waiting", "Waiting.", lambda: 7)
-print(made.text().decode(), flush=True)
-os.kill(os.getpid(), 9)
-"""
-
-
-def test_metrics_of_workers_add_up(tmp_path: Path) -> None:
-    """Also those of one that was killed; a gauge is that of whoever is asked."""
-    for amount in (1, 2):
-        done = subprocess.run(
-            [sys.executable, "-c", WORKER, str(tmp_path), str(amount)], capture_output=True, check=False
-        )
-        assert done.returncode == -9, done.stderr
-    text = done.stdout.decode()
-    assert '# HELP reports_total Reports.\n# TYPE reports_total counter\nreports_total{outcome="new"} 3.0\n' in text
-    assert 'seconds_bucket{le="0.0025",route="/x"} 1.0\n' in text
-    assert 'seconds_bucket{le="+Inf",route="/x"} 2.0\n' in text
-    assert 'seconds_count{route="/x"} 2.0' in text
-    assert text.endswith("\nwaiting 7.0\n\n")
-    files = list(tmp_path.iterdir())
-    assert len(files) == 4
-    for file in files:  # nothing is missing on the disk: what is written later always fits
-        assert file.stat().st_blocks * 512 >= file.stat().st_size == 512 << 10
-
-
-def test_a_worker_starts_without_a_place_for_shared_metrics(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A full disk is no reason to answer nobody: it shows its own numbers, and says so."""
-
-    def full(*_: int) -> None:
-        raise OSError(errno.ENOSPC, "full")
-
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    made = Metrics(tmp_path)
-    made.counter("reports_total", "Reports.").inc()
-    assert "\nreports_total 1.0\n" in made.text().decode()
-    assert list(tmp_path.iterdir()) == []
-    assert "this worker shows its own numbers alone" in caplog.text
 
 
 def test_every_error_has_a_status_and_a_code() -> None:

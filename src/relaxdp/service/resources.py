@@ -1,11 +1,9 @@
-"""What the parts of one worker share: the database, threads, metrics, limits, and who the operator is."""
+"""What the parts of a service share: the database, threads, metrics, limits, and who the operator is."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -21,17 +19,6 @@ from relaxdp.service.observe import Metrics
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import OPERATOR, bears, digest_for
 from relaxdp.storage.database import Database
-
-_SECONDS = 1.0
-
-
-async def end_with_parent() -> None:
-    """Ask this process to stop once it has another parent."""
-    parent = os.getppid()
-    while os.getppid() == parent:
-        await asyncio.sleep(_SECONDS)
-    os.kill(os.getpid(), signal.SIGTERM)
-
 
 _SWITCH_SECONDS = 0.0005
 _THRESHOLDS = (20_000, 20, 50)
@@ -55,13 +42,13 @@ _RELOAD_SECONDS = 5.0
 Result = TypeVar("Result")
 
 
-class Worker:
-    """One process of the service. Its database is prepared already."""
+class Resources:
+    """Database, threads, metrics and limits of a service. The database is prepared already."""
 
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
         self.settings, self.clock = settings, clock
         self.database = Database(settings.database)
-        self.metrics = Metrics(settings.metrics_folder)
+        self.metrics = Metrics()
         self.limits = Limits(settings.body_limit)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="relaxdp-read")
         # A write may wait long for others that write: nobody who only reads waits behind it.
@@ -81,15 +68,6 @@ class Worker:
     def _seen(self, work: Callable[[Connection], Result]) -> Result:
         with self.database.reading() as connection:
             return work(connection)
-
-    async def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Write in a transaction of its own, in a thread; what it did is durable when this returns."""
-
-        def run() -> Result:
-            with self.database.writing() as connection:
-                return work(connection)
-
-        return await self.perform(run)
 
     async def perform(self, work: Callable[[], Result]) -> Result:
         """Do something that writes in transactions of its own, in a thread; nobody who only reads waits behind it."""

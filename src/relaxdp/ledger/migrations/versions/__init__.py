@@ -1,1 +1,0 @@
-"""One file per version. A step that was shipped is never changed."""
