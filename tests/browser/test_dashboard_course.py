@@ -1,4 +1,4 @@
-"""What an operator does besides looking: plans, drafts, copies and publishes campaigns, and reads their charts."""
+"""What an operator does besides looking: plans, copies and publishes campaigns, and reads their charts."""
 
 from __future__ import annotations
 
@@ -85,27 +85,6 @@ def test_the_forecast_counts_those_who_stop_early(operator: New, server: Running
     expect(advice).to_contain_text("30 % stop at ε 0.5")
     width = half_width(objects=10_000, values=4, epsilon="1", stops={"0.5": 0.3})
     expect(advice.locator("tbody tr").last).to_contain_text(f"± {100 * width:.2g} %")
-
-
-def test_a_draft_outlives_a_reload_and_not_the_session(operator: New, server: Running) -> None:
-    someone = operator()
-    page = someone.page
-    page.goto(f"{server.base}/#new")
-    page.get_by_label("Question").fill("Which fruit?")
-    page.get_by_label("Who asks").fill("The greengrocer")
-    page.get_by_label("Levels").fill("0.5, 3")
-    page.get_by_label("Limit that you suggest").select_option("3")
-    page.get_by_label("A colour of your own").check()
-    page.reload()
-    expect(page.get_by_label("Question")).to_have_value("Which fruit?")
-    expect(page.get_by_label("Limit that you suggest")).to_have_value("3")
-    expect(page.get_by_label("A colour of your own")).to_be_checked()
-    assert server.token not in str(page.evaluate("sessionStorage.getItem('relaxdp draft')"))
-    page.get_by_role("button", name="Start over").click()
-    expect(page.get_by_label("Question")).to_have_value("")
-    page.get_by_label("Question").fill("Which nut?")
-    page.get_by_role("button", name="Sign out").click()
-    assert page.evaluate("sessionStorage.length") == 0
 
 
 def test_a_campaign_is_made_like_another_and_published(operator: New, server: Running) -> None:

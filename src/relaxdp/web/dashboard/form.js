@@ -1,11 +1,10 @@
 /** A new campaign, or a survey of several questions: what is asked, its levels, and what to expect of them while they are chosen. */
 
-import { h, notice } from "../kit/dom.js";
+import { h } from "../kit/dom.js";
 import { formPart, markField, markWrong } from "../kit/form.js";
 import { sentenceOf } from "../kit/problem.js";
 import { advicePart } from "./advice.js";
 import { askedAgain, definitionOf, encodingChosen, levelsOf } from "./definition.js";
-import { draftOf, dropDraft, keepDraft } from "./drafts.js";
 import { blurredFor, fields } from "./fields.js";
 import { logoOf } from "./logo.js";
 import { previewPart } from "./preview.js";
@@ -24,7 +23,6 @@ const TITLES = { new: "New campaign", again: "Ask again", copy: "New campaign, l
  *   or the campaign that is taken as a pattern
  */
 export async function showForm(api, main, { again, copy } = {}) {
-  const page = location.hash;
   /** @type {import("../kit/wire.d.ts").OfferedEncodings} */
   const { encodings } = await api.ask("GET", "encodings");
   const [advice, preview, stops] = [advicePart(api), previewPart(), stopsPart()];
@@ -52,7 +50,6 @@ export async function showForm(api, main, { again, copy } = {}) {
       const made = several
         ? await api.ask("POST", "surveys", surveyOf(data))
         : await api.ask("POST", "campaigns", definitionOf(data));
-      dropDraft();
       location.hash = `${several ? "survey" : "campaign"}/${made.id}`;
       return null;
     },
@@ -93,7 +90,6 @@ export async function showForm(api, main, { again, copy } = {}) {
     if (written !== undefined) place = Number(written || 1);
     changed();
     form.querySelector("[role=alert]")?.remove(); // it was of what stood here before
-    keepDraft(page, new FormData(form));
   }
 
   async function choosePicture() {
@@ -108,24 +104,9 @@ export async function showForm(api, main, { again, copy } = {}) {
   }
 
   const pattern = again ?? copy;
-  const draft = draftOf(page);
-  if (draft === null && pattern !== undefined) fill(form, await known(api, pattern, again !== undefined));
-  if (draft !== null) {
-    questions.grow(placesOf(toData(draft)).length);
-    stops.update(levelsOf(toData(draft)));
-    fill(form, draft);
-    questions.update(new FormData(form)); // pairs have the names of their questions
-    fill(form, draft);
-  }
+  if (pattern !== undefined) fill(form, await known(api, pattern, again !== undefined));
   const title = again !== undefined ? TITLES.again : copy !== undefined ? TITLES.copy : TITLES.new;
-  const kept = notice("What you had typed here was kept. ", "");
-  kept.classList.add("row");
-  kept.append(h("button", { type: "button", onclick: startOver }, "Start over"));
-  function startOver() {
-    dropDraft();
-    showForm(api, main, { again, copy });
-  }
-  main.replaceChildren(h("h1", { tabindex: -1 }, title), draft === null ? "" : kept, form);
+  main.replaceChildren(h("h1", { tabindex: -1 }, title), form);
   changed();
 }
 
