@@ -71,19 +71,13 @@ def test_charts_say_their_values_to_pointer_and_keys(operator: New, server: Runn
     assert overflow(page) == 0
 
 
-def test_the_forecast_counts_those_who_stop_early(operator: New, server: Running) -> None:
+def test_the_forecast_is_the_plan_of_the_command_line(operator: New, server: Running) -> None:
     page = operator().page
     page.goto(f"{server.base}/#new")
     page.get_by_label("Possible answers").fill("a\nb\nc\nd")
     page.get_by_label("Levels").fill("0.5, 1")
-    page.get_by_text("How many stop early?").click()
     advice = page.get_by_role("complementary")
-    expect(advice.get_by_role("table")).to_be_visible()
-    page.get_by_label("At ε 0.5 (%)").fill("130")
-    expect(advice).to_contain_text("From 0 to 99")
-    page.get_by_label("At ε 0.5 (%)").fill("30")
-    expect(advice).to_contain_text("30 % stop at ε 0.5")
-    width = half_width(objects=10_000, values=4, epsilon="1", stops={"0.5": 0.3})
+    width = half_width(objects=10_000, values=4, epsilon="1")
     expect(advice.locator("tbody tr").last).to_contain_text(f"± {100 * width:.2g} %")
 
 

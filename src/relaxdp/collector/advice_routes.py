@@ -9,25 +9,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from relaxdp.collector import campaigns
-from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
 from relaxdp.collector.wire import CampaignRequest, LevelRequest, PublicEncoding
 from relaxdp.encodings.protocol import Domain
 from relaxdp.encodings.registry import is_built_in, offered
 from relaxdp.errors import CampaignError
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 from relaxdp.service.precision import MOST_DEVICES
-from relaxdp.service.wire import EncodingRequest, EpsilonText, Target
-
-
-class Stop(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of all devices stops at a level though others go on."""
-
-    epsilon: EpsilonText
-    share: Annotated[float, Meta(ge=0, le=1)]
+from relaxdp.service.wire import EncodingRequest, Target
 
 
 class AdviceRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,12 +28,10 @@ class AdviceRequest(Struct, frozen=True, forbid_unknown_fields=True):
     levels: Annotated[list[LevelRequest], Meta(min_length=1, max_length=100)]
     devices: Annotated[int, Meta(ge=1, le=MOST_DEVICES)]
     target: Target | None = None
-    stops: Annotated[list[Stop], Meta(max_length=100)] = []
-    """Who stops early: they set a lower limit, or never come back."""
 
 
 class LevelAdvice(Struct, frozen=True):
-    """What to expect when a level is open: who stops at a lower one stays there, and all others report at this one."""
+    """What to expect of a level at which all devices report."""
 
     epsilon: str
     half_width: float
@@ -149,28 +138,9 @@ def advice(asked: AdviceRequest) -> Advice:
     """
     campaign = campaigns.prepared(CampaignRequest("?", asked.encoding, asked.levels, target=asked.target))
     wanted = None if asked.target is None else asked.target.half_width
-    parts = _parts(campaign, asked.stops)
     levels = []
     for place, level in enumerate(campaign.levels):
-        width = campaign.precision.spread(parts[place], asked.devices)
-        needed = None if wanted is None else campaign.precision.needed(parts[place], wanted)
+        width = campaign.precision.half_width_at(place, asked.devices)
+        needed = None if wanted is None else campaign.precision.needed(place, wanted)
         levels.append(LevelAdvice(level.epsilon, width, None if wanted is None else width <= wanted, needed))
     return Advice(campaign.public_encoding, campaign.precision.widest, levels)
-
-
-def _parts(campaign: Campaign, stops: list[Stop]) -> list[list[float]]:
-    """Return, for each level that is open, which part of the devices stands at each level."""
-    places = {level.epsilon: place for place, level in enumerate(campaign.levels)}
-    shares = [0.0] * len(campaign.levels)
-    for stop in stops:
-        place = places.get(epsilon_text(as_epsilon(stop.epsilon)))
-        if place is None:
-            raise CampaignError(
-                "who stops early stops at one of the levels, and {epsilon} is none.", epsilon=stop.epsilon
-            )
-        shares[place] += stop.share
-    if sum(shares[:-1]) >= 1:
-        raise CampaignError("if all stop early, nobody is left for the last level.")
-    return [
-        [*shares[:place], 1 - sum(shares[:place]), *[0.0] * (len(shares) - place - 1)] for place in range(len(shares))
-    ]

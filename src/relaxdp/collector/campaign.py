@@ -95,8 +95,7 @@ class Campaign:
         """How many people it takes at each level, which follows from the definition alone."""
         target = self.definition.target
         wanted = self.precision.readable if target is None else target.half_width
-        places = range(len(self.levels))
-        return Learning(wanted, [self.precision.needed([each == place for each in places], wanted) for place in places])
+        return Learning(wanted, [self.precision.needed(place, wanted) for place in range(len(self.levels))])
 
     def target_met(self, devices: list[int]) -> bool:
         """Tell whether so many devices at each level make the answer precise enough, whatever it is."""

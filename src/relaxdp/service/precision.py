@@ -79,24 +79,24 @@ class Precision:
         def width(more: int) -> float:
             return self._told([number + more * (each == place) for each, number in enumerate(devices)])
 
-        return _fewest(width, half_width, least=0)
+        return _fewest(width, half_width)
 
-    def spread(self, parts: Sequence[float], devices: int) -> float:
-        """Return the half-width when so many devices are spread over the levels like this."""
-        return self._told([round(part * devices) for part in parts])
+    def half_width_at(self, place: int, devices: int) -> float:
+        """Return the half-width when all devices report at one level."""
+        return self._told([devices * (each == place) for each in range(len(self._spreads))])
 
-    def needed(self, parts: Sequence[float], half_width: float) -> int | None:
-        """Return how many devices that are spread like this would do; None where no number does."""
-        return _fewest(lambda devices: self.spread(parts, devices), half_width, least=1)
+    def needed(self, place: int, half_width: float) -> int | None:
+        """Return how many devices at one level would do; None where no number does."""
+        return self.more_for(half_width, [0] * len(self._spreads), place)
 
     def _told(self, devices: Sequence[int]) -> float:
         found = self.half_width(devices)
         return self.widest if found is None else found
 
 
-def _fewest(width: Callable[[int], float], wanted: float, *, least: int) -> int | None:
+def _fewest(width: Callable[[int], float], wanted: float) -> int | None:
     """Return the smallest number of devices that gives a half-width, which falls as their number grows."""
-    few, many = least - 1, MOST_DEVICES
+    few, many = -1, MOST_DEVICES
     if width(many) > wanted:
         return None
     while many - few > 1:

@@ -77,9 +77,7 @@ function advicePieces(advice, plan, questions) {
     const odds = `× ${ODDS.format(Math.exp(questions * Number(level.epsilon)))}`;
     return tableRow(level.epsilon, precision, ...(aimed ? [`${needed}${level.met ? " ✓" : ""}`] : []), odds);
   });
-  const some = plan.stops.map(({ epsilon, share }) => `${whole(100 * share)} % stop at ε ${epsilon}`).join(", ");
-  const who = some === "" ? "all of them report at the level" : `${some}, and all others report at the level`;
-  const all = `With ${plural(plan.devices, "device")}, if ${who}; whatever they answer.`;
+  const all = `With ${plural(plan.devices, "device")}, if all of them report at the level; whatever they answer.`;
   return [
     aimed ? verdict(advice, plan) : null,
     h(

@@ -1,7 +1,6 @@
 /** From what a person typed to a campaign's definition, with a sentence for whatever cannot be meant. */
 
 import { DECIMAL, NAME, splitLevels, textOf } from "../kit/form.js";
-import { stopField } from "./stops.js";
 
 const DATE = /^[0-9A-Za-z._-]{1,40}$/;
 const NUMBER = /^[-+]?[0-9]+(\.[0-9]+)?$/;
@@ -111,12 +110,6 @@ export function wrongPlan(data) {
   else if (width !== "" && Number(width) >= most)
     wrong.half_width = `Less than ${most}: that would be knowing nothing.`;
   if (!isCount(textOf(data, "expected"))) wrong.expected = "A whole number, from 1 on.";
-  const stops = levels.slice(0, -1).map((epsilon) => ({ epsilon, written: textOf(data, stopField(epsilon)) }));
-  for (const { epsilon, written } of stops)
-    if (written !== "" && !(DECIMAL.test(written) && Number(written) < 100))
-      wrong[stopField(epsilon)] = "From 0 to 99, or nothing.";
-  const all = stops.reduce((sum, { written }) => sum + Number(written), 0);
-  if (all >= 100) wrong[stopField(levels[0])] ??= "Together fewer than 100, or nobody is left for the last level.";
   return wrong;
 }
 
@@ -131,16 +124,7 @@ export function planOf(data) {
     levels: levelsOf(data).map((epsilon) => ({ epsilon })),
     devices: Number(textOf(data, "expected")),
     ...targetOf(data),
-    stops: stopsOf(data),
   };
-}
-
-/** @param {FormData} data */
-function stopsOf(data) {
-  const found = levelsOf(data)
-    .slice(0, -1)
-    .map((epsilon) => ({ epsilon, share: Number(textOf(data, stopField(epsilon))) / 100 }));
-  return found.filter(({ share }) => share > 0);
 }
 
 /**

@@ -12,17 +12,17 @@ const DOMAINS = { choice: "values", number: "range" };
 
 /**
  * @param {OfferedEncoding[]} encodings
- * @param {{ advice: HTMLElement, questions: HTMLElement, together: HTMLElement, stops: HTMLElement, preview: HTMLElement,
+ * @param {{ advice: HTMLElement, questions: HTMLElement, together: HTMLElement, preview: HTMLElement,
  *           suggested: HTMLSelectElement, picture: HTMLInputElement }} parts
  *   which change with what is typed; the advice stands beside the fields, or after those that it depends on where
  *   there is no room
  */
-export function fields(encodings, { advice, questions, together, stops, preview, suggested, picture }) {
+export function fields(encodings, { advice, questions, together, preview, suggested, picture }) {
   return [
     ...questionFields(1),
     questions,
     together,
-    ...precisionFields(stops),
+    ...precisionFields(),
     advice,
     introductionFields(suggested, picture),
     preview,
@@ -67,8 +67,7 @@ export function questionFields(place) {
   ];
 }
 
-/** @param {HTMLElement} stops */
-function precisionFields(stops) {
+function precisionFields() {
   return [
     field(
       "levels",
@@ -87,7 +86,6 @@ function precisionFields(stops) {
         "In percentage points, or in the units of the number. Leave it empty to decide yourself.",
       ),
     ),
-    stops,
   ];
 }
 

@@ -4,13 +4,12 @@ import { h } from "../kit/dom.js";
 import { formPart, markField, markWrong } from "../kit/form.js";
 import { sentenceOf } from "../kit/problem.js";
 import { advicePart } from "./advice.js";
-import { askedAgain, definitionOf, encodingChosen, levelsOf } from "./definition.js";
+import { askedAgain, definitionOf, encodingChosen } from "./definition.js";
 import { blurredFor, fields } from "./fields.js";
 import { logoOf } from "./logo.js";
 import { previewPart } from "./preview.js";
 import { questionsPart } from "./questions.js";
 import { limitsOf, ownField, placesOf, questionAt, surveyOf, wrongSurvey } from "./several.js";
-import { stopsPart } from "./stops.js";
 
 /** @typedef {import("../kit/api.js").Api} Api */
 
@@ -25,7 +24,7 @@ const TITLES = { new: "New campaign", again: "Ask again", copy: "New campaign, l
 export async function showForm(api, main, { again, copy } = {}) {
   /** @type {import("../kit/wire.d.ts").OfferedEncodings} */
   const { encodings } = await api.ask("GET", "encodings");
-  const [advice, preview, stops] = [advicePart(api), previewPart(), stopsPart()];
+  const [advice, preview] = [advicePart(api), previewPart()];
   const questions = questionsPart((kept) => fill(form, kept));
   let place = 1; // the question that was written at last: the advice is for it
   const suggested = h("select", {}, h("option", { value: "" }, "none"));
@@ -35,7 +34,6 @@ export async function showForm(api, main, { again, copy } = {}) {
     questions: questions.element,
     together: questions.together,
     preview: preview.element,
-    stops: stops.element,
     suggested,
     picture,
   };
@@ -56,7 +54,6 @@ export async function showForm(api, main, { again, copy } = {}) {
   });
 
   function changed() {
-    stops.update(levelsOf(new FormData(form)));
     suggestLevels(suggested, limitsOf(new FormData(form)));
     questions.update(new FormData(form));
     const data = new FormData(form);
