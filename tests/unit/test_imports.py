@@ -85,7 +85,7 @@ NEEDS_MORE = ("collector.", "ledger.postgres", "market.", "service.", "table.spa
 """What asks for an extra as soon as it is imported: servers, and what speaks to one database or to Spark."""
 EXTRAS = {
     "httptools", "keyring", "matplotlib", "msgspec", "openpyxl", "pandas", "prometheus_client", "psycopg", "pyspark",
-    "segno", "shamir_mnemonic", "sklearn", "starlette", "uvicorn", "uvloop",
+    "shamir_mnemonic", "sklearn", "starlette", "uvicorn", "uvloop",
 }  # fmt: skip
 WITHOUT_EXTRAS = """
 import importlib, pkgutil, sys

@@ -12,7 +12,6 @@ from relaxdp.collector.public_routes import PublicRoutes
 from relaxdp.collector.report_routes import ReportRoutes
 from relaxdp.collector.series_routes import SeriesRoutes
 from relaxdp.collector.service import Collector
-from relaxdp.collector.sharing_routes import SharingRoutes
 from relaxdp.collector.survey_routes import SurveyRoutes
 from relaxdp.errors import StorageUnavailableError
 from relaxdp.service.operations import Operation
@@ -36,7 +35,6 @@ class CollectorComponent:
             *HistoryRoutes(self._collector).operations(),
             *PublicRoutes(self._collector).operations(),
             *SeriesRoutes(self._collector).operations(),
-            *SharingRoutes(self._collector, self._limits).operations(),
             *SurveyRoutes(self._collector, self._limits).operations(),
         ]
 

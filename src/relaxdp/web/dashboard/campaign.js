@@ -49,7 +49,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const publication = publicationPart();
   const settings = h("div", {});
   // A question of a survey is asked there, under one limit: who came to it alone as well would count twice.
-  const share = campaign.survey === null ? sharePart(api, campaign) : "";
+  const share = campaign.survey === null ? sharePart(campaign) : "";
   const fresh = needsPeople(campaign); // then there is one thing to do
   const invitations = campaign.needs_invitation && campaign.survey === null ? invitationsPart(api, path, id) : null;
   const series = campaign.series === null ? null : seriesPart(measure, campaign, campaign.series);

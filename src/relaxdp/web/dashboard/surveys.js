@@ -49,7 +49,7 @@ export async function showSurvey(api, main, name, { signal }) {
   const people = questions.every(({ state }) => state === "finished")
     ? []
     : [
-        sharePart(api, { id: name, needs_invitation: invited }, address),
+        sharePart({ id: name, needs_invitation: invited }, address),
         invited ? invitationsPart(api, `surveys/${name}`, name, address) : "",
       ];
   main.replaceChildren(
