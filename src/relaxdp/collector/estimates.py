@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,7 +20,6 @@ from relaxdp.collector.rules import CampaignState
 from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.result import Chosen, Places, Result
 from relaxdp.estimation.wave import Distribution
-from relaxdp.publication.description import ESTIMATES_KEY
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import RapporCounts
 from relaxdp.rappor.decode import Decoded
@@ -89,17 +87,6 @@ def _quartiles(found: Result | None, options: EstimateOptions) -> list[Quantile]
     low, high = asked.interval(options.confidence_level, simultaneous=options.simultaneous, about=options.about)
     rows = zip(asked.probabilities, asked.value.tolist(), low.tolist(), high.tolist(), strict=True)
     return [Quantile(*row) for row in rows]
-
-
-def parquet(found: Estimate) -> bytes:
-    """Return the same as a Parquet file, which says that it holds estimates and no reports."""
-    import pyarrow.parquet as pa_parquet  # noqa: PLC0415
-
-    said = {"campaign": found.campaign, "version": found.version, "method": found.method, "about": found.about}
-    file = io.BytesIO()
-    table = _table(found).replace_schema_metadata({ESTIMATES_KEY: json.dumps(said).encode()})
-    pa_parquet.write_table(table, file)
-    return file.getvalue()
 
 
 def csv_text(found: Estimate) -> bytes:

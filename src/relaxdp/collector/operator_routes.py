@@ -14,7 +14,7 @@ from relaxdp.collector import campaigns, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.campaigns import Step
 from relaxdp.collector.estimate_wire import Estimate, EstimateOptions
-from relaxdp.collector.estimates import csv_text, parquet
+from relaxdp.collector.estimates import csv_text
 from relaxdp.collector.export import export
 from relaxdp.collector.invitations import invite
 from relaxdp.collector.live import Estimates, Streams
@@ -106,11 +106,6 @@ class OperatorRoutes:
         found = await self._estimate(request, _WITH_QUARTILES)
         return Response(ENCODER.encode(found), media_type=_JSON)
 
-    async def show_estimate_parquet(self, request: Request) -> Response:
-        """Estimate, as a Parquet file."""
-        found = await self._estimate(request, QUERIES)
-        return Response(await self._collector.compute(lambda: parquet(found)), media_type=_PARQUET)
-
     async def show_estimate_csv(self, request: Request) -> Response:
         """Estimate, as a CSV file."""
         found = await self._estimate(request, QUERIES)
@@ -194,9 +189,6 @@ class OperatorRoutes:
                       problems=(errors.UnknownCampaignError, CampaignError)),
             Operation("GET", f"{path}/estimate", self.show_estimate, "Estimate, per level and pooled.", answer=Estimate,
                       queries=_WITH_QUARTILES, security="operator", nothing="Nothing was estimated.",
-                      problems=(errors.UnknownCampaignError, errors.MissingPartError)),
-            Operation("GET", f"{path}/estimate.parquet", self.show_estimate_parquet, "Estimate, as a Parquet file.",
-                      media_type=_PARQUET, queries=QUERIES, security="operator", nothing="Nothing was estimated.",
                       problems=(errors.UnknownCampaignError, errors.MissingPartError)),
             Operation("GET", f"{path}/estimate.csv", self.show_estimate_csv, "Estimate, as a CSV file.",
                       media_type=_CSV, queries=QUERIES, security="operator", nothing="Nothing was estimated.",

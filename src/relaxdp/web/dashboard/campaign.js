@@ -45,7 +45,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const timeline = timelinePart(campaign);
   const integrity = integrityPart(measure);
   const steps = stepsPart(api, path, campaign, (changed) => update(changed));
-  const exports = exportPart(api, path, () => ({ campaign, estimate }));
+  const exports = exportPart(api, path, id);
   const publication = publicationPart();
   const settings = h("div", {});
   // A question of a survey is asked there, under one limit: who came to it alone as well would count twice.
