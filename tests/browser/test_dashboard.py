@@ -117,75 +117,6 @@ def test_what_the_form_asks_comes_from_the_encodings(operator: New, server: Runn
     expect(page.get_by_label("How answers are blurred").locator("visible=true").locator("option")).to_have_count(3)
 
 
-def smoking(server: Running, name: str, dates: dict[str, int], **more: Any) -> list[str]:
-    """Create the campaigns of a series, and let so many devices report at each of its dates."""
-    made = []
-    for seed, (date, devices) in enumerate(dates.items()):
-        made.append(commute(server, id=f"{name}-{date}", series={"name": name, "date": date}, **more))
-        if devices:
-            report_all(server, made[-1], devices=devices, seed=seed)
-    return made
-
-
-def test_the_dates_of_a_series_stand_side_by_side(operator: New, server: Running) -> None:
-    first, second, third = smoking(server, "travel", {"2026": 2000, "2027": 1000, "2028": 0})
-    someone = operator()
-    page = someone.page
-    someone.campaign(second)
-    panel = page.get_by_role("region", name="Series travel")
-    found = server.ask("GET", "/v1/series/travel/estimate?largest=20", operator=True).json
-    expect(panel.locator(".panels li")).to_have_count(len(VALUES))
-    picture = panel.get_by_role("img").first
-    spoken = str(picture.get_attribute("aria-label"))
-    assert re.fullmatch(rf"{VALUES[0]}: in 2026 [0-9.]+ to [0-9.]+ %, in 2027 [0-9.]+ to [0-9.]+ %", spoken), spoken
-    (change,) = found["changes"]
-    row = change["rows"][0]
-    expect(panel.locator(".panels li").first).to_contain_text(
-        f"{100 * row['estimate']:+.1f} points ({100 * row['low']:+.1f} to {100 * row['high']:+.1f}) since 2026"
-    )
-    expect(panel.locator("tbody").first.locator("tr")).to_have_text(
-        ["20260.52,000open", "2027 (this one)0.51,000open", "20280.50open"]
-    )
-    panel.get_by_text("Estimates and changes as a table").click()
-    cells = panel.get_by_role("region", name="Estimates of each date").locator("tbody tr")
-    expect(cells).to_have_count(3 * len(VALUES))
-    expect(cells.nth(2)).to_have_text(f"{VALUES[0]}2028–")
-    someone.fact("Series", "travel, 2027")
-    panel.get_by_role("link", name="2028").click()
-    expect(page).to_have_url(re.compile(f"#campaign/{third}$"))
-    expect(panel.locator("tbody").first.locator("tr").last).to_contain_text("2028 (this one)")
-    someone.campaign(commute(server))
-    expect(page.get_by_role("heading", name="Share the survey")).to_be_visible()
-    expect(page.get_by_role("heading", name="Asked again")).to_have_count(0)
-    assert first == "travel-2026"
-
-
-def test_a_question_is_asked_again_for_the_next_date(operator: New, server: Running) -> None:
-    (made,) = smoking(server, "yearly", {"2026": 0}, target={"half_width": 0.07}, invitations=True, devices=500)
-    someone = operator()
-    page = someone.page
-    someone.campaign(made)
-    page.get_by_role("link", name="Ask again").click()
-    someone.heading("Ask again")
-    expect(page.get_by_label("Date in the series")).to_have_value("2027")
-    page.get_by_label("Date in the series").fill("")
-    page.get_by_role("button", name="Create the campaign").click()
-    expect(page.locator("#date-wrong")).to_contain_text("Like 2027")
-    page.get_by_label("Date in the series").fill("2026")
-    page.get_by_role("button", name="Create the campaign").click()
-    expect(page.get_by_role("alert")).to_contain_text("has a campaign of 2026 already")
-    page.get_by_label("Date in the series").fill("2027")
-    page.get_by_role("button", name="Create the campaign").click()
-    someone.heading("How did you get to work?")
-    asked = [each for each in _campaigns(server) if each["series"] is not None and each["series"]["name"] == "yearly"]
-    assert [each["series"]["date"] for each in asked] == ["2026", "2027"]
-    page.goto(f"{server.base}/#new/{made}")
-    expect(page.get_by_label("Date in the series")).to_have_value("2028")  # after the last one, whichever was opened
-    own = {"id", "release", "series", "version"}
-    old, new = ({name: value for name, value in each.items() if name not in own} for each in asked)
-    assert old == new
-
-
 @pytest.mark.long
 def test_what_to_expect_is_not_of_what_stood_there_before(operator: New, server: Running) -> None:
     page = operator().page
@@ -386,8 +317,7 @@ def test_no_inline_script_runs(operator: New) -> None:
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), pytest.param(1280, "light", marks=pytest.mark.long)])
 def test_readable_by_all(operator: New, server: Running, scheme: str, width: int) -> None:
-    target = {"half_width": 0.02}
-    smoking(server, f"readable-{width}", {"2026": 2000, "2027": 2000}, target=target, invitations=False)
+    report_all(server, commute(server, target={"half_width": 0.02}), devices=2000)
     someone = operator(signed_in=False, viewport={"width": width, "height": 800}, color_scheme=scheme)
     page = someone.page
 
@@ -401,8 +331,6 @@ def test_readable_by_all(operator: New, server: Running, scheme: str, width: int
     page.get_by_role("link", name="How did you get").first.click()
     expect(page.get_by_role("img").first).to_be_visible()
     page.get_by_text("The same as a table").click()
-    page.get_by_text("Estimates and changes as a table").click()
-    expect(page.get_by_role("region", name="Series readable").get_by_role("img").first).to_be_visible()
     look()
     page.get_by_role("button", name="Finish …").click()
     look()

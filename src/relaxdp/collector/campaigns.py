@@ -15,9 +15,8 @@ from relaxdp.collector.definition import complete
 from relaxdp.collector.invitations import unused, use
 from relaxdp.collector.rules import CampaignState, decided, first_state
 from relaxdp.collector.schema import CAMPAIGNS, INVITATIONS, WITHDRAWN
-from relaxdp.collector.wire import CampaignRequest, Series
+from relaxdp.collector.wire import CampaignRequest
 from relaxdp.errors import (
-    CampaignError,
     CampaignExistsError,
     CampaignReducedError,
     CampaignStateError,
@@ -42,14 +41,9 @@ def create(connection: Connection, campaign: Campaign, now: float, survey: str |
     hold_creation(connection)
     if connection.execute(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.id == campaign.id)).first() is not None:
         raise CampaignExistsError("there is a campaign with the id {id!r} already.", id=campaign.id)
-    series = campaign.definition.series
-    if series is not None:
-        _check_series(connection, campaign, series)
     number = (connection.execute(select(func.max(CAMPAIGNS.c.number))).scalar() or 0) + 1
     text = msgspec.json.encode(campaign.definition).decode()
-    name, date = (None, None) if series is None else (series.name, series.date)
-    row = {"number": number, "id": campaign.id, "definition": text, "series": name, "series_date": date}
-    row["survey"] = survey
+    row = {"number": number, "id": campaign.id, "definition": text, "survey": survey}
     connection.execute(insert(CAMPAIGNS).values(row))
     campaign.number = number
     first = first_state(campaign)
@@ -74,42 +68,6 @@ def find(connection: Connection, campaign_id: str) -> Campaign:
 def all_ids(connection: Connection) -> list[str]:
     """Return the ids of all campaigns, the oldest first."""
     return list(connection.execute(select(CAMPAIGNS.c.id).order_by(CAMPAIGNS.c.number)).scalars())
-
-
-def ids_of_series(connection: Connection, name: str) -> list[str]:
-    """Return the ids of the campaigns of a series, in the order of their dates."""
-    query = select(CAMPAIGNS.c.id, CAMPAIGNS.c.series_date).where(CAMPAIGNS.c.series == name)
-    found = sorted((date, campaign) for campaign, date in connection.execute(query))
-    if not found:
-        raise UnknownCampaignError("there is no campaign of this series.")
-    return [campaign for _, campaign in found]
-
-
-def _check_series(connection: Connection, campaign: Campaign, series: Series) -> None:
-    """Refuse a date that there is already, and answers that could not be compared with those of the other dates."""
-    query = select(CAMPAIGNS.c.id, CAMPAIGNS.c.definition).where(CAMPAIGNS.c.series == series.name)
-    for row in connection.execute(query):
-        other = _DECODER.decode(row.definition)
-        if other.series == series:
-            raise CampaignExistsError(
-                "the series {series!r} has a campaign of {date} already, {id!r}.",
-                series=series.name,
-                date=series.date,
-                id=row.id,
-            )
-        if _answers(other) != _answers(campaign.definition):
-            raise CampaignError(
-                "the campaigns of the series {series!r} have the encoding {encoding!r}, and this one has another or "
-                "other answers, so that its dates could not be compared: ask for the same, or begin another series.",
-                series=series.name,
-                encoding=other.encoding.name,
-            )
-
-
-def _answers(definition: CampaignRequest) -> tuple[object, ...]:
-    """Return what must be alike. Options say how much noise there is, which each date's intervals know."""
-    asked = definition.encoding
-    return asked.name, asked.values, asked.range, asked.candidates
 
 
 def step(

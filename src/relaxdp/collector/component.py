@@ -10,7 +10,6 @@ from relaxdp.collector.history_routes import HistoryRoutes
 from relaxdp.collector.operator_routes import OperatorRoutes
 from relaxdp.collector.public_routes import PublicRoutes
 from relaxdp.collector.report_routes import ReportRoutes
-from relaxdp.collector.series_routes import SeriesRoutes
 from relaxdp.collector.service import Collector
 from relaxdp.collector.survey_routes import SurveyRoutes
 from relaxdp.errors import StorageUnavailableError
@@ -34,13 +33,12 @@ class CollectorComponent:
             *AdviceRoutes(self._collector, self._limits).operations(),
             *HistoryRoutes(self._collector).operations(),
             *PublicRoutes(self._collector).operations(),
-            *SeriesRoutes(self._collector).operations(),
             *SurveyRoutes(self._collector, self._limits).operations(),
         ]
 
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """Return what a campaign's id and the names of a series and of a survey look like."""
-        return {name: {"type": "string", "pattern": ID_PATTERN} for name in ("id", "series", "survey")}
+        """Return what a campaign's id and the name of a survey look like."""
+        return {name: {"type": "string", "pattern": ID_PATTERN} for name in ("id", "survey")}
 
     async def start(self) -> None:
         """Begin to write, and to do what nobody asks for."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from relaxdp.collector.wire import PublicEncoding, State
+from relaxdp.collector.wire import State
 from relaxdp.service.wire import About, Label, Method, Target
 
 
@@ -124,48 +124,6 @@ class Estimate(Struct, frozen=True):
     """The quartiles, where they were asked for and the reports tell them."""
     integrity: Integrity | None
     """None where a campaign has one level: then no device can be tested."""
-
-
-class SeriesDate(Struct, frozen=True):
-    """One campaign of a series, and what its devices say together."""
-
-    date: str
-    campaign: str
-    question: str
-    state: State
-    epsilon: str | None
-    """That of its open level, or of the last one; None before it opens."""
-    devices: int
-    rows: list[Row] | None
-    """None before the first report."""
-
-
-class SeriesChange(Struct, frozen=True):
-    """The later date minus the earlier one, row by row."""
-
-    earlier: str
-    later: str
-    rows: list[Row]
-
-
-class SeriesEstimate(Struct, frozen=True):
-    """The dates of a series in the order of their names, and how the answer changed from one to the next.
-
-    Nobody can tell which devices of two dates are the same, so that two dates are two groups.
-    """
-
-    series: str
-    encoding: PublicEncoding
-    method: Method
-    confidence_level: float
-    about: About
-    simultaneous: bool
-    """Whether the intervals hold for all values of a date, or of a change, at once."""
-    values: int
-    """How many rows there are in all, of which the largest may have been asked for; 0 before the first report."""
-    dates: list[SeriesDate]
-    changes: list[SeriesChange]
-    """Between dates that have reports."""
 
 
 class EstimateOptions(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, SmallInteger, Table, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, SmallInteger, Table, Text
 
 from relaxdp.service.schema import METADATA
 
@@ -17,10 +17,7 @@ CAMPAIGNS = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("id", Text, nullable=False, unique=True),
     Column("definition", Text, nullable=False),
-    Column("series", Text),
-    Column("series_date", Text),
     Column("survey", Text),
-    UniqueConstraint("series", "series_date"),
 )
 
 # Several questions that are asked together. Whoever changes what is counted of two of them holds the row.

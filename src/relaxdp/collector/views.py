@@ -39,7 +39,6 @@ def public_view(campaign: Campaign, state: CampaignState) -> PublicCampaign:
         closes=asked.closes,
         largest_epsilon=str(asked.largest_epsilon),
         needs_invitation=asked.invitations,
-        series=asked.series,
         publish=asked.publish,
         survey=None if member is None else SurveyPlace(member.survey, [each.id for each in member.partners]),
         learns=campaign.learning,

@@ -11,7 +11,6 @@ import { exportPart, publicationPart } from "./export.js";
 import { integrityPart } from "./integrity.js";
 import { standingPart, stateBadge } from "./list.js";
 import { answerPart, historyPart, levelsPart } from "./results.js";
-import { seriesPart } from "./series.js";
 import { sharePart } from "./share.js";
 import { timelinePart } from "./timeline.js";
 import { knownTo, levelOf, needsPeople, STATES } from "./words.js";
@@ -52,7 +51,6 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const share = campaign.survey === null ? sharePart(campaign) : "";
   const fresh = needsPeople(campaign); // then there is one thing to do
   const invitations = campaign.needs_invitation && campaign.survey === null ? invitationsPart(api, path, id) : null;
-  const series = campaign.series === null ? null : seriesPart(measure, campaign, campaign.series);
   const results = h(
     "div",
     { class: "results" },
@@ -108,13 +106,6 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     if (!signal.aborted) answer.update(found, campaign);
   }
 
-  /** @param {ReturnType<typeof seriesPart>} part */
-  async function askSeries(part) {
-    const name = encodeURIComponent(campaign.series?.name ?? "");
-    const found = await api.ask("GET", `series/${name}/estimate?${optionsOf(campaign)}`);
-    if (!signal.aborted) part.update(found);
-  }
-
   async function askTimeline() {
     /** @type {import("../kit/wire.d.ts").Timeline} */
     const found = await api.ask("GET", `${path}/timeline`);
@@ -127,7 +118,6 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     const levelHistory = await askHistory(estimate.simultaneous);
     if (!signal.aborted) history.update(levelHistory, estimate, campaign);
     if (measure.numeric) await askQuartiles();
-    if (series !== null) await askSeries(series);
     // A busy service shows a history that is a little old, and after the last report no event would ask for a newer one.
     return levelHistory === null || levelHistory.version >= estimate.version;
   }, HISTORY_SECONDS);
@@ -152,7 +142,6 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     h("section", { class: "card", "aria-label": "How it stands" }, summary, steps.element),
     ...(fresh ? [share, invitations ?? ""] : []),
     results,
-    ...(series === null ? [] : [series.element]),
     ...(fresh || campaign.state === "finished" ? [] : [share]),
     h(
       "div",

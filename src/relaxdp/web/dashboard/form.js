@@ -4,7 +4,7 @@ import { h } from "../kit/dom.js";
 import { formPart, markField, markWrong } from "../kit/form.js";
 import { sentenceOf } from "../kit/problem.js";
 import { advicePart } from "./advice.js";
-import { askedAgain, definitionOf, encodingChosen } from "./definition.js";
+import { definitionOf, encodingChosen, fieldsOf } from "./definition.js";
 import { blurredFor, fields } from "./fields.js";
 import { logoOf } from "./logo.js";
 import { previewPart } from "./preview.js";
@@ -13,15 +13,12 @@ import { limitsOf, ownField, placesOf, questionAt, surveyOf, wrongSurvey } from 
 
 /** @typedef {import("../kit/api.js").Api} Api */
 
-const TITLES = { new: "New campaign", again: "Ask again", copy: "New campaign, like another" };
-
 /**
  * @param {Api} api
  * @param {HTMLElement} main
- * @param {{ again?: string, copy?: string }} [like] the campaign of a series whose question is asked for its next date,
- *   or the campaign that is taken as a pattern
+ * @param {string} [copy] the campaign that is taken as a pattern
  */
-export async function showForm(api, main, { again, copy } = {}) {
+export async function showForm(api, main, copy) {
   /** @type {import("../kit/wire.d.ts").OfferedEncodings} */
   const { encodings } = await api.ask("GET", "encodings");
   const [advice, preview] = [advicePart(api), previewPart()];
@@ -62,7 +59,6 @@ export async function showForm(api, main, { again, copy } = {}) {
     const ticked = ["coloured", "publish"].filter((name) => data.has(name));
     const chosen = [
       data.get("advance"),
-      places.length > 1 ? "several" : "one",
       ...places.map((each) => ownField(kinds[each - 1], each)),
       ...kinds.map(blurredFor),
       ...places.map((each) => encodingChosen(questionAt(data, each))),
@@ -100,9 +96,8 @@ export async function showForm(api, main, { again, copy } = {}) {
     typed();
   }
 
-  const pattern = again ?? copy;
-  if (pattern !== undefined) fill(form, await known(api, pattern, again !== undefined));
-  const title = again !== undefined ? TITLES.again : copy !== undefined ? TITLES.copy : TITLES.new;
+  if (copy !== undefined) fill(form, fieldsOf(await api.ask("GET", `campaigns/${encodeURIComponent(copy)}/status`)));
+  const title = copy === undefined ? "New campaign" : "New campaign, like another";
   main.replaceChildren(h("h1", { tabindex: -1 }, title), form);
   changed();
 }
@@ -132,23 +127,6 @@ function suggestLevels(suggested, levels) {
 }
 
 /**
- * Return what the form says of a campaign that there is.
- *
- * @param {Api} api
- * @param {string} pattern
- * @param {boolean} again whether it is asked for the next date of its series
- */
-async function known(api, pattern, again) {
-  /** @type {import("../kit/wire.d.ts").Campaigns} */
-  const { campaigns } = await api.ask("GET", "campaigns");
-  const campaign = campaigns.find(({ id }) => id === pattern);
-  if (campaign === undefined) return {};
-  const dates = campaigns.flatMap(({ series }) => (series?.name === campaign.series?.name ? [series?.date ?? ""] : []));
-  const found = askedAgain(campaign, dates.sort().pop() ?? "");
-  return again ? found : { ...found, series: "", date: "" };
-}
-
-/**
  * Write into a form what is known already; what it has no field for stays out.
  *
  * @param {HTMLFormElement} form
@@ -168,5 +146,5 @@ function fill(form, known) {
       if (input instanceof HTMLSelectElement && input.selectedIndex < 0) input.selectedIndex = 0;
     }
   }
-  if (known.series || known.id || known.invitations) form.querySelector("details.more")?.setAttribute("open", "");
+  if (known.invitations) form.querySelector("details.more")?.setAttribute("open", "");
 }

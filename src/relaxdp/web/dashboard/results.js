@@ -180,8 +180,8 @@ export function historyPart(measure) {
       const name = nameOf(now, measure);
       const known = tellsSomething(now, campaign) ? now : undefined;
       const last = known === undefined ? "" : `, now ${between(now, measure)}`;
-      const text = `${pointsText(name, "at epsilon", points, measure)}${last}`;
-      const panel = intervalPanel(text, points, { now: known, axis: "level ε", where: "ε", scale, measure });
+      const text = `${pointsText(name, points, measure)}${last}`;
+      const panel = intervalPanel(text, points, { now: known, scale, measure });
       return h("li", {}, h("h3", {}, name), panel);
     });
     panels.replaceChildren(...pictures);

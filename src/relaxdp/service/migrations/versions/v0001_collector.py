@@ -27,10 +27,7 @@ def upgrade() -> None:
         sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("id", sa.Text, nullable=False, unique=True),
         sa.Column("definition", sa.Text, nullable=False),
-        sa.Column("series", sa.Text),
-        sa.Column("series_date", sa.Text),
         sa.Column("survey", sa.Text),
-        sa.UniqueConstraint("series", "series_date"),
     )
     op.create_table(
         "collector_survey",
