@@ -43,7 +43,6 @@ def test_charts_say_their_values_to_pointer_and_keys(operator: New, server: Runn
     report_all(server, name)
     server.ask("POST", f"/v1/campaigns/{name}/relax", operator=True)
     report_all(server, name)
-    server.ask("POST", f"/v1/campaigns/{name}/finish", operator=True)  # then this hour's numbers are kept at once
     someone = operator(viewport=PHONE)
     someone.campaign(name)
     page = someone.page
@@ -64,9 +63,6 @@ def test_charts_say_their_values_to_pointer_and_keys(operator: New, server: Runn
     assert tops[0] is not None
     assert tops[1] is not None
     assert tops[0]["y"] == pytest.approx(tops[1]["y"], abs=0.5)
-    over = page.locator("section", has=page.get_by_role("heading", name="Over time"))
-    expect(over.get_by_role("img", name="8,000 reports")).to_be_visible()
-    expect(over.get_by_role("row")).to_contain_text(["When", "created", "opened at ε 0.5", "relaxed to ε 1", "ended"])
     assert violations(page) == []
     assert overflow(page) == 0
 

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from sqlalchemy import Connection, delete, func, insert, select
 
-from relaxdp.collector import counts, joint, pairs, publishing, reports, states, timeline
+from relaxdp.collector import counts, joint, pairs, publishing, reports, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.invitations import unused, use
@@ -46,11 +46,7 @@ def create(connection: Connection, campaign: Campaign, now: float, survey: str |
     row = {"number": number, "id": campaign.id, "definition": text, "survey": survey}
     connection.execute(insert(CAMPAIGNS).values(row))
     campaign.number = number
-    first = first_state(campaign)
-    state = decided(campaign, first, now)
-    states.create(connection, number, state)
-    timeline.note(connection, campaign, None, first, now)
-    timeline.note(connection, campaign, first, state, now)
+    states.create(connection, number, decided(campaign, first_state(campaign), now))
     return campaign
 
 
@@ -84,7 +80,6 @@ def step(
     following = _STEPS[what](campaign, state)
     following = decided(campaign, replace(following, version=state.version + 1), now)
     states.write(connection, campaign.number, following)
-    timeline.note(connection, campaign, held, following, now)
     if what != "finish":  # whoever ends it by hand may have looked at reports
         publishing.close(connection, campaign, held, following)
     return following
@@ -96,7 +91,6 @@ def tick(connection: Connection, campaign: Campaign, now: float) -> CampaignStat
     following = decided(campaign, state, now)
     if following is not state:
         states.write(connection, campaign.number, following)
-        timeline.note(connection, campaign, state, following, now)
         publishing.close(connection, campaign, state, following)
     return following
 

@@ -17,13 +17,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from relaxdp import errors
-from relaxdp.collector import counts, states, timeline
+from relaxdp.collector import counts, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.estimate_wire import EstimateOptions, HistoryOptions, LevelEstimate
 from relaxdp.collector.estimates import Levels, level_rows
 from relaxdp.collector.schema import REPORTS
 from relaxdp.collector.service import Collector
-from relaxdp.collector.timeline import Timeline
 from relaxdp.collector.views import ENCODER
 from relaxdp.errors import CampaignReducedError
 from relaxdp.service.operations import Operation, Query, read_queries
@@ -79,19 +78,9 @@ class HistoryRoutes:
         found = await self._collector.read(lambda connection: self._found(connection, campaign, options))
         return Response(ENCODER.encode(found), media_type="application/json")
 
-    async def show_timeline(self, request: Request) -> Response:
-        """Show how the campaign went, hour by hour."""
-        await self._collector.check_operator(request)
-        campaign = await self._collector.campaign(request)
-        found = await self._collector.read(lambda connection: timeline.read(connection, campaign))
-        return Response(ENCODER.encode(found), media_type="application/json")
-
     def operations(self) -> list[Operation]:
         """Return what the routes are."""
         return [
-            Operation("GET", "/v1/campaigns/{id}/timeline", self.show_timeline,
-                      "Show how a campaign went, hour by hour.", answer=Timeline, security="operator",
-                      problems=(errors.UnknownCampaignError,)),
             Operation("GET", "/v1/campaigns/{id}/history", self.show_history, "Estimate each level alone.",
                       answer=History, queries=_OPTIONS, security="operator", nothing="Nothing was estimated.",
                       problems=(errors.UnknownCampaignError, CampaignReducedError, errors.MissingPartError)),

@@ -94,26 +94,6 @@ PUBLICATIONS = Table(
     Column("content", LargeBinary),
 )
 
-# What a campaign did, and in which hour: opened, relaxed to a level, paused and so on. Nothing of a device.
-STEPS = Table(
-    "collector_step",
-    METADATA,
-    _campaign(),
-    Column("place", Integer, primary_key=True, autoincrement=False),
-    Column("hour", Integer, nullable=False),
-    Column("what", Text, nullable=False),
-    Column("level", SmallInteger),
-)
-
-# How many reports there were at each level at the end of an hour, in steps of ten or more.
-HOURS = Table(
-    "collector_hour",
-    METADATA,
-    _campaign(),
-    Column("hour", Integer, primary_key=True, autoincrement=False),
-    Column("reports", LargeBinary, nullable=False),
-)
-
 # Only a digest, and whether it was used: not by which device.
 INVITATIONS = Table(
     "collector_invitation",

@@ -12,7 +12,6 @@ import { integrityPart } from "./integrity.js";
 import { standingPart, stateBadge } from "./list.js";
 import { answerPart, historyPart, levelsPart } from "./results.js";
 import { sharePart } from "./share.js";
-import { timelinePart } from "./timeline.js";
 import { knownTo, levelOf, needsPeople, STATES } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
@@ -41,7 +40,6 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const answer = answerPart(measure);
   const levels = levelsPart();
   const history = historyPart(measure);
-  const timeline = timelinePart(campaign);
   const integrity = integrityPart(measure);
   const steps = stepsPart(api, path, campaign, (changed) => update(changed));
   const exports = exportPart(api, path, id);
@@ -56,7 +54,6 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     { class: "results" },
     h("div", { class: "columns" }, answer.element, levels.element),
     history.element,
-    timeline.element,
     integrity.element,
   );
 
@@ -106,15 +103,8 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     if (!signal.aborted) answer.update(found, campaign);
   }
 
-  async function askTimeline() {
-    /** @type {import("../kit/wire.d.ts").Timeline} */
-    const found = await api.ask("GET", `${path}/timeline`);
-    if (!signal.aborted) timeline.update(found, campaign);
-  }
-
   const refresh = throttled(async () => {
     if (signal.aborted || estimate === null) return true;
-    await askTimeline();
     const levelHistory = await askHistory(estimate.simultaneous);
     if (!signal.aborted) history.update(levelHistory, estimate, campaign);
     if (measure.numeric) await askQuartiles();

@@ -137,7 +137,7 @@ export function intervalPanel(text, points, { now, scale, measure }) {
  * @param {{ at: number[], said: (place: number) => string, rest: string }} options where each thing lies, from 0 at the
  *   left to 1 at the right; `rest` is said otherwise
  */
-export function pointable(drawn, { at, said, rest }) {
+function pointable(drawn, { at, said, rest }) {
   const line = h("p", { class: "small told" }, rest);
   const mark = s("line", { class: "mark", y1: 0, y2: "100%" });
   let place = -1;

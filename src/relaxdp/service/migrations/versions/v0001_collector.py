@@ -83,20 +83,6 @@ def upgrade() -> None:
         sa.Column("content", sa.LargeBinary),
     )
     op.create_table(
-        "collector_step",
-        sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("hour", sa.Integer, nullable=False),
-        sa.Column("what", sa.Text, nullable=False),
-        sa.Column("level", sa.SmallInteger),
-    )
-    op.create_table(
-        "collector_hour",
-        sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("hour", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("reports", sa.LargeBinary, nullable=False),
-    )
-    op.create_table(
         "collector_invitation",
         sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("digest", sa.LargeBinary, primary_key=True),
