@@ -195,7 +195,7 @@ def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Pa
     expect(panel).to_have_attribute("aria-label", re.compile("at epsilon 0.5 .* at epsilon 1 .* now "))
     assert panel.locator("circle").count() == 2
     page.get_by_text("The same as a table").click()
-    told = server.ask("GET", f"/v1/campaigns/{name}/history", operator=True).json
+    told = server.ask("GET", f"/v1/campaigns/{name}/estimate", operator=True).json
     rows = page.get_by_role("region", name="Estimates of each level").locator("tbody tr").all_text_contents()
     assert len(rows) == 2 * len(VALUES)
     assert rows[0].startswith(f"0.5by car{100 * told['levels'][0]['rows'][0]['estimate']:.1f} %")

@@ -87,7 +87,7 @@ def test_a_campaign_from_its_question_to_its_file(browser: Browser, server: Runn
     words = [sys.executable, "-m", "relaxdp", "estimate", str(tmp_path / "reports.parquet"), "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=PATIENCE)
     (group,) = json.loads(done.stdout)["groups"]
-    told = server.ask("GET", f"/v1/campaigns/{name}/history", operator=True).json["levels"][1]
+    told = server.ask("GET", f"/v1/campaigns/{name}/estimate", operator=True).json["levels"][1]
     found = {row["value"]: row["estimate"] for row in group["estimates"]}
     assert found == pytest.approx({row["value"]: row["estimate"] for row in told["rows"]})
     guest.context.close()

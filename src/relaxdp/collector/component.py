@@ -6,7 +6,6 @@ from typing import Any
 
 from relaxdp.collector.advice_routes import AdviceRoutes
 from relaxdp.collector.duties import Duties
-from relaxdp.collector.history_routes import HistoryRoutes
 from relaxdp.collector.operator_routes import OperatorRoutes
 from relaxdp.collector.public_routes import PublicRoutes
 from relaxdp.collector.report_routes import ReportRoutes
@@ -31,7 +30,6 @@ class CollectorComponent:
             *ReportRoutes(self._collector, self._limits).operations(),
             *OperatorRoutes(self._collector, self._limits).operations(),
             *AdviceRoutes(self._collector, self._limits).operations(),
-            *HistoryRoutes(self._collector).operations(),
             *PublicRoutes(self._collector).operations(),
             *SurveyRoutes(self._collector, self._limits).operations(),
         ]

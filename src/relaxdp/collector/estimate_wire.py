@@ -35,11 +35,13 @@ class Quantile(Struct, frozen=True):
 
 
 class LevelEstimate(Struct, frozen=True):
-    """The estimate from the devices whose highest level this is."""
+    """The estimate from all reports at one level, also of devices that have moved on to a higher one."""
 
     epsilon: str
     threshold: str
     devices: int
+    """How many devices have this level as their highest."""
+    reports: int
     rows: list[Row]
 
 
@@ -135,9 +137,3 @@ class EstimateOptions(Struct, frozen=True):
     simultaneous: bool = False
     largest: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     quartiles: bool = False
-
-
-class HistoryOptions(Struct, frozen=True):
-    """Which history is asked for."""
-
-    simultaneous: bool | UnsetType = UNSET

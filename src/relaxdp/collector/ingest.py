@@ -65,8 +65,9 @@ def ingest(connection: Connection, campaign: Campaign, items: Sequence[Item], no
     levels: dict[int, Counted] = {}
     if changes.rows:
         use(connection, campaign.number, changes.invitations)
-        levels, paired = changes.counted.counted(campaign.codec)
+        levels, moved, paired = changes.counted.counted(campaign.codec)
         counts.add(connection, campaign.number, dict(sorted(levels.items())))
+        counts.add(connection, campaign.number, dict(sorted(moved.items())), moved=True)
         pairs.add(connection, campaign.number, paired)
         joint.change(connection, campaign, earlier, known)
     if changes.rows or changes.differing:

@@ -36,10 +36,11 @@ class Estimates:
         """Return the estimate."""
         clock = self._collector.clock()
 
-        def read(connection: Connection) -> tuple[Levels, Kept]:
-            return read_counts(connection, campaign), pairs.read(connection, campaign.number)
+        def read(connection: Connection) -> tuple[Levels, Levels, Kept]:
+            counted = read_counts(connection, campaign), read_counts(connection, campaign, moved=True)
+            return *counted, pairs.read(connection, campaign.number)
 
-        def work(connection: Connection) -> tuple[CampaignState, tuple[Levels, Kept] | None]:
+        def work(connection: Connection) -> tuple[CampaignState, tuple[Levels, Levels, Kept] | None]:
             state = decided(campaign, states.look(connection, campaign.number), clock)
             kept = self._kept.get((campaign.number, options))
             return state, None if kept is not None and kept.version == state.version else read(connection)
@@ -50,8 +51,8 @@ class Estimates:
             return kept
         if counted is None:  # somebody else's estimate was dropped in between
             counted = await self._collector.read(read)
-        levels, paired = counted
-        found = await self._collector.compute(lambda: estimate(campaign, state, levels, options, paired))
+        levels, moved, paired = counted
+        found = await self._collector.compute(lambda: estimate(campaign, state, levels, options, paired, moved))
         self._kept[campaign.number, options] = found
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)

@@ -54,11 +54,13 @@ REPORTS = Table(
     sqlite_with_rowid=False,
 )
 
+# `moved` is 0 for reports that are a device's highest, and 1 for those of devices that have moved on.
 COUNTS = Table(
     "collector_count",
     METADATA,
     _campaign(),
     Column("level", SmallInteger, primary_key=True, autoincrement=False),
+    Column("moved", SmallInteger, primary_key=True, autoincrement=False),
     Column("part", Integer, primary_key=True, autoincrement=False),
     Column("counts", LargeBinary, nullable=False),
 )

@@ -3,7 +3,7 @@
 import { follow } from "../kit/api.js";
 import { facts, h } from "../kit/dom.js";
 import { tell } from "../kit/page.js";
-import { isUnknownToken, Problem } from "../kit/problem.js";
+import { isUnknownToken } from "../kit/problem.js";
 import { measureOf, whole } from "../kit/words.js";
 import { invitationsPart, settingsPart, stepsPart } from "./controls.js";
 import { isFormed } from "./definition.js";
@@ -16,7 +16,6 @@ import { knownTo, levelOf, needsPeople, STATES } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
 /** @typedef {import("../kit/wire.d.ts").Estimate} Estimate */
-/** @typedef {import("../kit/wire.d.ts").History} History */
 
 const HISTORY_SECONDS = 3;
 const MOST_SHOWN = 20;
@@ -80,22 +79,6 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     settings.replaceChildren(settingsPart(now));
   }
 
-  /**
-   * Return what each level told; null where that is gone, or where nobody may ask any more.
-   *
-   * @param {boolean} simultaneous
-   * @returns {Promise<History | null>}
-   */
-  async function askHistory(simultaneous) {
-    try {
-      return await api.ask("GET", `${path}/history?simultaneous=${simultaneous}`);
-    } catch (problem) {
-      if (isUnknownToken(problem) && !signal.aborted) fail(problem); // a token that ended is not tried again
-      if (isUnknownToken(problem) || (problem instanceof Problem && problem.code === "campaign_reduced")) return null;
-      throw problem;
-    }
-  }
-
   /** They take longer than a mean, so they are asked for less often than it changes. */
   async function askQuartiles() {
     /** @type {Estimate} */
@@ -105,11 +88,9 @@ export async function showCampaign(api, main, id, { signal, fail }) {
 
   const refresh = throttled(async () => {
     if (signal.aborted || estimate === null) return true;
-    const levelHistory = await askHistory(estimate.simultaneous);
-    if (!signal.aborted) history.update(levelHistory, estimate, campaign);
+    history.update(estimate, campaign);
     if (measure.numeric) await askQuartiles();
-    // A busy service shows a history that is a little old, and after the last report no event would ask for a newer one.
-    return levelHistory === null || levelHistory.version >= estimate.version;
+    return true;
   }, HISTORY_SECONDS);
 
   /** @param {Estimate} event */

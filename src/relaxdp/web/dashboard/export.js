@@ -10,8 +10,8 @@ import { moment, plural } from "../kit/words.js";
 const REDUCE = {
   title: "Delete the reports?",
   text: [
-    "All reports are deleted and only counts are kept. The estimate stays.",
-    "This cannot be undone: afterwards no report can be saved, nobody can withdraw, and what each level told alone is gone.",
+    "All reports are deleted and only counts are kept. The estimates stay.",
+    "This cannot be undone: afterwards no report can be saved, and nobody can withdraw.",
   ],
   yes: "Delete the reports",
 };

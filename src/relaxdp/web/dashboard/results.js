@@ -7,7 +7,6 @@ import { between, inside, isReadable, tooFew } from "./words.js";
 
 /** @typedef {import("../kit/words.js").Measure} Measure */
 /** @typedef {import("../kit/wire.d.ts").Estimate} Estimate */
-/** @typedef {import("../kit/wire.d.ts").History} History */
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
 /** @typedef {import("../kit/wire.d.ts").Row} Row */
 /** @typedef {import("../kit/wire.d.ts").Quantile} Quantile */
@@ -151,13 +150,12 @@ export function historyPart(measure) {
   const element = h("section", { class: "card", hidden: true }, title, note, panels, details);
 
   /**
-   * @param {History | null} history null where the reports are gone
    * @param {Estimate} estimate
    * @param {Campaign} campaign
    */
-  function update(history, estimate, campaign) {
+  function update(estimate, campaign) {
     const { pooled } = estimate;
-    const levels = (history ?? estimate).levels.map((level) => ({
+    const levels = estimate.levels.map((level) => ({
       ...level,
       rows: level.rows.filter((row) => tellsSomething(row, campaign)),
     }));
@@ -186,17 +184,15 @@ export function historyPart(measure) {
     });
     panels.replaceChildren(...pictures);
     const from =
-      history === null
-        ? "The reports were reduced to counts: only what each device told last is left."
-        : "Each level alone: what its reports say. The band is what is known now, from every device’s last report. Point at a dot, or use the arrow keys, to read it.";
+      "Each level alone: what its reports say. The band is what is known now, from every device’s last report. Point at a dot, or use the arrow keys, to read it.";
     const all = `All intervals hold for all ${whole(estimate.values)} answers at once.`;
     note.textContent = estimate.simultaneous ? `${from} ${all}` : from;
-    const cells = levels.flatMap(({ epsilon, devices, rows }) =>
+    const cells = levels.flatMap(({ epsilon, reports, rows }) =>
       rows.map((row) => [
         epsilon,
         nameOf(row, measure),
         ...[inside(row), row.low, row.high].map(value),
-        whole(devices),
+        whole(reports),
       ]),
     );
     body.replaceChildren(...cells.map(([epsilon, ...rest]) => tableRow(epsilon, ...rest)));

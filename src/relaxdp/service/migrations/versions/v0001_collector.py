@@ -57,6 +57,7 @@ def upgrade() -> None:
         "collector_count",
         sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("level", sa.SmallInteger, primary_key=True, autoincrement=False),
+        sa.Column("moved", sa.SmallInteger, primary_key=True, autoincrement=False),
         sa.Column("part", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("counts", sa.LargeBinary, nullable=False),
     )
