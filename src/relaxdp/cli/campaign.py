@@ -73,7 +73,9 @@ def create(
     purpose: Annotated[str | None, typer.Option(help="What the answers are for.")] = None,
     contact: Annotated[str | None, typer.Option(help="Whom to ask, like a mail address.")] = None,
     privacy_notice: Annotated[str | None, typer.Option(help="The privacy notice, or its https address.")] = None,
-    colour: Annotated[str | None, typer.Option(help="Colour of the survey's buttons, like #1a5fb4.")] = None,
+    colour: Annotated[
+        str | None, typer.Option(help="Colour of the survey's buttons, like #1a5fb4; dark enough for text.")
+    ] = None,
     logo: Annotated[Path | None, typer.Option(help="Small picture of who asks: PNG, SVG, WebP or JPEG.")] = None,
     suggested: Annotated[
         str | None, typer.Option(help="Limit that you suggest, one of --levels; people choose their own.")
