@@ -157,6 +157,11 @@ def test_mistakes_are_told(operator: New, server: Running) -> None:
     expect(page.get_by_role("alert")).to_contain_text("there is a campaign with the id")
     assert len(_campaigns(server)) == before + 1
     page.get_by_label("Name in addresses").fill("")
+    page.get_by_label("A colour of your own").check()
+    page.get_by_label("Colour", exact=True).fill("#ffe600")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("alert")).to_contain_text("has a contrast ratio of 1.09 with the page's background")
+    page.get_by_label("Colour", exact=True).fill("#1a5fb4")
     page.get_by_role("button", name="Create").click()
     someone.heading("Again?")
 
@@ -174,7 +179,8 @@ def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Pa
     someone.campaign(name)
     someone.fact("Devices", "0")
     report_all(server, name)
-    someone.fact("Devices", "4,000")  # without a reload: the page listens
+    someone.look()
+    someone.fact("Devices", "4,000")  # without a reload
     first = until(someone.widths)
     assert len(first) == len(VALUES)
 
@@ -187,6 +193,7 @@ def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Pa
     someone.fact("Open level", "ε 1 (2 of 3)")
     expect(page.get_by_role("status")).to_contain_text("ε 1 (2 of 3)")
     report_all(server, name)
+    someone.look()
     expect(page.locator(".levels tbody tr").nth(1)).to_contain_text(re.compile(r"1\s*4,000\s*4,000"))
     expect(page.locator(".levels tbody tr").nth(0)).to_contain_text(re.compile(r"0\.5\s*0\s*4,000"))
     until(lambda: narrower(first, someone.widths()))
@@ -204,7 +211,7 @@ def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Pa
         return saved(page, page.get_by_role("button", name=button).click, tmp_path / name)
 
     save("Table (CSV)", "estimates.csv")
-    assert len((tmp_path / "estimates.csv").read_text("utf-8").splitlines()) == 1 + 2 * len(VALUES)
+    assert len((tmp_path / "estimates.csv").read_text("utf-8").splitlines()) == 1 + 3 * len(VALUES)
     offered = page.get_by_label("Of level").locator("option")
     expect(offered).to_have_text(["ε 1 (4,000 reports)", "ε 0.5 (4,000 reports)"])  # the last one first, none unopened
     assert save("Download reports", "reports.parquet") == f"{name}-1.parquet"
@@ -254,12 +261,15 @@ def test_from_question_to_answer(operator: New, server: Running, browser: Browse
     someone.campaign(name)
     person = Person(browser.new_context(), Collector(server.folder, server.base, server.token), name)
     person.answer("on foot")
+    person.received(1)
+    someone.look()
     someone.fact("Devices", "4,001")
     first = until(someone.widths)
     someone.step("Relax to ε 1", "Relax to ε 1")
     person.look()
     person.received(2)
     report_all(server, name)
+    someone.look()
     expect(someone.page.locator(".levels tbody tr").nth(1)).to_contain_text(re.compile(r"1\s*4,001\s*4,001"))
     until(lambda: narrower(first, someone.widths()))
     person.context.close()
@@ -278,14 +288,21 @@ def test_what_was_agreed_to_is_what_happens(operator: New, server: Running) -> N
     assert server.ask("GET", f"/v1/campaigns/{name}").json["open_level"] == 1
 
 
-def test_a_stream_that_breaks_off_comes_back(operator: New, server: Running) -> None:
+def test_a_connection_that_breaks_off_comes_back(operator: New, server: Running) -> None:
+    """Also where the page had the news, and not yet the estimate that goes with it."""
     someone = operator()
     name = commute(server)
-    someone.page.route("**/stream*", lambda route: route.abort())
-    someone.page.goto(f"{server.base}/#campaign/{name}")
-    expect(someone.page.locator(".live")).to_have_text("connection lost, trying again")
-    someone.page.unroute("**/stream*")
+    someone.campaign(name)
+    report_all(server, name)
+    for part in ("**/status", "**/estimate*"):
+        someone.page.route(part, lambda route: route.abort())
+        someone.look()
+        expect(someone.page.locator(".live")).to_have_text("connection lost, trying again")
+        someone.page.unroute(part)
+    someone.look()
     expect(someone.page.locator(".live")).to_have_text("live")
+    someone.fact("Devices", "4,000")
+    expect(someone.page.locator(".answer")).to_be_visible()
 
 
 @pytest.mark.long
@@ -360,6 +377,7 @@ def test_means_and_invitations(operator: New, server: Running) -> None:
         for number in range(2)
     ]
     server.ask("POST", f"/v1/campaigns/{made['id']}/reports/batch", {"reports": reports})
+    someone.look()
     someone.fact("Devices", "2")
     someone.fact("Invitations", "2 used of 3")
     expect(someone.page.get_by_text("Too few reports yet: about")).to_have_count(2)  # two reports tell no mean
@@ -377,6 +395,7 @@ def test_quartiles(operator: New, server: Running) -> None:
     for number in range(2):
         reports = [{"device": f"{number:02x}{place:030x}", "level": level, "report": place} for place in range(30, 60)]
         server.ask("POST", f"/v1/campaigns/{made['id']}/reports/batch", {"reports": reports})
+        someone.look()
         someone.fact("Devices", str(30 * (number + 1)))
         answer = someone.page.locator(".answer tbody tr")
         expect(answer).to_have_count(4)

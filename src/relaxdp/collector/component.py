@@ -43,13 +43,8 @@ class CollectorComponent:
         self._collector.writer.start()
         self._duties.start()
 
-    def stopping(self) -> None:
-        """End all streams."""
-        self._collector.stopping.set()
-
     async def stop(self) -> None:
         """Write what is waiting, and end."""
-        self._collector.stopping.set()
         await self._duties.stop()
         await self._collector.writer.stop()
 

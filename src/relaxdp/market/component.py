@@ -59,9 +59,6 @@ class MarketComponent:
             with refusing("Nothing was started."):
                 await self._room.worker.compute(self._room.market.check_key)
 
-    def stopping(self) -> None:
-        """End what never ends: nothing does."""
-
     async def stop(self) -> None:
         """End: sales that were begun are finished by the worker's threads."""
 

@@ -6,7 +6,6 @@ import base64
 import contextlib
 import http.client
 import io
-import json
 import os
 import re
 import socket
@@ -472,7 +471,7 @@ def test_strangers(server: Running) -> None:
     for header in headers:
         for method, address in [
             ("POST", "/v1/campaigns"), ("GET", "/v1/campaigns"), ("GET", f"{path}/status"), ("POST", f"{path}/relax"),
-            ("GET", f"{path}/estimate"), ("GET", f"{path}/export?level=0"), ("GET", f"{path}/stream"),
+            ("GET", f"{path}/estimate"), ("GET", f"{path}/export?level=0"),
             ("POST", f"{path}/invitations"), ("GET", "/metrics"),
         ]:  # fmt: skip
             answer = server.ask(method, address, **header)
@@ -518,30 +517,51 @@ def test_a_head_without_end_takes_no_memory(server: Running) -> None:
     assert server.ask("GET", "/healthz").status == 200
 
 
-def test_a_stream_shows_changes_and_ends_with_its_client(server: Running) -> None:
+def test_what_a_page_watches_has_a_tag_that_changes_with_every_change(server: Running) -> None:
     made = server.create()
-    with (
-        socket.create_connection((server.host, server.port), timeout=PATIENCE) as plain,
-        plain.makefile("rb") as file,
-    ):
-        head = (
-            f"GET /v1/campaigns/{made['id']}/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.token}\r\n\r\n"
-        )
-        plain.sendall(head.encode())
+    path = f"/v1/campaigns/{made['id']}"
+    paths = [f"{path}/status", f"{path}/estimate", f"{path}/estimate?simultaneous=true&largest=1"]
+    first, second = report(made, "yes"), report(made, "no")
 
-        def event() -> dict[str, Any]:
-            while True:
-                line = file.readline()
-                assert line
-                if line.startswith(b"data: "):
-                    found: dict[str, Any] = json.loads(line[6:])
-                    return found
+    def ask(tag: str = "") -> list[Any]:
+        return [server.ask("GET", each, operator=True, if_none_match=tag) for each in paths]
 
-        assert event()["devices"] == 0
-        send(server, made, report(made, "yes"))
-        assert event()["devices"] == 1
-        act(server, made, "finish")
-        assert event()["state"] == "finished"
+    seen = {each.headers["etag"] for each in ask()}
+    assert len(seen) == 3
+    deeds: list[Callable[[], Any]] = [
+        lambda: send(server, made, first),
+        lambda: send(server, made, second),
+        lambda: send(server, made, {**second, "report": "yes"}),  # it differs, and is counted as that
+        lambda: act(server, made, "relax"),
+        lambda: send(server, made, {**first, "level": made["levels"][1]}),
+        lambda: server.ask("POST", f"{path}/withdraw", {"device": second["device"]}),
+        lambda: act(server, made, "pause"),
+        lambda: act(server, made, "resume"),
+        lambda: act(server, made, "finish"),
+        lambda: act(server, made, "reduce"),
+    ]
+    for deed in deeds:
+        same = ask(", ".join(seen))
+        assert [(each.status, each.body) for each in same] == [(304, b"")] * 3
+        deed()
+        changed = ask(", ".join(seen))
+        assert [each.status for each in changed] == [200] * 3
+        tags = {each.headers["etag"] for each in changed}
+        assert len(tags) == 3
+        assert not tags & seen
+        seen |= tags
+    assert server.ask("GET", paths[0], if_none_match=", ".join(seen)).status == 401
+
+
+def test_a_report_that_is_known_changes_no_tag(server: Running) -> None:
+    made = server.create()
+    sent = report(made, "yes")
+    send(server, made, sent)
+    paths = [f"/v1/campaigns/{made['id']}/{each}" for each in ("status", "estimate")]
+    tags = [server.ask("GET", each, operator=True).headers["etag"] for each in paths]
+    assert send(server, made, sent) == ["same"]
+    for path, tag in zip(paths, tags, strict=True):
+        assert server.ask("GET", path, operator=True, if_none_match=tag).status == 304
 
 
 def test_metrics_and_log_hold_no_content(server: Running) -> None:

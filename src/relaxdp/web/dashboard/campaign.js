@@ -3,7 +3,6 @@
 import { follow } from "../kit/api.js";
 import { facts, h } from "../kit/dom.js";
 import { tell } from "../kit/page.js";
-import { isUnknownToken } from "../kit/problem.js";
 import { measureOf, whole } from "../kit/words.js";
 import { invitationsPart, settingsPart, stepsPart } from "./controls.js";
 import { isFormed } from "./definition.js";
@@ -17,7 +16,6 @@ import { knownTo, levelOf, needsPeople, STATES } from "./words.js";
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
 /** @typedef {import("../kit/wire.d.ts").Estimate} Estimate */
 
-const HISTORY_SECONDS = 3;
 const MOST_SHOWN = 20;
 const INTERVALS = /** @type {const} */ (["method", "confidence_level", "about", "simultaneous"]);
 
@@ -31,8 +29,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const path = `campaigns/${encodeURIComponent(id)}`;
   /** @type {Campaign} */
   let campaign = await api.ask("GET", `${path}/status`);
-  /** @type {Estimate | null} */
-  let estimate = null;
+  const options = optionsOf(campaign);
   const measure = measureOf(campaign.encoding);
   const summary = h("div", {});
   const live = h("span", { class: "live" }, "connecting");
@@ -40,7 +37,10 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const levels = levelsPart();
   const history = historyPart(measure);
   const integrity = integrityPart(measure);
-  const steps = stepsPart(api, path, campaign, (changed) => update(changed));
+  const steps = stepsPart(api, path, campaign, (changed) => {
+    update(changed);
+    void look();
+  });
   const exports = exportPart(api, path, id);
   const publication = publicationPart();
   const settings = h("div", {});
@@ -79,31 +79,15 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     settings.replaceChildren(settingsPart(now));
   }
 
-  /** They take longer than a mean, so they are asked for less often than it changes. */
-  async function askQuartiles() {
+  /** @param {Campaign} now */
+  async function receive(now) {
     /** @type {Estimate} */
-    const found = await api.ask("GET", `${path}/estimate?${optionsOf(campaign)}&quartiles=true`);
-    if (!signal.aborted) answer.update(found, campaign);
-  }
-
-  const refresh = throttled(async () => {
-    if (signal.aborted || estimate === null) return true;
-    history.update(estimate, campaign);
-    if (measure.numeric) await askQuartiles();
-    return true;
-  }, HISTORY_SECONDS);
-
-  /** @param {Estimate} event */
-  async function receive(event) {
-    estimate = event;
-    try {
-      update(await api.ask("GET", `${path}/status`));
-      answer.update(event, campaign);
-      integrity.update(event.integrity);
-      await refresh();
-    } catch (problem) {
-      if (isUnknownToken(problem)) fail(problem); // else the next event brings it
-    }
+    const estimate = await api.ask("GET", `${path}/estimate?${options}`);
+    if (signal.aborted) return;
+    update(now);
+    answer.update(estimate, now);
+    history.update(estimate, now);
+    integrity.update(estimate.integrity);
   }
 
   update(campaign);
@@ -133,7 +117,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     live.classList.toggle("on", on);
     live.textContent = on ? "live" : "connection lost, trying again";
   };
-  follow(api, `${path}/stream?${optionsOf(campaign)}`, { receive, linked, signal }).catch(fail);
+  const look = follow(api, `${path}/status`, { receive, linked, fail, signal });
 }
 
 /** @param {Campaign} campaign */
@@ -145,42 +129,10 @@ const surveyLink = ({ survey }) =>
  *
  * @param {Campaign} campaign
  */
-function optionsOf({ target }) {
+function optionsOf({ target, encoding }) {
   const options = new URLSearchParams({ largest: String(MOST_SHOWN) });
+  if (measureOf(encoding).numeric) options.set("quartiles", "true");
   if (target === null) return options;
   for (const name of INTERVALS) options.set(name, String(target[name]));
   return options;
-}
-
-/**
- * Return a function that works at most once in so many seconds, and once more when it was asked meanwhile, when it
- * failed, or when it says that it is not done.
- *
- * @param {() => Promise<boolean>} work
- * @param {number} seconds
- */
-function throttled(work, seconds) {
-  let busy = false;
-  let again = false;
-  return async function run() {
-    if (busy) {
-      again = true;
-      return;
-    }
-    busy = true;
-    try {
-      if (!(await work())) again = true;
-    } catch (problem) {
-      again = true;
-      throw problem;
-    } finally {
-      setTimeout(() => {
-        busy = false;
-        if (again) {
-          again = false;
-          run().catch(() => {}); // it is tried again
-        }
-      }, 1000 * seconds);
-    }
-  };
 }

@@ -34,7 +34,7 @@ async function show() {
     if (page === "new") await showForm(api, main);
     else if (page === "copy" && id) await showForm(api, main, id);
     else if (page === "campaign" && id) await showCampaign(api, main, id, { signal, fail });
-    else if (page === "survey" && id) await showSurvey(api, main, id, { signal });
+    else if (page === "survey" && id) await showSurvey(api, main, id, { signal, fail });
     else await showList(api, main);
   } catch (problem) {
     if (!signal.aborted) fail(problem);

@@ -38,8 +38,6 @@ export function answerPart(measure) {
     body,
     h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), foot)),
   );
-  /** @type {Quantile[]} */
-  let quartiles = [];
   const element = h("section", { class: "card" }, h("h2", {}, "What is known now"), few, table, rest);
 
   /**
@@ -56,10 +54,9 @@ export function answerPart(measure) {
     if (!tells) return;
     const rows = estimate.pooled;
     const values = whole(estimate.values);
-    if (estimate.quantiles !== null) quartiles = estimate.quantiles;
     /** @type {[string, Pick<Row, "estimate" | "low" | "high" | "beyond">][]} */
     const shown = rows.map((row) => [nameOf(row, measure), row]);
-    shown.push(...quartiles.map((row) => /** @type {(typeof shown)[0]} */ ([quartileName(row), row])));
+    shown.push(...(estimate.quantiles ?? []).map((row) => /** @type {(typeof shown)[0]} */ ([quartileName(row), row])));
     const scale = scaleOf(
       shown.map(([, row]) => row),
       measure,

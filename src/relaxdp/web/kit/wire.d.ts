@@ -495,6 +495,7 @@ export interface SurveyPlace {
 
 export interface SurveyQuestion {
   campaign: string;
+  version: number;
   question: string;
   state: "finished" | "open" | "paused" | "waiting";
   epsilon: string | null;
