@@ -11,6 +11,7 @@ import { Watch } from "./watch.js";
 export const ROOT = new URL(import.meta.url.replace(/^(.*\/)static\/.*$/, "$1"));
 const BASE = new URL("v1/", ROOT);
 const POLL_SECONDS = 5;
+const POLL_TIMEOUT = 30; // seconds; a connection that is gone may stay silent for minutes
 const FINAL = [400, 401, 404];
 const AWAY = "The service does not answer. If something was to be changed, look whether it was before you ask again.";
 
@@ -69,16 +70,16 @@ export class Api {
    * @returns {Promise<{ tag: string | null, content: Answer } | null>}
    */
   async poll(path, tag) {
-    const answer = await this.#fetch(path, { tag });
+    const answer = await this.#fetch(path, { tag, signal: AbortSignal.timeout(1000 * POLL_TIMEOUT) });
     if (answer.status === 304) return null;
     return { tag: answer.headers.get("ETag"), content: await answer.json() };
   }
 
   /**
    * @param {string} path
-   * @param {{ method?: string, body?: unknown, type?: string, tag?: string | null }} options
+   * @param {{ method?: string, body?: unknown, type?: string, tag?: string | null, signal?: AbortSignal }} options
    */
-  async #fetch(path, { method = "GET", body, type = "application/json", tag = null }) {
+  async #fetch(path, { method = "GET", body, type = "application/json", tag = null, signal }) {
     /** @type {Record<string, string>} */
     const headers = this.#token === null ? {} : { authorization: `Bearer ${this.#token}` };
     if (body !== undefined) headers["content-type"] = type;
@@ -86,7 +87,10 @@ export class Api {
     const content = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
     let answer;
     try {
-      answer = await fetch(new URL(path, BASE), plainRequest({ method, headers, body: content, redirect: "error" }));
+      answer = await fetch(
+        new URL(path, BASE),
+        plainRequest({ method, headers, body: content, signal, redirect: "error" }),
+      );
     } catch {
       throw new Problem(AWAY);
     }
