@@ -70,6 +70,10 @@ class Operator:
         self.page.goto(f"{self.server.base}/#campaign/{name}")
         expect(self.page.locator(".live")).to_have_text("live")
 
+    def look(self) -> None:
+        """Let the page ask the service now, as it does when the network is back."""
+        self.page.evaluate("window.dispatchEvent(new Event('online'))")
+
     def fact(self, name: str, value: str | re.Pattern[str]) -> None:
         """Wait until a fact about the campaign is shown."""
         expect(self.page.locator(f"dt:text-is('{name}') + dd").first).to_have_text(value)

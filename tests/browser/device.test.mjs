@@ -291,7 +291,6 @@ test("neither answer nor key is shown, and what is printed is empty", async () =
     "joined",
     "ended",
     "sent",
-    "series",
   ]);
   assert.ok(!server.requests.some(({ url, text }) => `${url}${text}`.includes(key)));
 });

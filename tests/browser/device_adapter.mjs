@@ -45,9 +45,6 @@ const COMMANDS = {
     return { sent: sent === null ? null : shown(sent) };
   },
   sent: async ({ campaign }) => ({ sent: (await (await find(campaign)).sent()).map(shown) }),
-  dates: async ({ campaign }) => ({
-    dates: Object.fromEntries((await (await find(campaign)).dates()).map(({ date, spent }) => [date, spent])),
-  }),
   withdraw: async ({ campaign }) => (await find(campaign)).withdraw(),
   forget: async ({ campaign }) => (await find(campaign)).forget(),
   balance: async () => device.balance(),

@@ -1,10 +1,9 @@
-/** Languages: every one says everything, numbers are read and written as its readers do, and any colour can be read. */
+/** Languages: every one says everything, and numbers are read and written as its readers do. */
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import test from "node:test";
 
-import { accentsOf, contrast, read } from "../../src/relaxdp/web/kit/colour.js";
 import * as language from "../../src/relaxdp/web/kit/language.js";
 
 const WEB = new URL("../../src/relaxdp/web/", import.meta.url);
@@ -129,22 +128,4 @@ test("numbers are read and written as in the language", async () => {
   assert.equal(language.plainNumber(12_345.5), "12.345,5");
   assert.equal(language.plainNumber(2026), "2026");
   assert.equal(language.plainNumber(-1e300), "-1e+300");
-});
-
-test("whatever colour is configured, text in it and on it can be read", () => {
-  const surfaces = { light: ["#ffffff", "#f4f5f7", "#eceff3"], dark: ["#191d23", "#101317", "#232932"] };
-  const text = { light: "#16191d", dark: "#e8ebef" };
-  const parts = ["00", "33", "66", "99", "cc", "ff"];
-  const all = parts.flatMap((red) => parts.flatMap((green) => parts.map((blue) => `#${red}${green}${blue}`)));
-  for (const scheme of ["light", "dark"]) {
-    for (const chosen of [...all, "#808080", "#1a5fb4", "#fefefe"]) {
-      const made = accentsOf(chosen, scheme);
-      const [accent, strong, on, soft] = Object.values(made).map(read);
-      for (const surface of surfaces[scheme]) assert.ok(contrast(accent, read(surface)) >= 4.5, `${scheme} ${chosen}`);
-      assert.ok(contrast(on, accent) >= 4.5, `${scheme} ${chosen}: on it`);
-      assert.ok(contrast(on, strong) >= 4.5, `${scheme} ${chosen}: pressed`);
-      assert.ok(contrast(read(text[scheme]), soft) >= 7, `${scheme} ${chosen}: on the soft one`);
-    }
-  }
-  assert.equal(accentsOf("#1a56b0", "light")["--accent"], "#1a56b0", "what can be read stays as it is");
 });

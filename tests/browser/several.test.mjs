@@ -24,8 +24,6 @@ test("one introduction, and for each question its own answers and the same level
     about: "All",
     coloured: "on",
     colour: "#112233",
-    series: "x",
-    date: "1",
   };
   const data = dataOf(ALL, FIRST, SECOND, THIRD, more, { id: "s", half_width: "2", "together-1-2": "on" });
   const levels = [{ epsilon: "0.1" }, { epsilon: "0.7" }];

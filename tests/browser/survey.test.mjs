@@ -107,22 +107,6 @@ test("what a blind guess is depends on the kind of question", () => {
   assert.match(said(bloom), /suspects one particular answer.* 10 times in 1,000/);
 });
 
-test("the dates of a question are added up, and what they cost together is a promise", () => {
-  const said = (dates) =>
-    words.seriesSentence(
-      SNACKS,
-      "2028",
-      Object.entries(dates).map(([date, cost]) => ({ date, cost })),
-    );
-  assert.equal(words.seriesSentence(SNACKS, undefined, []), null);
-  assert.match(said({ 2028: "1" }), /and this is 2028\. Each costs its own/);
-  assert.match(said({ 2026: "0", 2028: "1" }), /and this is 2028\. Each costs its own/);
-  const { bound } = guessAt(3, "1.8");
-  const both = said({ 2026: "0.1", 2027: "0.2", 2028: "1.5" });
-  assert.match(both, new RegExp(`2026, 2027 and 2028\\. .* ${bound} times in 100: together .* epsilon 1\\.8\\.`));
-  assert.doesNotMatch(words.word("limit.series"), /\d/, "before the limit is set, nothing says which question it is");
-});
-
 test("a report is said in words, and how it travelled stands beside them", () => {
   const shown = (encoding, report, cohort = null) => reportWords(encoding, { report, cohort });
   assert.deepEqual(shown(SNACKS, "fruit"), { text: "fruit", beside: null, raw: null });

@@ -64,9 +64,6 @@ def test_two_questions_and_their_table_are_created(operator: Operator, server: R
     expect(odds).to_have_text(["× 1.22", "× 4.06"])  # e^0.2 and e^1.4: reports to both questions count
     page.locator("#about").fill("How you eat")
     page.locator("#suggested").select_option("1.4")
-    page.reload()
-    expect(page.locator("#values-2")).to_have_value("canteen\nhome")
-    expect(page.locator("#suggested")).to_have_value("1.4")
     assert violations(page) == []
     assert overflow(page) <= 0
     press(page, "Create the survey")
@@ -76,7 +73,6 @@ def test_two_questions_and_their_table_are_created(operator: Operator, server: R
     expect(page.get_by_role("link", name="Open it as people see it")).to_have_attribute(
         "href", f"{server.base}/surveys/{name}"
     )
-    expect(page.get_by_role("img", name=f"QR code of {server.base}/surveys/{name}")).to_be_visible()
     assert violations(page) == []
     assert overflow(page) <= 0
     made = server.ask("GET", f"/v1/surveys/{name}").json

@@ -14,6 +14,7 @@ from tests.browser.test_survey_several import survey
 from tests.patience import PATIENCE
 
 DEVICES = 900
+LOOK = "window.dispatchEvent(new Event('online'))"
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), pytest.param(1280, "dark", marks=pytest.mark.long)])
@@ -34,9 +35,11 @@ def test_results_side_by_side_and_a_table(browser: Browser, service: Collector, 
     expect(page.get_by_role("heading", level=1)).to_have_text("How you eat")
     expect(page.get_by_text("Nobody has answered both yet.")).to_be_visible()
     report(service, name, 12)
+    page.evaluate(LOOK)
     expect(page.get_by_text("Too few reports yet").first).to_be_visible()
     assert page.locator(".two-way").count() == 0
     report(service, name, DEVICES)
+    page.evaluate(LOOK)
     table = page.locator(".two-way")
     expect(table).to_contain_text("leaves")
     rows = table.locator("tbody tr")

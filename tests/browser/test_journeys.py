@@ -72,13 +72,15 @@ def test_a_campaign_from_its_question_to_its_file(browser: Browser, server: Runn
     phone: dict[str, Any] = {"viewport": PHONE}
     guest = Person(browser.new_context(**phone), Collector(server.folder, server.base, server.token), name)
     guest.answer(VALUES[2])
-    someone.campaign(name)
+    guest.received(1)
+    someone.look()
     someone.fact("Devices", "4,001")
     first = someone.widths()
     someone.step("Relax to ε 1", "Relax to ε 1")
     guest.look()
     guest.received(2)
     report_all(server, name)
+    someone.look()
     expect(someone.page.locator(".levels tbody tr").nth(1)).to_contain_text("4,001")
     assert all(new < 0.7 * old for old, new in zip(first, someone.widths(), strict=True))
     someone.step("Finish …", "Finish")
@@ -87,7 +89,7 @@ def test_a_campaign_from_its_question_to_its_file(browser: Browser, server: Runn
     words = [sys.executable, "-m", "relaxdp", "estimate", str(tmp_path / "reports.parquet"), "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=PATIENCE)
     (group,) = json.loads(done.stdout)["groups"]
-    told = server.ask("GET", f"/v1/campaigns/{name}/history", operator=True).json["levels"][1]
+    told = server.ask("GET", f"/v1/campaigns/{name}/estimate", operator=True).json["levels"][1]
     found = {row["value"]: row["estimate"] for row in group["estimates"]}
     assert found == pytest.approx({row["value"]: row["estimate"] for row in told["rows"]})
     guest.context.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Callable
-from math import ceil, exp
+from math import exp
 from typing import Any
 
 import pytest
@@ -146,36 +146,6 @@ def test_a_survey_that_is_to_be_published_says_so_before_anything_else(service: 
     other = person()
     other.view("limit")
     expect(other.page.locator("#limit-published")).to_be_hidden()
-
-
-def test_a_question_that_is_asked_again_says_what_all_dates_cost(service: Collector, person: MakePerson) -> None:
-    """But not before the limit is set: who knows which question it is may set the limit by the answer."""
-    first, second = (service.create(series={"name": "snacks-asked", "date": date}) for date in ("2026", "2027"))
-    someone = person(first)
-    someone.limit(1)
-    series = someone.page.locator("#question-series")
-    expect(series).to_contain_text("this is 2026. Each costs its own, and what they cost adds up.")
-    someone.choose("fruit")
-    someone.received(1)
-    expect(someone.page.locator("#status-series")).to_contain_text("this is 2026")
-    someone.campaign, someone.requests = second, []
-    someone.page = someone.open()
-    someone.view("limit")
-    shown = someone.page.locator("main").inner_text()
-    assert "asked for several dates" in shown
-    assert not any(word in shown for word in ("2026", "2027", "snacks", "eat"))
-    someone.limit(2)
-    said = someone.page.locator("#question-series")
-    expect(said).to_contain_text("you take part in 2026 and 2027.")
-    bound = ceil(100 * exp(3) / (exp(3) + 2))
-    expect(said).to_contain_text(f"a guess from the reports of all of them is right at most {bound} times in 100")
-    expect(said).to_contain_text("together that is epsilon 3.")  # 1 and 2 were agreed to
-    someone.choose("fruit")
-    someone.received(1)
-    expect(someone.page.locator("#status-series")).to_contain_text("together that is epsilon 1.")  # 0.5 was sent, twice
-    assert all(set(body) == {"device", "level", "report"} for body in someone.bodies), (
-        "nobody is told of the other date"
-    )
 
 
 @pytest.mark.long

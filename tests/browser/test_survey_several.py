@@ -121,7 +121,7 @@ def test_from_the_limit_to_the_table(service: Collector, visitor: Callable[..., 
 def test_three_questions_under_one_limit(service: Collector, visitor: Callable[..., Visitor]) -> None:
     name = survey(service)
     person = visitor(name)
-    expect(person.page.locator("#limit-series")).to_contain_text("Questions 1 and 2 are counted together")
+    expect(person.page.locator("#limit-together")).to_contain_text("Questions 1 and 2 are counted together")
     assert QUESTIONS["diet"][0] not in person.page.locator("main").inner_text(), "the limit comes before the questions"
     suggested = person.page.locator(".option", has_text="suggested by The canteen")
     expect(suggested).to_contain_text("All 3 questions, up to step 2 of 3")
@@ -292,7 +292,7 @@ def test_closed_and_invited(service: Collector, visitor: Callable[..., Visitor])
     [good] = service.operator.invite_to_survey(name, 1)
     person.page.locator("#invitation-text").fill(good)
     person.page.locator("#invitation-form button").click()
-    expect(person.page.locator("#limit-series")).to_contain_text("Your invitation goes along")
+    expect(person.page.locator("#limit-together")).to_contain_text("Your invitation goes along")
     person.limit(4)
     for place, value in (("1 of 3", "meat"), ("2 of 3", "home"), ("3 of 3", "7")):
         person.answer(place, value)

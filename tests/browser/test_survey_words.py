@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 from tests.browser.survey_person import Collector, Person, overflow, violations
+from tests.patience import until
 
 MakePerson = Callable[..., Person]
 HARM = "<img src=x onerror='window.harmed = true'><script>window.harmed = true</script>"
@@ -22,7 +23,7 @@ SAID: dict[str, Any] = {
     "purpose": f"We plan bicycle stands.\n{HARM}",
     "contact": "desk@example.org",
     "privacy_notice": "https://example.org/privacy?a=1",
-    "colour": "#ffe600",
+    "colour": "#aa3300",
     "logo": LOGO,
     "suggested": "1",
 }
@@ -76,22 +77,27 @@ def test_a_survey_that_does_not_say_who_asks_says_that(person: MakePerson) -> No
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
-def test_any_colour_can_be_read(service: Collector, person: MakePerson, scheme: str) -> None:
-    """Yellow on white, or a dark blue in the dark: axe measures what a browser makes of it, in every view."""
-    colour = {"light": "#ffe600", "dark": "#000080"}[scheme]
-    someone = person(service.create(**{**SAID, "colour": colour}), color_scheme=scheme)
+def test_a_colour_that_is_accepted_can_be_read(service: Collector, person: MakePerson, scheme: str) -> None:
+    """Axe measures the red that is nearest to the limit, in every view; a dark page keeps its colours."""
+    someone = person(service.create(**{**SAID, "colour": "#dc0000"}), color_scheme=scheme)
     someone.view("limit")
-    accent = "getComputedStyle(document.documentElement).getPropertyValue('--accent')"
-    assert someone.page.evaluate(accent) not in ("", colour), "it was shaded"
+    colours = {"light": "rgb(220, 0, 0)", "dark": "rgb(131, 180, 255)"}
+
+    def background() -> Any:
+        button = "document.querySelector('#limit-form button')"
+        return someone.page.evaluate(f"getComputedStyle({button}).backgroundColor")
+
+    assert background() == colours[scheme]
     assert violations(someone.page) == []
     someone.page.locator("#limit-choices input").nth(1).check()
     assert violations(someone.page) == []
+    other = {"light": "dark", "dark": "light"}[scheme]
+    someone.page.emulate_media(color_scheme=other)  # type: ignore[arg-type]
+    assert until(lambda: background() == colours[other])
+    assert violations(someone.page) == [], "also when the evening comes"
     someone.page.locator("#limit-form button").click()
     someone.view("question")
     assert violations(someone.page) == []
-    other = {"light": "dark", "dark": "light"}[scheme]
-    someone.page.emulate_media(color_scheme=other)  # type: ignore[arg-type]
-    assert violations(someone.page) == [], "also when the evening comes"
 
 
 def test_a_person_answers_in_german(service: Collector, person: MakePerson) -> None:

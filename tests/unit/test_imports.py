@@ -85,7 +85,7 @@ NEEDS_MORE = ("collector.", "ledger.postgres", "market.", "service.", "table.spa
 """What asks for an extra as soon as it is imported: servers, and what speaks to one database or to Spark."""
 EXTRAS = {
     "httptools", "matplotlib", "msgspec", "pandas", "prometheus_client", "psycopg", "pyspark",
-    "segno", "sklearn", "starlette", "uvicorn", "uvloop",
+    "sklearn", "starlette", "uvicorn", "uvloop",
 }  # fmt: skip
 WITHOUT_EXTRAS = """
 import importlib, pkgutil, sys

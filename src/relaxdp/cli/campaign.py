@@ -10,7 +10,6 @@ import typer
 
 from relaxdp.cli.campaign_check import limits, pushed_table, shares_table, verdict
 from relaxdp.cli.campaign_options import (
-    About,
     Confidence,
     Invitations,
     Method,
@@ -22,7 +21,6 @@ from relaxdp.cli.campaign_options import (
 )
 from relaxdp.cli.campaign_request import Asked, campaign_request
 from relaxdp.cli.campaign_tables import (
-    dates_table,
     estimate_table,
     expected,
     heading,
@@ -31,7 +29,6 @@ from relaxdp.cli.campaign_tables import (
     overview_table,
     plain,
     publication,
-    series_table,
 )
 from relaxdp.cli.commands import Commands
 from relaxdp.cli.options import MOST_ROWS, CaFile, JsonOption
@@ -68,10 +65,6 @@ def create(
     opens: Annotated[str | None, typer.Option(help="When it opens, like 2026-12-01T08:00:00Z.")] = None,
     closes: Annotated[str | None, typer.Option(help="When it closes.")] = None,
     invitations: Annotated[bool, typer.Option("--invitations", help="Only devices with an invitation count.")] = False,
-    series: Annotated[
-        str | None, typer.Option(help="Name of a question that is asked repeatedly; --date says for when.")
-    ] = None,
-    date: Annotated[str | None, typer.Option(help="Which date of the series it is, like 2027.")] = None,
     publish_least: Annotated[
         int | None, typer.Option(help="Publish it when it has ended by itself: levels with so many devices at least.")
     ] = None,
@@ -80,7 +73,9 @@ def create(
     purpose: Annotated[str | None, typer.Option(help="What the answers are for.")] = None,
     contact: Annotated[str | None, typer.Option(help="Whom to ask, like a mail address.")] = None,
     privacy_notice: Annotated[str | None, typer.Option(help="The privacy notice, or its https address.")] = None,
-    colour: Annotated[str | None, typer.Option(help="Colour of the survey's buttons, like #1a5fb4.")] = None,
+    colour: Annotated[
+        str | None, typer.Option(help="Colour of the survey's buttons, like #1a5fb4; dark enough for text.")
+    ] = None,
     logo: Annotated[Path | None, typer.Option(help="Small picture of who asks: PNG, SVG, WebP or JPEG.")] = None,
     suggested: Annotated[
         str | None, typer.Option(help="Limit that you suggest, one of --levels; people choose their own.")
@@ -96,7 +91,7 @@ def create(
     """Create a campaign. Question, values and levels stay as they are for its whole life."""
     asked = Asked(
         question, levels, values, values_file, number_range, free_text, encoding, half_width, devices, name, opens,
-        closes, invitations, series, date, publish_least, asker, about, purpose, contact, privacy_notice, colour, logo,
+        closes, invitations, publish_least, asker, about, purpose, contact, privacy_notice, colour, logo,
         suggested, shows_results,
     )  # fmt: skip
     request = campaign_request(asked, file)
@@ -171,35 +166,6 @@ def check(
         as_json,
         lambda: [verdict(found), pushed_table(found), shares_table(found, confidence), limits(found)],
     )
-
-
-@app.command("series")
-def series(
-    name: Annotated[str, typer.Argument(metavar="SERIES", help="Name of the series.")],
-    server: ServerOption,
-    value: Annotated[
-        str | None, typer.Option(help=f"Only this value  [default: all, the largest {MOST_ROWS} of more]")
-    ] = None,
-    method: Method = "average",
-    confidence: Confidence = 0.95,
-    about: About = "objects",
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show a question that is asked repeatedly: the estimates of its dates, and how they changed.
-
-    Every date is a campaign of its own, and what a device spends in all of them adds up. Nobody can tell which devices
-    of two dates are the same, so that two dates are compared as two groups.
-    """
-    shown = {} if as_json or value is not None else {"largest": MOST_ROWS}
-    options = {"method": method, "confidence_level": confidence, "about": about, **shown}
-    found = operator_of(server, token_file, ca_file).series(name, **options)
-    with expected():
-        values = {str(row["value"]) for each in found["dates"] for row in each["rows"] or []}
-    if value is not None and values and value not in values:
-        raise OptionError("the series {series!r} has no such value.", series=name)
-    say(found, as_json, lambda: [dates_table(found), series_table(found, value)])
 
 
 def _steering(verb: str, sentence: str) -> None:

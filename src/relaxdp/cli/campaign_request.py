@@ -46,8 +46,6 @@ class Asked:
     opens: str | None
     closes: str | None
     invitations: bool
-    series: str | None
-    date: str | None
     publish_least: int | None
     asker: str | None
     about: str | None
@@ -78,10 +76,6 @@ def campaign_request(asked: Asked, file: Path | None) -> dict[str, Any]:
         "invitations": asked.invitations,
         "shows_results": asked.shows_results,
     }
-    if (asked.series is None) != (asked.date is None):
-        raise OptionError("--series and --date go together.")
-    if asked.series is not None:
-        request["series"] = {"name": asked.series, "date": asked.date}
     if asked.half_width is not None:
         request["target"] = {"half_width": asked.half_width}
     if asked.publish_least is not None:

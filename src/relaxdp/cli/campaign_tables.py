@@ -124,51 +124,6 @@ def estimate_table(found: dict[str, Any]) -> Table | None:
     )
 
 
-def dates_table(found: dict[str, Any]) -> Table:
-    """Return the campaigns of a series."""
-    table = Table(title=f"series {text(found['series'])}")
-    for heading in ("date", "campaign", "state"):
-        table.add_column(heading)
-    for heading in ("epsilon", "devices"):
-        table.add_column(heading, justify="right")
-    for each in found["dates"]:
-        epsilon = "-" if each["epsilon"] is None else each["epsilon"]
-        words = [text(word) for word in (each["date"], each["campaign"], each["state"], epsilon)]
-        table.add_row(*words, f"{int(each['devices']):,}")
-    return table
-
-
-def series_table(found: dict[str, Any], value: str | None) -> Table | None:
-    """Return what each date says, value by value, with the change since the date before; None before any report."""
-    level = f"{100 * float(found['confidence_level']):g} % interval"
-    about = "these devices" if found["about"] == "objects" else "those that they are a sample of"
-    kind = "all values of a date at once" if found["simultaneous"] else "each value"
-    table = Table(
-        caption=f"intervals of {kind}, about {about}; dates are two groups: nobody can tell which devices are the same",
-    )
-    for heading in ("value", "date"):
-        table.add_column(heading)
-    for heading in ("estimate", level, "change", level):
-        table.add_column(heading, justify="right")
-    changes = {each["later"]: {row["value"]: row for row in each["rows"]} for each in found["changes"]}
-    told = [(each["date"], {row["value"]: row for row in each["rows"]}) for each in found["dates"] if each["rows"]]
-    if not told:
-        return None
-    for name in told[-1][1]:
-        if value is not None and str(name) != value:
-            continue
-        for place, (date, rows) in enumerate(told):
-            change = changes.get(date, {}).get(name)
-            table.add_row(
-                text(name) if place == 0 else "",
-                text(date),
-                *numbers(rows[name]),
-                *(("", "") if change is None else numbers(change, "+")),
-                end_section=place == len(told) - 1,
-            )
-    return table
-
-
 def questions_table(found: dict[str, Any]) -> Table:
     """Return what is said to each question of a survey, one below the other."""
     about = "these devices" if found["about"] == "objects" else "those that they are a sample of"
@@ -205,7 +160,6 @@ def two_way_table(found: dict[str, Any], table: dict[str, Any]) -> Table:
     return shown
 
 
-def numbers(row: dict[str, Any], sign: str = "") -> tuple[str, str]:
+def numbers(row: dict[str, Any]) -> tuple[str, str]:
     """Return an estimate and its interval."""
-    low, high = float(row["low"]), float(row["high"])
-    return f"{float(row['estimate']):{sign}.4f}", f"{low:{sign}.4f} .. {high:{sign}.4f}"
+    return f"{float(row['estimate']):.4f}", f"{float(row['low']):.4f} .. {float(row['high']):.4f}"

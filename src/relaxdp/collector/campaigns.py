@@ -9,15 +9,14 @@ from typing import Literal
 import msgspec
 from sqlalchemy import Connection, delete, func, insert, select
 
-from relaxdp.collector import counts, joint, pairs, publishing, reports, states, timeline
+from relaxdp.collector import counts, joint, pairs, publishing, reports, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.invitations import unused, use
 from relaxdp.collector.rules import CampaignState, decided, first_state
 from relaxdp.collector.schema import CAMPAIGNS, INVITATIONS, WITHDRAWN
-from relaxdp.collector.wire import CampaignRequest, Series
+from relaxdp.collector.wire import CampaignRequest
 from relaxdp.errors import (
-    CampaignError,
     CampaignExistsError,
     CampaignReducedError,
     CampaignStateError,
@@ -42,21 +41,12 @@ def create(connection: Connection, campaign: Campaign, now: float, survey: str |
     hold_creation(connection)
     if connection.execute(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.id == campaign.id)).first() is not None:
         raise CampaignExistsError("there is a campaign with the id {id!r} already.", id=campaign.id)
-    series = campaign.definition.series
-    if series is not None:
-        _check_series(connection, campaign, series)
     number = (connection.execute(select(func.max(CAMPAIGNS.c.number))).scalar() or 0) + 1
     text = msgspec.json.encode(campaign.definition).decode()
-    name, date = (None, None) if series is None else (series.name, series.date)
-    row = {"number": number, "id": campaign.id, "definition": text, "series": name, "series_date": date}
-    row["survey"] = survey
+    row = {"number": number, "id": campaign.id, "definition": text, "survey": survey}
     connection.execute(insert(CAMPAIGNS).values(row))
     campaign.number = number
-    first = first_state(campaign)
-    state = decided(campaign, first, now)
-    states.create(connection, number, state)
-    timeline.note(connection, campaign, None, first, now)
-    timeline.note(connection, campaign, first, state, now)
+    states.create(connection, number, decided(campaign, first_state(campaign), now))
     return campaign
 
 
@@ -76,42 +66,6 @@ def all_ids(connection: Connection) -> list[str]:
     return list(connection.execute(select(CAMPAIGNS.c.id).order_by(CAMPAIGNS.c.number)).scalars())
 
 
-def ids_of_series(connection: Connection, name: str) -> list[str]:
-    """Return the ids of the campaigns of a series, in the order of their dates."""
-    query = select(CAMPAIGNS.c.id, CAMPAIGNS.c.series_date).where(CAMPAIGNS.c.series == name)
-    found = sorted((date, campaign) for campaign, date in connection.execute(query))
-    if not found:
-        raise UnknownCampaignError("there is no campaign of this series.")
-    return [campaign for _, campaign in found]
-
-
-def _check_series(connection: Connection, campaign: Campaign, series: Series) -> None:
-    """Refuse a date that there is already, and answers that could not be compared with those of the other dates."""
-    query = select(CAMPAIGNS.c.id, CAMPAIGNS.c.definition).where(CAMPAIGNS.c.series == series.name)
-    for row in connection.execute(query):
-        other = _DECODER.decode(row.definition)
-        if other.series == series:
-            raise CampaignExistsError(
-                "the series {series!r} has a campaign of {date} already, {id!r}.",
-                series=series.name,
-                date=series.date,
-                id=row.id,
-            )
-        if _answers(other) != _answers(campaign.definition):
-            raise CampaignError(
-                "the campaigns of the series {series!r} have the encoding {encoding!r}, and this one has another or "
-                "other answers, so that its dates could not be compared: ask for the same, or begin another series.",
-                series=series.name,
-                encoding=other.encoding.name,
-            )
-
-
-def _answers(definition: CampaignRequest) -> tuple[object, ...]:
-    """Return what must be alike. Options say how much noise there is, which each date's intervals know."""
-    asked = definition.encoding
-    return asked.name, asked.values, asked.range, asked.candidates
-
-
 def step(
     connection: Connection, campaign: Campaign, what: Step, now: float, *, with_survey: bool = False
 ) -> CampaignState:
@@ -126,7 +80,6 @@ def step(
     following = _STEPS[what](campaign, state)
     following = decided(campaign, replace(following, version=state.version + 1), now)
     states.write(connection, campaign.number, following)
-    timeline.note(connection, campaign, held, following, now)
     if what != "finish":  # whoever ends it by hand may have looked at reports
         publishing.close(connection, campaign, held, following)
     return following
@@ -138,7 +91,6 @@ def tick(connection: Connection, campaign: Campaign, now: float) -> CampaignStat
     following = decided(campaign, state, now)
     if following is not state:
         states.write(connection, campaign.number, following)
-        timeline.note(connection, campaign, state, following, now)
         publishing.close(connection, campaign, state, following)
     return following
 
@@ -165,14 +117,14 @@ def withdraw(
             reports.remove(connection, campaign.number, device)
     elif WITHDRAWN not in own:
         reports.remove(connection, campaign.number, device)
-        highest = max(own)
-        gone = counts.difference({}, campaign.codec.count([own[highest]]))
-        counts.add(connection, campaign.number, {highest: gone})
         changes = pairs.Changes()
         changes.withdrawn(own)
-        pairs.add(connection, campaign.number, changes.counted(campaign.codec)[1])
+        levels, moved, paired = changes.counted(campaign.codec)
+        counts.add(connection, campaign.number, levels)
+        counts.add(connection, campaign.number, moved, moved=True)
+        pairs.add(connection, campaign.number, paired)
         joint.change(connection, campaign, {device: own}, {device: {}})
-        devices = tuple(number - (level == highest) for level, number in enumerate(state.devices))
+        devices = tuple(number - (level == max(own)) for level, number in enumerate(state.devices))
         sent = tuple(number - (level in own) for level, number in enumerate(state.reports))
         following = replace(state, devices=devices, reports=sent, version=state.version + 1)
         states.write(connection, campaign.number, following)

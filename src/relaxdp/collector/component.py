@@ -6,13 +6,10 @@ from typing import Any
 
 from relaxdp.collector.advice_routes import AdviceRoutes
 from relaxdp.collector.duties import Duties
-from relaxdp.collector.history_routes import HistoryRoutes
 from relaxdp.collector.operator_routes import OperatorRoutes
 from relaxdp.collector.public_routes import PublicRoutes
 from relaxdp.collector.report_routes import ReportRoutes
-from relaxdp.collector.series_routes import SeriesRoutes
 from relaxdp.collector.service import Collector
-from relaxdp.collector.sharing_routes import SharingRoutes
 from relaxdp.collector.survey_routes import SurveyRoutes
 from relaxdp.errors import StorageUnavailableError
 from relaxdp.service.operations import Operation
@@ -33,29 +30,21 @@ class CollectorComponent:
             *ReportRoutes(self._collector, self._limits).operations(),
             *OperatorRoutes(self._collector, self._limits).operations(),
             *AdviceRoutes(self._collector, self._limits).operations(),
-            *HistoryRoutes(self._collector).operations(),
             *PublicRoutes(self._collector).operations(),
-            *SeriesRoutes(self._collector).operations(),
-            *SharingRoutes(self._collector, self._limits).operations(),
             *SurveyRoutes(self._collector, self._limits).operations(),
         ]
 
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """Return what a campaign's id and the names of a series and of a survey look like."""
-        return {name: {"type": "string", "pattern": ID_PATTERN} for name in ("id", "series", "survey")}
+        """Return what a campaign's id and the name of a survey look like."""
+        return {name: {"type": "string", "pattern": ID_PATTERN} for name in ("id", "survey")}
 
     async def start(self) -> None:
         """Begin to write, and to do what nobody asks for."""
         self._collector.writer.start()
         self._duties.start()
 
-    def stopping(self) -> None:
-        """End all streams."""
-        self._collector.stopping.set()
-
     async def stop(self) -> None:
         """Write what is waiting, and end."""
-        self._collector.stopping.set()
         await self._duties.stop()
         await self._collector.writer.stop()
 

@@ -1,4 +1,7 @@
-"""Counts per level, kept in the transaction that stores a report: an estimate reads these and no report."""
+"""Counts per level, kept in the transaction that stores a report: an estimate reads these and no report.
+
+A device's highest report and the reports of devices that have moved on to a higher level are counted apart.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +16,26 @@ from relaxdp.storage.database import Statement
 _WORD = "<i8"
 
 
-_READ = Statement.shared("SELECT part, counts FROM collector_count WHERE campaign = ? AND level = ?")
-_READ_ONE = Statement.shared("SELECT part, counts FROM collector_count WHERE campaign = ? AND level = ? AND part = ?")
+_READ = Statement.shared("SELECT part, counts FROM collector_count WHERE campaign = ? AND level = ? AND moved = ?")
+_READ_ONE = Statement.shared(
+    "SELECT part, counts FROM collector_count WHERE campaign = ? AND level = ? AND moved = ? AND part = ?"
+)
 _WRITE = Statement.shared(
-    "INSERT INTO collector_count (campaign, level, part, counts) VALUES (?, ?, ?, ?) "
-    "ON CONFLICT (campaign, level, part) DO UPDATE SET counts = excluded.counts"
+    "INSERT INTO collector_count (campaign, level, moved, part, counts) VALUES (?, ?, ?, ?, ?) "
+    "ON CONFLICT (campaign, level, moved, part) DO UPDATE SET counts = excluded.counts"
 )
 
 
-def add(connection: Connection, campaign: int, changes: Mapping[int, Counted]) -> None:
+def add(connection: Connection, campaign: int, changes: Mapping[int, Counted], *, moved: bool = False) -> None:
     """Add to the counts of levels; the caller holds the campaign, so nobody else does at the same time."""
     for level, parts in changes.items():
         if len(parts) == 1:
-            found = _READ_ONE.run(connection, (campaign, level, *parts)).fetchall()
+            found = _READ_ONE.run(connection, (campaign, level, int(moved), *parts)).fetchall()
         else:
-            found = _READ.run(connection, (campaign, level)).fetchall()
+            found = _READ.run(connection, (campaign, level, int(moved))).fetchall()
         known = {part: unpack(packed) for part, packed in found}
         rows = [
-            (campaign, level, part, pack(known[part] + change if part in known else change))
+            (campaign, level, int(moved), part, pack(known[part] + change if part in known else change))
             for part, change in parts.items()
         ]
         if len(rows) == 1:
@@ -39,9 +44,9 @@ def add(connection: Connection, campaign: int, changes: Mapping[int, Counted]) -
             _WRITE.run_many(connection, rows)
 
 
-def read_level(connection: Connection, campaign: int, level: int) -> Counted:
-    """Return the counts of a level, of all its parts."""
-    return {part: unpack(packed) for part, packed in _READ.run(connection, (campaign, level)).fetchall()}
+def read_level(connection: Connection, campaign: int, level: int, *, moved: bool = False) -> Counted:
+    """Return the counts of a level, of all its parts: of devices at that level, or of those that moved on from it."""
+    return {part: unpack(packed) for part, packed in _READ.run(connection, (campaign, level, int(moved))).fetchall()}
 
 
 def difference(plus: Counted, minus: Counted) -> Counted:

@@ -7,36 +7,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 
 from sqlalchemy import Connection, select
 
-from relaxdp.collector import campaigns, publishing, timeline
+from relaxdp.collector import campaigns, publishing
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.rules import CampaignState, decided
 from relaxdp.collector.schema import CAMPAIGNS, REPORTS, STATES
 from relaxdp.collector.service import Collector
-from relaxdp.collector.states import hold, look
+from relaxdp.collector.states import look
 from relaxdp.collector.views import ENCODER
 from relaxdp.collector.watch import Watch
 from relaxdp.errors import RelaxdpError
 from relaxdp.service.observe import log_mistake
 
 _SWEPT = 2_000
-_RECORD_SECONDS = 10.0
 
 _logger = logging.getLogger("relaxdp.service")
 
 
 class Duties:
-    """Dates that open and close, reduced reports that go, what is published, numbers by the hour, made-up reports."""
+    """Dates that open and close, reduced reports that go, what is published, made-up reports."""
 
     def __init__(self, collector: Collector, *, seconds: float = 2.0) -> None:
         self._collector, self._seconds = collector, seconds
         self._watch = Watch(collector)
         self._task: asyncio.Task[None] | None = None
-        self._recorded: dict[str, int] = {}
-        self._resting = 0.0
 
     def start(self) -> None:
         """Begin, within the running loop."""
@@ -66,19 +62,7 @@ class Duties:
                 await self._publish(await self._collector.campaign_named(name))
             except Exception as problem:  # the other duties go on, and it is tried again
                 log_mistake("a publication failed", problem)
-        await self._record()
         await self._watch.look()
-
-    async def _record(self) -> None:
-        """Keep the numbers of this hour, of campaigns in which something changed."""
-        if time.monotonic() < self._resting:
-            return
-        self._resting = time.monotonic() + _RECORD_SECONDS
-        for name, state in (await self._collector.read(_unfinished)).items():
-            if self._recorded.get(name) != state.version:
-                campaign, now = await self._collector.campaign_named(name), self._collector.clock()
-                await self._collector.writer.call(lambda connection: _record(connection, campaign, now))  # noqa: B023
-                self._recorded[name] = state.version
 
     async def _publish(self, campaign: Campaign) -> None:
         """Write what a campaign publishes: work for seconds, and so not part of the transaction that ended it."""
@@ -104,10 +88,6 @@ class Duties:
             if decided(campaign, state, self._collector.clock()) is not state:
                 due.append(campaign)
         return due
-
-
-def _record(connection: Connection, campaign: Campaign, now: float) -> None:
-    timeline.record(connection, campaign, hold(connection, campaign.number), now)
 
 
 def _unfinished(connection: Connection) -> dict[str, CampaignState]:

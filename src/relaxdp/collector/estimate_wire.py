@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from relaxdp.collector.wire import PublicEncoding, State
+from relaxdp.collector.wire import State
 from relaxdp.service.wire import About, Label, Method, Target
 
 
@@ -35,11 +35,13 @@ class Quantile(Struct, frozen=True):
 
 
 class LevelEstimate(Struct, frozen=True):
-    """The estimate from the devices whose highest level this is."""
+    """The estimate from all reports at one level, also of devices that have moved on to a higher one."""
 
     epsilon: str
     threshold: str
     devices: int
+    """How many devices have this level as their highest."""
+    reports: int
     rows: list[Row]
 
 
@@ -126,48 +128,6 @@ class Estimate(Struct, frozen=True):
     """None where a campaign has one level: then no device can be tested."""
 
 
-class SeriesDate(Struct, frozen=True):
-    """One campaign of a series, and what its devices say together."""
-
-    date: str
-    campaign: str
-    question: str
-    state: State
-    epsilon: str | None
-    """That of its open level, or of the last one; None before it opens."""
-    devices: int
-    rows: list[Row] | None
-    """None before the first report."""
-
-
-class SeriesChange(Struct, frozen=True):
-    """The later date minus the earlier one, row by row."""
-
-    earlier: str
-    later: str
-    rows: list[Row]
-
-
-class SeriesEstimate(Struct, frozen=True):
-    """The dates of a series in the order of their names, and how the answer changed from one to the next.
-
-    Nobody can tell which devices of two dates are the same, so that two dates are two groups.
-    """
-
-    series: str
-    encoding: PublicEncoding
-    method: Method
-    confidence_level: float
-    about: About
-    simultaneous: bool
-    """Whether the intervals hold for all values of a date, or of a change, at once."""
-    values: int
-    """How many rows there are in all, of which the largest may have been asked for; 0 before the first report."""
-    dates: list[SeriesDate]
-    changes: list[SeriesChange]
-    """Between dates that have reports."""
-
-
 class EstimateOptions(Struct, frozen=True):
     """Which estimate is asked for."""
 
@@ -177,9 +137,3 @@ class EstimateOptions(Struct, frozen=True):
     simultaneous: bool = False
     largest: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     quartiles: bool = False
-
-
-class HistoryOptions(Struct, frozen=True):
-    """Which history is asked for."""
-
-    simultaneous: bool | UnsetType = UNSET

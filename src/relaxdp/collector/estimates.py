@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,7 +20,6 @@ from relaxdp.collector.rules import CampaignState
 from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.result import Chosen, Places, Result
 from relaxdp.estimation.wave import Distribution
-from relaxdp.publication.description import ESTIMATES_KEY
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import RapporCounts
 from relaxdp.rappor.decode import Decoded
@@ -34,15 +32,25 @@ _MOST_BINS = 256
 """With so many bins quartiles take up to a second of one core, and with 1,024 four: too long for a live page."""
 
 
-def read_counts(connection: Connection, campaign: Campaign) -> Levels:
+def read_counts(connection: Connection, campaign: Campaign, *, moved: bool = False) -> Levels:
     """Return the counts of all levels: a few rows, however many reports there are."""
-    return [counts.read_level(connection, campaign.number, level) for level in range(len(campaign.levels))]
+    places = range(len(campaign.levels))
+    return [counts.read_level(connection, campaign.number, level, moved=moved) for level in places]
 
 
 def estimate(
-    campaign: Campaign, state: CampaignState, levels: Levels, options: EstimateOptions, pairs: Kept | None = None
+    campaign: Campaign,
+    state: CampaignState,
+    levels: Levels,
+    options: EstimateOptions,
+    pairs: Kept | None = None,
+    moved: Levels | None = None,
 ) -> Estimate:
-    """Return all estimates of a campaign; and whether its reports were made up, where pairs of them are given."""
+    """Return all estimates of a campaign; and whether its reports were made up, where pairs of them are given.
+
+    The estimate of a level is from all reports at it: `moved` has the counts of devices that are at a higher one now.
+    """
+    sent = [counts.total(*both) for both in zip(levels, moved or [{}] * len(levels), strict=True)]
     pooled = result_of(campaign, levels, options) if sum(state.devices) else None
     unlisted = pooled.unlisted if isinstance(pooled, Decoded) else None
     shown = pooled if pooled is None or options.largest is UNSET else pooled.largest(options.largest)
@@ -68,9 +76,8 @@ def estimate(
                 level.epsilon,
                 level.threshold,
                 devices,
-                pooled_rows
-                if devices and only and pooled_rows
-                else level_rows(campaign, levels, place, options, places),
+                int(sum(numbers[0] for numbers in sent[place].values())),
+                pooled_rows if devices and only and pooled_rows else level_rows(campaign, sent, place, options, places),
             )
             for place, (level, devices) in enumerate(zip(campaign.levels, state.devices, strict=True))
         ],
@@ -91,17 +98,6 @@ def _quartiles(found: Result | None, options: EstimateOptions) -> list[Quantile]
     return [Quantile(*row) for row in rows]
 
 
-def parquet(found: Estimate) -> bytes:
-    """Return the same as a Parquet file, which says that it holds estimates and no reports."""
-    import pyarrow.parquet as pa_parquet  # noqa: PLC0415
-
-    said = {"campaign": found.campaign, "version": found.version, "method": found.method, "about": found.about}
-    file = io.BytesIO()
-    table = _table(found).replace_schema_metadata({ESTIMATES_KEY: json.dumps(said).encode()})
-    pa_parquet.write_table(table, file)
-    return file.getvalue()
-
-
 def csv_text(found: Estimate) -> bytes:
     """Return the same for a spreadsheet."""
     import pyarrow.csv as pa_csv  # noqa: PLC0415
@@ -112,16 +108,16 @@ def csv_text(found: Estimate) -> bytes:
 
 
 def _table(found: Estimate) -> pa.Table:
-    """Return one row for each value of each level, and of the pool (no epsilon)."""
+    """Return one row for each value of each level, and of the pool (no epsilon; the newest report of each device)."""
     parts: list[tuple[str | None, int, Sequence[Row]]] = [
-        (level.epsilon, level.devices, level.rows) for level in found.levels
+        (level.epsilon, level.reports, level.rows) for level in found.levels
     ]
     parts.append((None, found.devices, found.pooled or []))
-    flat = [(epsilon, devices, row) for epsilon, devices, rows in parts for row in rows]
+    flat = [(epsilon, reports, row) for epsilon, reports, rows in parts for row in rows]
     return pa.table(
         {
             "epsilon": pa.array([epsilon for epsilon, _, _ in flat], pa.string()),
-            "devices": pa.array([devices for _, devices, _ in flat], pa.int64()),
+            "reports": pa.array([reports for _, reports, _ in flat], pa.int64()),
             "value": pa.array([str(row.value) for _, _, row in flat], pa.string()),
             "confidence_level": pa.array([found.confidence_level] * len(flat), pa.float64()),
             "simultaneous": pa.array([found.simultaneous] * len(flat), pa.bool_()),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from relaxdp.collector import counts, joint, pairs, publishing, reports, states, timeline
+from relaxdp.collector import counts, joint, pairs, publishing, reports, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.invitations import unused, use
 from relaxdp.collector.rules import CampaignState, decided
@@ -65,8 +65,9 @@ def ingest(connection: Connection, campaign: Campaign, items: Sequence[Item], no
     levels: dict[int, Counted] = {}
     if changes.rows:
         use(connection, campaign.number, changes.invitations)
-        levels, paired = changes.counted.counted(campaign.codec)
+        levels, moved, paired = changes.counted.counted(campaign.codec)
         counts.add(connection, campaign.number, dict(sorted(levels.items())))
+        counts.add(connection, campaign.number, dict(sorted(moved.items())), moved=True)
         pairs.add(connection, campaign.number, paired)
         joint.change(connection, campaign, earlier, known)
     if changes.rows or changes.differing:
@@ -80,7 +81,6 @@ def ingest(connection: Connection, campaign: Campaign, items: Sequence[Item], no
         state = decided(campaign, state, now)
     if state is not before:
         states.write(connection, campaign.number, state)
-        timeline.note(connection, campaign, before, state, now)
         publishing.close(connection, campaign, before, state)
     return state
 

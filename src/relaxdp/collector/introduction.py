@@ -6,6 +6,7 @@ text, a link to an https address, or a picture that cannot run anything, so that
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from base64 import b64decode
@@ -24,6 +25,10 @@ MOST_LOGO = 16_384
 """Bytes of a picture: it travels with the campaign's description."""
 
 LOGO_KINDS = ("image/png", "image/svg+xml", "image/webp", "image/jpeg")
+
+MIN_CONTRAST = 4.5
+BACKGROUNDS = ("#ffffff", "#f4f5f7", "#eceff3")
+"""Those of the light page, as in web/kit/style.css. No colour has this contrast with both a light and a dark page."""
 
 _LOGO = re.compile(rf"data:({'|'.join(map(re.escape, LOGO_KINDS))});base64,([A-Za-z0-9+/]*={{0,2}})")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S*")
@@ -54,7 +59,7 @@ class Introduction(Struct, frozen=True, kw_only=True):
     privacy_notice: _Prose | None = None
     """The notice itself, or its https address."""
     colour: Annotated[str, Meta(pattern=f"^#[0-9A-Fa-f]{{6}}{WHOLE_TEXT}")] | None = None
-    """Like #1a5fb4, for buttons and marks; the page chooses the text on it, so that it can be read."""
+    """Like #1a5fb4, for links, buttons and marks of the light page."""
     logo: Annotated[str, Meta(max_length=22_000)] | None = None
     """A small PNG, SVG, WebP or JPEG as a data: address in base 64."""
     suggested: EpsilonText | None = None
@@ -78,7 +83,7 @@ def completed(asked: Introduction, choices: Sequence[Decimal]) -> dict[str, Any]
     for name in ("asker", "about", "contact", *_LONG):
         fields[name] = _plain(name, getattr(asked, name))
     fields["privacy_notice"] = _notice(fields["privacy_notice"])
-    fields["colour"] = None if asked.colour is None else asked.colour.lower()
+    fields["colour"] = None if asked.colour is None else _check_colour(asked.colour.lower())
     fields["logo"] = _logo(asked.logo)
     fields["suggested"] = _suggested(asked.suggested, choices)
     return fields
@@ -117,6 +122,36 @@ def _notice(text: str | None) -> str | None:
     if not fine:
         raise CampaignError("the privacy notice is text, or an address like https://example.org/privacy.")
     return text
+
+
+def _check_colour(colour: str) -> str:
+    """Return a colour in which text on every background of the light page can be read."""
+    ratio = min(compute_contrast(colour, background) for background in BACKGROUNDS)
+    if ratio < MIN_CONTRAST:
+        raise CampaignError(
+            "the colour {colour!r} has a contrast ratio of {ratio:.2f} with the page's background. Text needs at least "
+            "{least:g} to be readable. Choose a darker colour, such as '#1a5fb4'.",
+            colour=colour,
+            ratio=math.floor(100 * ratio) / 100,
+            least=MIN_CONTRAST,
+        )
+    return colour
+
+
+def compute_contrast(one: str, other: str) -> float:
+    """Return the contrast ratio of two colours as WCAG 2 defines it, from 1 to 21.
+
+    >>> compute_contrast("#000000", "#ffffff")
+    21.0
+    """
+    low, high = sorted(map(_compute_luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _compute_luminance(colour: str) -> float:
+    shares = [part / 255 for part in bytes.fromhex(colour[1:])]
+    red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def _logo(text: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Routes of the operator: campaigns and their life, invitations, estimates, exports, a stream."""
+"""Routes of the operator: campaigns and their life, invitations, estimates, exports."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import IO, Any
 
 from sqlalchemy import Connection
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from relaxdp import errors
 from relaxdp.collector import campaigns, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.campaigns import Step
+from relaxdp.collector.estimate_cache import Estimates
 from relaxdp.collector.estimate_wire import Estimate, EstimateOptions
-from relaxdp.collector.estimates import csv_text, parquet
+from relaxdp.collector.estimates import csv_text
 from relaxdp.collector.export import export
 from relaxdp.collector.invitations import invite
-from relaxdp.collector.live import Estimates, Streams
 from relaxdp.collector.rules import decided
 from relaxdp.collector.service import Collector
-from relaxdp.collector.views import ENCODER, operator_view
+from relaxdp.collector.views import ENCODER, operator_view, tagged
 from relaxdp.collector.wire import (
     CampaignRequest,
     Campaigns,
@@ -62,7 +62,6 @@ class OperatorRoutes:
     def __init__(self, collector: Collector, limits: Limits) -> None:
         self._collector, self._limits = collector, limits
         self._estimates = Estimates(collector)
-        self._streams = Streams(collector, self._estimates)
 
     async def create_campaign(self, request: Request) -> Response:
         """Create a campaign."""
@@ -89,7 +88,7 @@ class OperatorRoutes:
     async def show_status(self, request: Request) -> Response:
         """Show a campaign as its operator sees it."""
         await self._collector.check_operator(request)
-        return Response(ENCODER.encode(await self._view(await self._collector.campaign(request))), media_type=_JSON)
+        return tagged(request, ENCODER.encode(await self._view(await self._collector.campaign(request))))
 
     async def make_invitations(self, request: Request) -> Response:
         """Make invitations, shown this once."""
@@ -103,13 +102,7 @@ class OperatorRoutes:
 
     async def show_estimate(self, request: Request) -> Response:
         """Estimate, per level and pooled."""
-        found = await self._estimate(request, _WITH_QUARTILES)
-        return Response(ENCODER.encode(found), media_type=_JSON)
-
-    async def show_estimate_parquet(self, request: Request) -> Response:
-        """Estimate, as a Parquet file."""
-        found = await self._estimate(request, QUERIES)
-        return Response(await self._collector.compute(lambda: parquet(found)), media_type=_PARQUET)
+        return tagged(request, ENCODER.encode(await self._estimate(request, _WITH_QUARTILES)))
 
     async def show_estimate_csv(self, request: Request) -> Response:
         """Estimate, as a CSV file."""
@@ -130,17 +123,6 @@ class OperatorRoutes:
             return export(connection, campaign, options.level)
 
         return HandedOut(await self._collector.read(work), f"{campaign.id}-{options.level}.parquet", _PARQUET)
-
-    async def stream_estimates(self, request: Request) -> Response:
-        """Stream estimates as they change."""
-        await self._collector.check_operator(request)
-        options: EstimateOptions = read_queries(request, QUERIES, EstimateOptions)
-        campaign = await self._collector.campaign(request)
-        self._streams.admit()
-        events = self._streams.events(campaign, options)
-        return StreamingResponse(
-            events, media_type="text/event-stream", headers={"cache-control": "no-store", "x-accel-buffering": "no"}
-        )
 
     def _stepper(self, what: Step) -> Callable[[Request], Awaitable[Response]]:
         async def step_campaign(request: Request) -> Response:
@@ -187,16 +169,13 @@ class OperatorRoutes:
             Operation("GET", "/v1/campaigns", self.list_campaigns, "List campaigns.", answer=Campaigns,
                       security="operator"),
             Operation("GET", f"{path}/status", self.show_status, "Show a campaign as its operator sees it.",
-                      answer=OperatorCampaign, **known),
+                      answer=OperatorCampaign, also=(304,), **known),
             *steps,
             Operation("POST", f"{path}/invitations", self.make_invitations, "Make invitations, shown this once.",
                       InvitationRequest, Invitations, security="operator", nothing="Nothing was made.",
                       problems=(errors.UnknownCampaignError, CampaignError)),
             Operation("GET", f"{path}/estimate", self.show_estimate, "Estimate, per level and pooled.", answer=Estimate,
-                      queries=_WITH_QUARTILES, security="operator", nothing="Nothing was estimated.",
-                      problems=(errors.UnknownCampaignError, errors.MissingPartError)),
-            Operation("GET", f"{path}/estimate.parquet", self.show_estimate_parquet, "Estimate, as a Parquet file.",
-                      media_type=_PARQUET, queries=QUERIES, security="operator", nothing="Nothing was estimated.",
+                      queries=_WITH_QUARTILES, also=(304,), security="operator", nothing="Nothing was estimated.",
                       problems=(errors.UnknownCampaignError, errors.MissingPartError)),
             Operation("GET", f"{path}/estimate.csv", self.show_estimate_csv, "Estimate, as a CSV file.",
                       media_type=_CSV, queries=QUERIES, security="operator", nothing="Nothing was estimated.",
@@ -204,8 +183,6 @@ class OperatorRoutes:
             Operation("GET", f"{path}/export", self.export_reports, "Export the reports of one level as Parquet.",
                       media_type=_PARQUET, queries=_LEVEL, security="operator", nothing="Nothing was exported.",
                       problems=(errors.UnknownCampaignError, CampaignReducedError, CampaignError)),
-            Operation("GET", f"{path}/stream", self.stream_estimates, "Stream estimates (server-sent events).",
-                      media_type="text/event-stream", queries=QUERIES, nothing="Nothing was opened.", **known),
         ]  # fmt: skip
 
 

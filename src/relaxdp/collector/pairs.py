@@ -59,6 +59,8 @@ class Changes:
 
     def __init__(self) -> None:
         self._first: dict[int, list[bytes]] = {}
+        self._late: dict[int, list[bytes]] = {}
+        self._withdrawn: list[Mapping[int, bytes]] = []
         self._moves: dict[tuple[int, int, int], tuple[list[bytes], list[bytes], list[bytes]]] = {}
         self._plus: dict[Place, list[Both]] = {}
         self._minus: dict[Place, list[Both]] = {}
@@ -78,33 +80,41 @@ class Changes:
             older.append(own[highest])
             newer.append(report)
             return
+        self._late.setdefault(level, []).append(report)
         before, after, reports = places_of(own), places_of((*own, level)), {**own, level: report}
         for changes, places in ((self._plus, after - before), (self._minus, before - after)):
             for place in places:
                 changes.setdefault(place, []).append((reports[place.older], reports[place.newer]))
 
     def withdrawn(self, own: Mapping[int, bytes]) -> None:
-        """Note that a device takes its reports back; its count is the caller's business."""
+        """Note that a device takes its reports back."""
+        self._withdrawn.append(own)
         for place in places_of(own):
             self._minus.setdefault(place, []).append((own[place.older], own[place.newer]))
 
-    def counted(self, codec: Codec) -> tuple[dict[int, Counted], Kept]:
-        """Return by how much the counts of levels and of pairs change: who relaxes leaves the earlier level."""
+    def counted(self, codec: Codec) -> tuple[dict[int, Counted], dict[int, Counted], Kept]:
+        """Return by how much the counts of devices at each level, of those that moved on, and of pairs change."""
         levels: dict[int, Counted] = {level: codec.count(first) for level, first in self._first.items()}
+        moved: dict[int, Counted] = {level: codec.count(late) for level, late in self._late.items()}
         kept: Kept = {}
         for (below, highest, level), (lowest, older, newer) in self._moves.items():
             gone, come = codec.count(older), codec.count(newer)
             levels[level] = total(levels.get(level, {}), come)
             levels[highest] = difference(levels.get(highest, {}), gone)
+            moved[highest] = total(moved.get(highest, {}), gone)
             _add(kept, Place(highest, level, False), codec.count_pairs(older, newer, come, gone))
             if below != NONE:
                 _add(kept, Place(below, highest, True), codec.count_pairs(lowest, older, gone))
+        for own in self._withdrawn:
+            for level, report in own.items():
+                changed = levels if level == max(own) else moved
+                changed[level] = difference(changed.get(level, {}), codec.count([report]))
         for sign, changes in ((1, self._plus), (-1, self._minus)):
             for place, pairs in changes.items():
                 lower, upper = zip(*pairs, strict=True)
                 olds = None if place.moved else codec.count(lower)
                 _add(kept, place, sign * codec.count_pairs(lower, upper, codec.count(upper), olds))
-        return levels, kept
+        return levels, moved, kept
 
 
 def _add(kept: Kept, place: Place, numbers: Integers) -> None:

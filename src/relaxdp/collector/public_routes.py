@@ -11,7 +11,7 @@ from relaxdp.collector import publishing
 from relaxdp.collector.published_page import page_of
 from relaxdp.collector.publishing import Publication
 from relaxdp.collector.service import Collector
-from relaxdp.collector.views import etag_of
+from relaxdp.collector.views import tagged
 from relaxdp.service.operations import Operation
 from relaxdp.service.pages import page_headers
 
@@ -26,12 +26,12 @@ class PublicRoutes:
 
     async def show_published(self, request: Request) -> Response:
         """Show what is published, as JSON."""
-        return _answer(request, await self._content(request), "application/json", {"cache-control": "no-cache"})
+        return tagged(request, await self._content(request))
 
     async def show_page(self, request: Request) -> Response:
         """Show what is published, as a page."""
         content = page_of(_DECODER.decode(await self._content(request)))
-        return _answer(request, content, "text/html; charset=utf-8", page_headers())
+        return tagged(request, content, "text/html; charset=utf-8", page_headers())
 
     async def _content(self, request: Request) -> bytes:
         campaign = await self._collector.campaign(request)
@@ -47,11 +47,3 @@ class PublicRoutes:
                       media_type="text/html", also=(304,),
                       nothing="Nothing was shown.", problems=(errors.UnknownCampaignError, errors.NotPublishedError)),
         ]  # fmt: skip
-
-
-def _answer(request: Request, content: bytes, kind: str, headers: dict[str, str]) -> Response:
-    tag = etag_of(content)
-    headers["etag"] = tag
-    if tag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    return Response(content, media_type=kind, headers=headers)

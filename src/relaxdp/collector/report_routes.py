@@ -16,7 +16,7 @@ from relaxdp.collector.invitations import digest_of, unused
 from relaxdp.collector.reports import DEVICE_BYTES
 from relaxdp.collector.rules import decided
 from relaxdp.collector.service import Collector
-from relaxdp.collector.views import ENCODER, etag_of, public_view
+from relaxdp.collector.views import ENCODER, public_view, tagged
 from relaxdp.collector.wire import (
     Accepted,
     Batch,
@@ -115,11 +115,7 @@ class ReportRoutes:
         campaign = await self._collector.campaign(request)
         state = await self._collector.read(lambda connection: states.look(connection, campaign.number))
         content = ENCODER.encode(public_view(campaign, decided(campaign, state, self._collector.clock())))
-        tag = etag_of(content)
-        headers = {"etag": tag, "cache-control": "no-cache"}
-        if tag in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=headers)
-        return Response(content, media_type=_JSON, headers=headers)
+        return tagged(request, content)
 
     async def check_invitation(self, request: Request) -> Response:
         """Tell whether an invitation would be taken, so that nobody answers for nothing; nothing is written."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, SmallInteger, Table, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, SmallInteger, Table, Text
 
 from relaxdp.service.schema import METADATA
 
@@ -17,10 +17,7 @@ CAMPAIGNS = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("id", Text, nullable=False, unique=True),
     Column("definition", Text, nullable=False),
-    Column("series", Text),
-    Column("series_date", Text),
     Column("survey", Text),
-    UniqueConstraint("series", "series_date"),
 )
 
 # Several questions that are asked together. Whoever changes what is counted of two of them holds the row.
@@ -57,11 +54,13 @@ REPORTS = Table(
     sqlite_with_rowid=False,
 )
 
+# `moved` is 0 for reports that are a device's highest, and 1 for those of devices that have moved on.
 COUNTS = Table(
     "collector_count",
     METADATA,
     _campaign(),
     Column("level", SmallInteger, primary_key=True, autoincrement=False),
+    Column("moved", SmallInteger, primary_key=True, autoincrement=False),
     Column("part", Integer, primary_key=True, autoincrement=False),
     Column("counts", LargeBinary, nullable=False),
 )
@@ -95,26 +94,6 @@ PUBLICATIONS = Table(
     _campaign(),
     Column("counts", LargeBinary, nullable=False),
     Column("content", LargeBinary),
-)
-
-# What a campaign did, and in which hour: opened, relaxed to a level, paused and so on. Nothing of a device.
-STEPS = Table(
-    "collector_step",
-    METADATA,
-    _campaign(),
-    Column("place", Integer, primary_key=True, autoincrement=False),
-    Column("hour", Integer, nullable=False),
-    Column("what", Text, nullable=False),
-    Column("level", SmallInteger),
-)
-
-# How many reports there were at each level at the end of an hour, in steps of ten or more.
-HOURS = Table(
-    "collector_hour",
-    METADATA,
-    _campaign(),
-    Column("hour", Integer, primary_key=True, autoincrement=False),
-    Column("reports", LargeBinary, nullable=False),
 )
 
 # Only a digest, and whether it was used: not by which device.

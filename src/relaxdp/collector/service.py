@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import OrderedDict
 
@@ -35,7 +34,6 @@ class Collector:
         commits = metrics.counter("relaxdp_commits_total", "Groups of reports, each one commit.")
         self.writer = Writer(resources.database, clock=resources.clock, stored=commits.inc)
         metrics.gauge("relaxdp_waiting_reports", "Reports that wait for their commit.", lambda: self.writer.waiting)
-        self.stopping = asyncio.Event()
         self._kept: OrderedDict[str, Campaign] = OrderedDict()
 
     async def campaign(self, request: Request) -> Campaign:

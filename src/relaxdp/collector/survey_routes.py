@@ -39,7 +39,7 @@ from relaxdp.collector.survey_wire import (
     Surveys,
     TwoWay,
 )
-from relaxdp.collector.views import ENCODER, etag_of, operator_view, public_view
+from relaxdp.collector.views import ENCODER, operator_view, public_view, tagged
 from relaxdp.collector.wire import InvitationRequest, Invitations
 from relaxdp.errors import CampaignError, CampaignExistsError, CampaignStateError, UnknownCampaignError
 from relaxdp.estimation.cross import JointCounts, pooled
@@ -108,10 +108,7 @@ class SurveyRoutes:
         found = zip(questions, await self._collector.read(work), strict=True)
         shown = [public_view(each, state) for each, state in found]
         content = ENCODER.encode(PublicSurvey(name, shown, definition.cross, **introduction_of(definition)))
-        headers = {"etag": etag_of(content), "cache-control": "no-cache"}
-        if headers["etag"] in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=headers)
-        return Response(content, media_type=_JSON, headers=headers)
+        return tagged(request, content)
 
     async def invite_to_survey(self, request: Request) -> Response:
         """Make invitations that serve once in each question that asks for one."""
@@ -155,7 +152,7 @@ class SurveyRoutes:
             self._kept[name, options] = kept
             while len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
-        return Response(ENCODER.encode(kept[1]), media_type=_JSON)
+        return tagged(request, ENCODER.encode(kept[1]))
 
     def _stepper(self, what: Step) -> Callable[[Request], Awaitable[Response]]:
         async def step_survey(request: Request) -> Response:
@@ -208,7 +205,7 @@ class SurveyRoutes:
                       problems=(*unknown, CampaignError), **operator),
             Operation("GET", f"{path}/estimate", self.show_survey_estimate,
                       "Estimate each question, and the tables of those that are counted together.",
-                      answer=SurveyEstimate, queries=QUERIES, nothing="Nothing was estimated.",
+                      answer=SurveyEstimate, queries=QUERIES, also=(304,), nothing="Nothing was estimated.",
                       problems=(*unknown, errors.MissingPartError), **operator),
         ]  # fmt: skip
 
@@ -232,6 +229,7 @@ def _question(asked: Asked, options: EstimateOptions) -> SurveyQuestion:
     chosen = shown.places if isinstance(shown, Chosen) else None
     return SurveyQuestion(
         campaign=asked.campaign.id,
+        version=state.version,
         question=asked.campaign.definition.question,
         state=state.state,
         epsilon=None if state.open_level is None else asked.campaign.levels[state.open_level].epsilon,

@@ -62,6 +62,7 @@ class SurveyQuestion(Struct, frozen=True):
     """One question, and what its devices say together."""
 
     campaign: str
+    version: int
     question: str
     state: State
     epsilon: str | None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 
 import msgspec
 from sqlalchemy import Connection
+from starlette.requests import Request
+from starlette.responses import Response
 
 from relaxdp.collector import publishing
 from relaxdp.collector.campaign import ATTRIBUTE, Campaign
@@ -21,6 +24,8 @@ from relaxdp.collector.wire import (
     Refused,
     SurveyPlace,
 )
+
+_FRESH = {"cache-control": "no-cache"}
 
 
 def public_view(campaign: Campaign, state: CampaignState) -> PublicCampaign:
@@ -39,7 +44,6 @@ def public_view(campaign: Campaign, state: CampaignState) -> PublicCampaign:
         closes=asked.closes,
         largest_epsilon=str(asked.largest_epsilon),
         needs_invitation=asked.invitations,
-        series=asked.series,
         publish=asked.publish,
         survey=None if member is None else SurveyPlace(member.survey, [each.id for each in member.partners]),
         learns=campaign.learning,
@@ -75,13 +79,14 @@ def _readable(campaign: Campaign, state: CampaignState) -> Readable:
     return Readable(wanted, precision.more_for(wanted, state.devices, state.open_level or 0))
 
 
-def etag_of(content: bytes) -> str:
-    """Return a tag that changes with the content.
-
-    >>> etag_of(b"") == etag_of(b"")
-    True
-    """
-    return f'"{sha256(content).hexdigest()[:32]}"'
+def tagged(
+    request: Request, content: bytes, media_type: str = "application/json", headers: Mapping[str, str] = _FRESH
+) -> Response:
+    """Answer with content and an entity tag that changes with it; with 304 where the client has this content."""
+    tag = f'"{sha256(content).hexdigest()[:32]}"'
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers={**headers, "etag": tag})
+    return Response(content, media_type=media_type, headers={**headers, "etag": tag})
 
 
 ENCODER = msgspec.json.Encoder()

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from relaxdp.collector.introduction import Introduction, Learning
-from relaxdp.draw.stream import DATE
-from relaxdp.service.wire import ID_PATTERN, WHOLE_TEXT, EncodingRequest, EpsilonText, Label, Target, WireLevel
+from relaxdp.service.wire import ID_PATTERN, EncodingRequest, EpsilonText, Label, Target, WireLevel
 
 MOST_BATCH = 1000
 MOST_INVITATIONS = 10_000
@@ -97,13 +96,6 @@ class LevelRequest(Struct, frozen=True, forbid_unknown_fields=True):
     opens: Time | None = None
 
 
-class Series(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which question that is asked repeatedly a campaign asks, and for which of its dates."""
-
-    name: Annotated[str, Meta(pattern=ID_PATTERN)]
-    date: Annotated[str, Meta(pattern=f"^{DATE.pattern}{WHOLE_TEXT}", description="Like 2027 or 2027-03.")]
-
-
 class Publish(Struct, frozen=True, forbid_unknown_fields=True):
     """That a campaign is published once, when it has ended by itself: each level that enough devices stopped at."""
 
@@ -124,7 +116,6 @@ class CampaignRequest(Introduction, frozen=True, forbid_unknown_fields=True):
     closes: Time | None = None
     largest_epsilon: EpsilonText | None = None
     invitations: bool = False
-    series: Series | None = None
     publish: Publish | None = None
 
 
@@ -159,7 +150,6 @@ class PublicCampaign(Introduction, frozen=True):
     closes: str | None
     largest_epsilon: str
     needs_invitation: bool
-    series: Series | None
     publish: Publish | None
     survey: SurveyPlace | None
     learns: Learning

@@ -233,5 +233,4 @@ def _record(offer: Offer, device: str, consent: Decimal, invitation: str | None)
         epsilon_text(consent),
         now(),
         invitation=invitation,
-        series=offer.series,
     )

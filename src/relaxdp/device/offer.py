@@ -10,7 +10,6 @@ from typing import Any
 from unicodedata import is_normalized
 
 from relaxdp.device.address import CampaignAddress
-from relaxdp.device.state import Series
 from relaxdp.encodings.protocol import Encoding
 from relaxdp.encodings.registry import encoding_named, made
 from relaxdp.errors import EpsilonError, LevelError, LevelMismatchError, OfferError, RelaxdpError, refusing
@@ -42,8 +41,6 @@ class Offer:
     largest_epsilon: Decimal
     """No level of this campaign will ever be above it."""
     needs_invitation: bool
-    series: Series | None
-    """Which question that is asked repeatedly it is, and for which date."""
 
     @classmethod
     @refusing("Nothing was sent.")
@@ -74,7 +71,6 @@ class Offer:
             state,
             largest,
             content.get("needs_invitation") is True,
-            _series(content.get("series")),
         )
 
     @property
@@ -154,13 +150,6 @@ def _largest(content: Any, levels: tuple[Level, ...]) -> Decimal:
     if largest is None or largest < levels[-1].epsilon:
         raise OfferError("the campaign does not say truthfully what its largest epsilon is.")
     return largest
-
-
-def _series(content: Any) -> Series | None:
-    try:
-        return None if content is None else Series(content["name"], content["date"])
-    except (TypeError, KeyError, ValueError):
-        raise OfferError("the campaign's series has no name or no date that can be used.") from None
 
 
 def _open(content: Any, levels: tuple[Level, ...]) -> tuple[Level, ...]:

@@ -17,7 +17,7 @@ from relaxdp.errors import ServerAnswerError, TableFileError, TokenError, refusi
 from relaxdp.publication.staging import aside, put_in_place
 
 VARIABLE = "RELAXDP_TOKEN"
-_CAMPAIGNS, _SERIES, _SURVEYS = "/v1/campaigns", "/v1/series", "/v1/surveys"
+_CAMPAIGNS, _SURVEYS = "/v1/campaigns", "/v1/surveys"
 _LONGEST_EXPORT = 3600.0
 _LONGEST_TOKEN = 500
 _PARQUET_ENDS = b"PAR1"
@@ -53,10 +53,6 @@ class Operator:
     def estimate(self, campaign: str, **options: Any) -> dict[str, Any]:
         """Return estimates per level and pooled."""
         return self._ask("GET", _asking(self._path(campaign, "estimate"), options))
-
-    def series(self, name: str, **options: Any) -> dict[str, Any]:
-        """Return the estimates of each date of a series, and the changes between them."""
-        return self._ask("GET", _asking(f"{_SERIES}/{check_campaign_id(name)}/estimate", options))
 
     def create_survey(self, survey: Mapping[str, Any]) -> dict[str, Any]:
         """Create a survey with all its questions."""

@@ -60,16 +60,6 @@ class Participation:
         return as_epsilon(self.record.consent)
 
     @property
-    def dates(self) -> dict[str, Decimal]:
-        """What each date of this campaign's series has cost that this device joined; empty where it is of no series.
-
-        Different dates are different campaigns, so they add up, and the device's own limit holds over all of them.
-        """
-        state = self._file.state()
-        record = self._of(state)
-        return {} if record.series is None else state.dates(record.server, record.series.name)
-
-    @property
     def record(self) -> Record:
         """What the device keeps of this campaign; its `repr` shows nothing."""
         return self._of(self._file.state())

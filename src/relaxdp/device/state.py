@@ -10,28 +10,13 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
-from relaxdp.device.address import CampaignAddress
-from relaxdp.draw.stream import DATE
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import ZERO, difference, from_text, total
 
 _FORMAT = "relaxdp device 1"
 _HEX_32, _HEX_64 = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{64}")
 STATUSES = ("written", "sent", "refused")
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}", re.ASCII)
 ENDINGS = (None, "finished", "withdrawing", "withdrawn", "forgotten")
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Which question that is asked repeatedly a campaign asks, and for which of its dates, as its server says."""
-
-    name: str
-    date: str
-
-    def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name) or not DATE.fullmatch(self.date):
-            raise ValueError("unsound")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +71,8 @@ class Record:
     invitation: str | None = None
     sent: tuple[Sent, ...] = ()
     ended: str | None = None
-    series: Series | None = None
-    """As it was when the campaign was joined."""
     survey: Joined | None = None
     """None where the campaign was joined by itself, and its survey not yet."""
-
-    @property
-    def server(self) -> str:
-        """Where the campaign is."""
-        return self.address.rpartition(CampaignAddress.route)[0]
 
     @property
     def spent(self) -> Decimal:
@@ -139,14 +117,6 @@ class State:
         """What may still be spent."""
         return difference(self.limit, self.spent)
 
-    def dates(self, server: str, name: str) -> dict[str, Decimal]:
-        """Return what each date of a series has cost that this device joined, in the order of their names."""
-        found: dict[str, list[Decimal]] = {}
-        for record in self.records.values():
-            if record.series is not None and (record.server, record.series.name) == (server, name):
-                found.setdefault(record.series.date, []).append(record.spent)
-        return {date: total(found[date]) for date in sorted(found)}
-
     def with_record(self, record: Record) -> State:
         """Return the state in which one campaign is as given."""
         return replace(self, records={**self.records, record.address: record}, revision=self.revision + 1)
@@ -180,12 +150,11 @@ class State:
 
 
 def _record(entry: dict[str, Any]) -> Record:
-    series, survey = entry.get("series"), entry.get("survey")
+    survey = entry.get("survey")
     record = Record(
         **{
             **entry,
             "sent": tuple(Sent(**sent) for sent in entry["sent"]),
-            "series": None if series is None else Series(**series),
             "survey": None if survey is None else Joined(**survey),
         }
     )

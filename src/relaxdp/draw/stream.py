@@ -26,7 +26,7 @@ Purpose = Literal["path", "coin", "round", "seed", "cohort", "fingerprint", "blu
 
 
 DATE = re.compile(r"[0-9A-Za-z._-]{1,40}", re.ASCII)
-"""How the date of a dated release, or of a campaign in a series, is written."""
+"""How the date of a dated release is written."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -61,9 +61,6 @@ class MarketComponent:
             with refusing("Nothing was started."):
                 await self._room.resources.compute(self._room.market.check_key)
 
-    def stopping(self) -> None:
-        """End what never ends: nothing does."""
-
     async def stop(self) -> None:
         """End: sales that were begun are finished by the service's threads."""
 

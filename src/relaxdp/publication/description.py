@@ -32,8 +32,6 @@ from relaxdp.ledger.entries import Sampler
 from relaxdp.mechanisms import Mechanism, mechanism_of
 
 METADATA_KEY = b"relaxdp"
-# Of a file that has estimates and no reports any more: so that whoever takes one for the other is told.
-ESTIMATES_KEY = b"relaxdp estimates"
 # Where Spark's own writer puts the metadata of columns.
 SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 VERSION = 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -36,10 +34,6 @@ def build_application(
     known = {operation.path: operation.handler for operation in operations if operation.method == "GET"}
     operations += Pages(embed=settings.embed, campaign=known.get("/v1/campaigns/{id}")).operations()
 
-    def end_what_never_ends() -> None:
-        for part in parts:
-            part.stopping()
-
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         tune()
@@ -51,7 +45,6 @@ def build_application(
                 stack.push_async_callback(part.stop)
             if metrics_server is not None:
                 stack.enter_context(metrics_server.serving(resources.metrics))
-            _on_signal(end_what_never_ends)
             yield
 
     app, route_of = application(operations, lifespan=lifespan)
@@ -63,24 +56,6 @@ def build_application(
         buckets=Buckets(rate=settings.rate, burst=settings.burst),
     )
     return behind_proxies(shell, settings.trusted_proxies)
-
-
-def _on_signal(deed: Callable[[], None]) -> None:
-    """Do something when the process is asked to stop, before the server waits for its connections to end.
-
-    A stream never ends by itself, and the server tells an application of its end only afterwards.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before = signal.getsignal(number)
-
-        def both(number: int, frame: Any, before: Any = before) -> None:
-            deed()
-            if callable(before):
-                before(number, frame)
-
-        signal.signal(number, both)
 
 
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}

@@ -88,9 +88,6 @@ class Component(Protocol):
     async def start(self) -> None:
         """Begin, within the running loop."""
 
-    def stopping(self) -> None:
-        """End what never ends by itself: the process was asked to stop, and waits for its connections."""
-
     async def stop(self) -> None:
         """Finish what is waiting, and end. Everything that the parts share is still there."""
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import DescriptionError, RelaxdpError, TableDamagedError, TableFileError
 from relaxdp.publication.derive import ColumnNames
-from relaxdp.publication.description import ESTIMATES_KEY, METADATA_KEY, FileDescription, description_in
+from relaxdp.publication.description import METADATA_KEY, FileDescription, description_in
 from relaxdp.table.kinds import Format, Kind, files_of, kind_of, separator_of, sidecars_of
 
 BATCH_ROWS = 1 << 18
@@ -161,12 +161,6 @@ def released(path: Path) -> tuple[Input, FileDescription]:
     """Open a released file; a file that does not describe itself is refused."""
     table = Input(path)
     description = table.description()
-    if description is None and ESTIMATES_KEY in (table.schema.metadata or {}):
-        raise DescriptionError(
-            "{path!r} holds the estimates of a campaign already: there are no reports in it to estimate from. Any tool "
-            "that reads Parquet shows them; the reports of a level are another file of the same campaign.",
-            path=str(path),
-        )
     if description is None:
         raise DescriptionError(
             "{path!r} is not a file that relaxdp released, or was rewritten since: it does not describe itself.",

@@ -139,19 +139,24 @@ def check(database: Database, campaign: Campaign, model: Model) -> None:
         for device, level, report in connection.execute(query):
             stored.setdefault(bytes(device), {})[level] = bytes(report)
         state = states.look(connection, campaign.number)
-        found = [counts.read_level(connection, campaign.number, level) for level in range(3)]
+        found, left = (
+            [counts.read_level(connection, campaign.number, level, moved=each) for level in range(3)]
+            for each in (False, True)
+        )
         paired = pairs.read(connection, campaign.number)
     assert {device for device, own in stored.items() if WITHDRAWN in own} == model.gone
     assert {device: own for device, own in stored.items() if WITHDRAWN not in own} == model.rows
     assert (state.open_level, state.state) == (model.level, "open" if model.open else "paused")
     for level in range(3):
         highest = [own[level] for own in model.rows.values() if max(own) == level]
-        wanted = campaign.codec.count(highest) if highest else {}
+        earlier = [own[level] for own in model.rows.values() if level in own and max(own) > level]
         assert state.devices[level] == len(highest)
-        assert state.reports[level] == sum(level in own for own in model.rows.values())
-        for part in {*wanted, *found[level]}:
-            have = found[level].get(part)
-            assert np.array_equal(0 if have is None else have, wanted.get(part, np.zeros_like(have)))
+        assert state.reports[level] == len(highest) + len(earlier)
+        for kept, reports in ((found[level], highest), (left[level], earlier)):
+            wanted = campaign.codec.count(reports) if reports else {}
+            for part in {*wanted, *kept}:
+                have = kept.get(part)
+                assert np.array_equal(0 if have is None else have, wanted.get(part, np.zeros_like(have)))
     for older, newer, moved in ((0, 1, False), (1, 2, False), (0, 2, False), (0, 1, True), (1, 2, True)):
         both = [
             (own[older], own[newer])

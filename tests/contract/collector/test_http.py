@@ -6,7 +6,6 @@ import base64
 import contextlib
 import http.client
 import io
-import json
 import os
 import re
 import socket
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pytest
 from tests.patience import PATIENCE, until
@@ -189,14 +189,11 @@ def test_every_encoding_is_estimated_as_the_library_does(
     assert [row["high"] for row in found["levels"][1]["rows"]] == pytest.approx(
         np.atleast_1d(level.interval()[1]).tolist()
     )
-    table = pa_parquet.read_table(io.BytesIO(server.ask("GET", f"{path}/estimate.parquet", operator=True).body))
+    table = pa_csv.read_csv(io.BytesIO(server.ask("GET", f"{path}/estimate.csv", operator=True).body))
     assert table.num_rows == 3 * len(found["pooled"])
-    lines = server.ask("GET", f"{path}/estimate.csv", operator=True).body.decode().splitlines()
-    assert [len(lines) - 1, lines[0]] == [table.num_rows, ",".join(f'"{name}"' for name in table.column_names)]
-    pa_parquet.write_table(table, tmp_path / "estimates.parquet")
-    told = CliRunner().invoke(app, ["estimate", str(tmp_path / "estimates.parquet")])
-    assert told.exit_code != 0
-    assert "holds the estimates of a campaign already" in " ".join(str(told.exception or told.output).split())
+    last = table.slice(2 * len(found["pooled"])).to_pylist()
+    assert [row["low"] for row in last] == pytest.approx([row["low"] for row in found["pooled"]])
+    assert [row["epsilon"] for row in last] == [None] * len(last)
     files = []
     for place in range(2):
         files.append(tmp_path / f"{place}.parquet")
@@ -462,100 +459,6 @@ def test_definitions_that_make_no_sense(server: Running) -> None:
     assert (again.status, again.error) == (409, "campaign_exists")
 
 
-def series(server: Running, name: str, query: str = "") -> dict[str, Any]:
-    answer = server.ask("GET", f"/v1/series/{name}/estimate{query}", operator=True)
-    assert answer.status == 200, answer.body
-    found: dict[str, Any] = answer.json
-    return found
-
-
-def test_the_dates_of_a_series_are_compared(server: Running) -> None:
-    """Estimates are those of each campaign, and changes those that the library gives for two groups."""
-    mechanism = rx.Categorical(["no", "yes"])
-    parts = []
-    for date, yes in (("2028", 200), ("2026", 20)):  # whichever is created first
-        made = server.create(id=f"smoking-{date}", series={"name": "smoking", "date": date})
-        assert made["series"] == server.ask("GET", f"/v1/campaigns/{made['id']}").json["series"]
-        truths = ["yes"] * yes + ["no"] * (300 - yes)
-        ids = [f"{each:032x}" for each in range(300)]
-        reports = mechanism.release(truths, ids, epsilon="0.5", key=KEY, release=made["id"], attribute="answer")
-        sent = [{**report(made, said), "device": name} for name, said in zip(ids, reports, strict=True)]
-        assert set(send(server, made, *sent)) == {"new"}
-        parts.append(mechanism.estimate(reports, epsilon="0.5"))
-    server.create(id="smoking-2027", series={"name": "smoking", "date": "2027"})
-    found = series(server, "smoking", "?confidence_level=0.9")
-    assert [(each["date"], each["campaign"], each["devices"], each["epsilon"]) for each in found["dates"]] == [
-        ("2026", "smoking-2026", 300, "0.5"), ("2027", "smoking-2027", 0, "0.5"), ("2028", "smoking-2028", 300, "0.5"),
-    ]  # fmt: skip
-    own = server.ask("GET", "/v1/campaigns/smoking-2028/estimate?confidence_level=0.9", operator=True).json
-    assert found["dates"][2]["rows"] == own["pooled"]
-    assert found["dates"][1]["rows"] is None
-    (change,) = found["changes"]  # a date without reports is passed over
-    assert (change["earlier"], change["later"]) == ("2026", "2028")
-    wanted = rx.compare(*reversed(parts))
-    low, high = wanted.interval(0.9)
-    assert [row["estimate"] for row in change["rows"]] == pytest.approx(wanted.value.tolist())
-    assert [row["low"] for row in change["rows"]] == pytest.approx(low.tolist())
-    assert [row["high"] for row in change["rows"]] == pytest.approx(high.tolist())
-    assert change["rows"][1]["low"] > 0
-    one = series(server, "smoking", "?largest=1")
-    assert one["simultaneous"]
-    assert [row["value"] for row in one["dates"][0]["rows"]] == [row["value"] for row in one["changes"][0]["rows"]]
-    assert len(one["dates"][0]["rows"]) == 1
-    assert found["values"] == one["values"] == 2
-
-
-@pytest.mark.parametrize(
-    "encoding",
-    [
-        {"name": "numeric", "range": [0, 120]},
-        {"name": "bloom", "options": {"bits": 8, "hashes": 1, "cohorts": 2}, "candidates": ["a", "b"]},
-    ],
-)
-def test_every_kind_of_answer_can_be_asked_again(server: Running, encoding: dict[str, Any]) -> None:
-    name = f"again-{encoding['name']}"
-    for date in ("2026", "2027"):
-        made = server.create(series={"name": name, "date": date}, encoding=encoding)
-        sent = [report(made, 0) if "range" in encoding else report(made, "BQ==", cohort=each) for each in (0, 1)]
-        assert set(send(server, made, *sent)) == {"new"}
-    found = series(server, name)
-    assert [row["estimate"] for row in found["changes"][0]["rows"]] == [0.0] * found["values"]
-    rows = found["changes"][0]["rows"]
-    assert all(row["low"] < 0 < row["high"] for row in rows)
-
-
-def test_a_series_keeps_its_answers_and_has_each_date_once(server: Running) -> None:
-    made = server.create(series={"name": "kept", "date": "2026"})
-
-    def ask(**definition: Any) -> Any:
-        asked = {key: made[key] for key in ("question", "encoding")}
-        asked["levels"] = [{"epsilon": "0.5"}]
-        return server.ask("POST", "/v1/campaigns", {**asked, **definition}, operator=True)
-
-    again = ask(series={"name": "kept", "date": "2026"})
-    assert (again.status, again.error) == (409, "campaign_exists")
-    assert made["id"] in again.json["message"]
-    for change in ({"values": ["yes", "no"]}, {"values": ["no", "yes", "SECRET"]}, {"name": "unary-optimised"}):
-        other = ask(series={"name": "kept", "date": "2027"}, encoding={**made["encoding"], **change})
-        assert (other.status, other.error) == (422, "campaign"), change
-        assert "begin another series. Nothing was created." in other.json["message"]
-        assert "SECRET" not in other.json["message"]
-    for name, date in (("Kept", "2027"), ("kept\n", "2027"), ("kept", ""), ("kept", "a b"), ("kept", "2027\n")):
-        assert ask(series={"name": name, "date": date}).error == "malformed_request", (name, date)
-    assert ask(series={"name": "kept"}).error == "malformed_request"
-    assert ask(series={"name": "other", "date": "2026"}).status == 201
-    # Options say how much noise there is; the intervals of each date know that.
-    hashed = {"name": "local-hash", "values": ["a", "b", "c"]}
-    assert [
-        ask(series={"name": "hashed", "date": date}, encoding={**hashed, "options": {"buckets": buckets}}).status
-        for date, buckets in (("2026", 2), ("2027", 3))
-    ] == [201, 201]
-    unknown = server.ask("GET", "/v1/series/nobody/estimate", operator=True)
-    assert (unknown.status, unknown.error) == (404, "unknown_campaign")
-    assert [each["date"] for each in series(server, "kept")["dates"]] == ["2026"]
-    assert series(server, "kept")["changes"] == []
-
-
 def test_strangers(server: Running) -> None:
     made = server.create()
     path = f"/v1/campaigns/{made['id']}"
@@ -564,8 +467,8 @@ def test_strangers(server: Running) -> None:
     for header in headers:
         for method, address in [
             ("POST", "/v1/campaigns"), ("GET", "/v1/campaigns"), ("GET", f"{path}/status"), ("POST", f"{path}/relax"),
-            ("GET", f"{path}/estimate"), ("GET", f"{path}/export?level=0"), ("GET", f"{path}/stream"),
-            ("POST", f"{path}/invitations"), ("GET", "/v1/series/smoking/estimate"), ("GET", "/metrics"),
+            ("GET", f"{path}/estimate"), ("GET", f"{path}/export?level=0"),
+            ("POST", f"{path}/invitations"), ("GET", "/metrics"),
         ]:  # fmt: skip
             answer = server.ask(method, address, **header)
             assert (answer.status, answer.error) == (401, "wrong_token"), address
@@ -610,30 +513,51 @@ def test_a_head_without_end_takes_no_memory(server: Running) -> None:
     assert server.ask("GET", "/healthz").status == 200
 
 
-def test_a_stream_shows_changes_and_ends_with_its_client(server: Running) -> None:
+def test_what_a_page_watches_has_a_tag_that_changes_with_every_change(server: Running) -> None:
     made = server.create()
-    with (
-        socket.create_connection((server.host, server.port), timeout=PATIENCE) as plain,
-        plain.makefile("rb") as file,
-    ):
-        head = (
-            f"GET /v1/campaigns/{made['id']}/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.token}\r\n\r\n"
-        )
-        plain.sendall(head.encode())
+    path = f"/v1/campaigns/{made['id']}"
+    paths = [f"{path}/status", f"{path}/estimate", f"{path}/estimate?simultaneous=true&largest=1"]
+    first, second = report(made, "yes"), report(made, "no")
 
-        def event() -> dict[str, Any]:
-            while True:
-                line = file.readline()
-                assert line
-                if line.startswith(b"data: "):
-                    found: dict[str, Any] = json.loads(line[6:])
-                    return found
+    def ask(tag: str = "") -> list[Any]:
+        return [server.ask("GET", each, operator=True, if_none_match=tag) for each in paths]
 
-        assert event()["devices"] == 0
-        send(server, made, report(made, "yes"))
-        assert event()["devices"] == 1
-        act(server, made, "finish")
-        assert event()["state"] == "finished"
+    seen = {each.headers["etag"] for each in ask()}
+    assert len(seen) == 3
+    deeds: list[Callable[[], Any]] = [
+        lambda: send(server, made, first),
+        lambda: send(server, made, second),
+        lambda: send(server, made, {**second, "report": "yes"}),  # it differs, and is counted as that
+        lambda: act(server, made, "relax"),
+        lambda: send(server, made, {**first, "level": made["levels"][1]}),
+        lambda: server.ask("POST", f"{path}/withdraw", {"device": second["device"]}),
+        lambda: act(server, made, "pause"),
+        lambda: act(server, made, "resume"),
+        lambda: act(server, made, "finish"),
+        lambda: act(server, made, "reduce"),
+    ]
+    for deed in deeds:
+        same = ask(", ".join(seen))
+        assert [(each.status, each.body) for each in same] == [(304, b"")] * 3
+        deed()
+        changed = ask(", ".join(seen))
+        assert [each.status for each in changed] == [200] * 3
+        tags = {each.headers["etag"] for each in changed}
+        assert len(tags) == 3
+        assert not tags & seen
+        seen |= tags
+    assert server.ask("GET", paths[0], if_none_match=", ".join(seen)).status == 401
+
+
+def test_a_report_that_is_known_changes_no_tag(server: Running) -> None:
+    made = server.create()
+    sent = report(made, "yes")
+    send(server, made, sent)
+    paths = [f"/v1/campaigns/{made['id']}/{each}" for each in ("status", "estimate")]
+    tags = [server.ask("GET", each, operator=True).headers["etag"] for each in paths]
+    assert send(server, made, sent) == ["same"]
+    for path, tag in zip(paths, tags, strict=True):
+        assert server.ask("GET", path, operator=True, if_none_match=tag).status == 304
 
 
 def test_metrics_and_log_hold_no_content(server: Running) -> None:

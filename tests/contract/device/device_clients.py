@@ -12,7 +12,6 @@ command per line and writes one answer per line. Commands (all amounts are text,
     {"do": "answer", "campaign": ADDRESS, "value": VALUE}
     {"do": "report", "campaign": ADDRESS}         -> {"sent": SENT | null}
     {"do": "sent", "campaign": ADDRESS}           -> {"sent": [SENT, ...]}
-    {"do": "dates", "campaign": ADDRESS}          -> {"dates": {DATE: SPENT, ...}}
     {"do": "withdraw" | "forget", "campaign": ADDRESS}
     {"do": "balance"}                             -> {"limit", "spent", "left"}
     {"do": "change_limit", "limit": "3"}
@@ -101,10 +100,6 @@ class PythonClient:
 
     def _sent(self, campaign: str) -> dict[str, Any]:
         return {"sent": [_shown(sent) for sent in self.participation(campaign).sent]}
-
-    def _dates(self, campaign: str) -> dict[str, Any]:
-        dates = self.participation(campaign).dates
-        return {"dates": {date: epsilon_text(spent) for date, spent in dates.items()}}
 
     def _withdraw(self, campaign: str) -> dict[str, Any]:
         self.participation(campaign).withdraw()

@@ -212,62 +212,35 @@ def test_one_campaign_costs_its_largest_level_and_several_add_up(opened: DeviceC
     assert opened.do({"do": "balance"}) == {"limit": "4", "spent": "2.5", "left": "1.5"}
 
 
-def test_the_dates_of_a_series_add_up_and_the_limit_ends_them(
-    client: DeviceClient, server: FakeCollector, tmp_path: Path
-) -> None:
-    """Every date is a campaign of its own: another key, another pseudonym, and a cost of its own."""
+def test_campaigns_add_up_and_the_limit_ends_them(client: DeviceClient, server: FakeCollector, tmp_path: Path) -> None:
+    """A question that is asked again is another campaign: another key, another pseudonym, and a separate cost."""
     client.do({"do": "open", "file": str(tmp_path / "d"), "limit": "1.2"})
-    dates = {
-        date: server.open(f"s{date}", series={"name": "snacks", "date": date}) for date in ("2027", "2026", "2028")
-    }
-    other = server.open("other", levels=("0.2",), series={"name": "other", "date": "2026"})
-    for address in (*dates.values(), other):
+    years = {year: server.open(f"s{year}") for year in ("2027", "2026", "2028")}
+    other = server.open("other", levels=("0.2",))
+    for address in (*years.values(), other):
         answered(client, address)
-    for date in ("2026", "2027"):
-        assert report(client, dates[date])["epsilon"] == "0.5"
-    asked = {"do": "dates", "campaign": dates["2028"]}
-    assert client.do(asked) == {"dates": {"2026": "0.5", "2027": "0.5", "2028": "0"}}
-    message = refused(client, dates["2028"], "budget_exceeded_error")
+    for year in ("2026", "2027"):
+        assert report(client, years[year])["epsilon"] == "0.5"
+    message = refused(client, years["2028"], "budget_exceeded_error")
     assert message == "limit exceeded: 0.2 left of 1.2, this report needs 0.5. Nothing was sent."
     assert not [request for request in reports(server) if "s2028" in request.path]
     assert report(client, other)["epsilon"] == "0.2"
-    assert client.do({"do": "dates", "campaign": other}) == {"dates": {"2026": "0.2"}}
-    secrets = [client.do({"do": "secrets", "campaign": address}) for address in dates.values()]
+    secrets = [client.do({"do": "secrets", "campaign": address}) for address in years.values()]
     assert len({each["key"] for each in secrets}) == len({each["device"] for each in secrets}) == 3
-    client.do({"do": "withdraw", "campaign": dates["2026"]})
-    server.campaigns["s2027"]["series"] = None  # what a server says later does not make a cost disappear
+    client.do({"do": "withdraw", "campaign": years["2026"]})
     reopened = type(client)()
     reopened.do({"do": "open", "file": str(tmp_path / "d"), "limit": None})
-    assert reopened.do(asked) == {"dates": {"2026": "0.5", "2027": "0.5", "2028": "0"}}
+    assert reopened.do({"do": "balance"}) == {"limit": "1.2", "spent": "1.2", "left": "0"}
     sent = b"".join(request.raw for request in server.requests if request.method == "POST")
-    assert b"series" not in sent, "the server is not told what else this device took part in"
-    assert b"2026" not in sent.replace(b"s2026", b"")
+    assert b"2026" not in sent.replace(b"s2026", b""), "the server is not told what else this device took part in"
 
 
-def test_two_campaigns_of_one_date_add_up_as_well(opened: DeviceClient, server: FakeCollector) -> None:
-    """A collector refuses that, but a server may say anything."""
-    for name in ("one", "two"):
-        answered(opened, server.open(name, series={"name": "snacks", "date": "2026"}))
-        report(opened, server.address(name))
-    assert opened.do({"do": "dates", "campaign": server.address("two")}) == {"dates": {"2026": "1"}}
-
-
-def test_a_series_of_another_server_is_another_series(opened: DeviceClient, server: FakeCollector) -> None:
+def test_campaigns_of_two_servers_add_up(opened: DeviceClient, server: FakeCollector) -> None:
     with fake_collector() as stranger:
         for each in (server, stranger):
-            answered(opened, each.open(series={"name": "snacks", "date": "2026"}))
+            answered(opened, each.open())
             report(opened, each.address())
-        assert opened.do({"do": "dates", "campaign": server.address()}) == {"dates": {"2026": "0.5"}}
         assert opened.do({"do": "balance"})["spent"] == "1"
-    answered(opened, server.open("alone"))
-    assert opened.do({"do": "dates", "campaign": server.address("alone")}) == {"dates": {}}
-
-
-@pytest.mark.parametrize(
-    "series", [1, {}, {"name": "snacks"}, {"name": "snacks", "date": "a b"}, {"name": "A\x1b", "date": "2026"}]
-)
-def test_a_series_that_is_none(opened: DeviceClient, server: FakeCollector, series: Any) -> None:
-    assert opened.do({"do": "join", "campaign": server.open(series=series)})["error"] == "offer_error"
 
 
 def test_a_device_stays_below_its_limit_and_behind_its_campaign(

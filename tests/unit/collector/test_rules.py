@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pa_parquet
+import pyarrow.csv as pa_csv
 import pytest
 from msgspec import UNSET
 
@@ -15,7 +15,7 @@ import relaxdp as rx
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.estimate_wire import EstimateOptions
-from relaxdp.collector.estimates import estimate, parquet
+from relaxdp.collector.estimates import csv_text, estimate
 from relaxdp.collector.rules import CampaignState, decided, first_state
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.estimation.planning import half_width
@@ -147,7 +147,7 @@ def test_the_largest_values_have_intervals_that_hold_for_all() -> None:
         assert shown.levels[place].rows == [every[row.value] for row in shown.pooled]
     few = estimate(where, state, levels, EstimateOptions(largest=300))
     assert (few.simultaneous, few.pooled) == (False, alone.pooled)
-    table = pa_parquet.read_table(io.BytesIO(parquet(shown)))
+    table = pa_csv.read_csv(io.BytesIO(csv_text(shown)))
     assert table["simultaneous"].to_pylist() == [True] * 60
     assert set(table["confidence_level"].to_pylist()) == {0.95}
 

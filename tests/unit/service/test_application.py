@@ -62,9 +62,6 @@ class Noted:
     async def start(self) -> None:
         self._note("start")
 
-    def stopping(self) -> None:
-        self._note("stopping")
-
     async def stop(self) -> None:
         self._note("stop")
 
@@ -96,17 +93,13 @@ async def get(app: Any, path: str, peer: str = "127.0.0.1", forwarded: str = "")
 
 def live(settings: Settings, parts: list[Noted], monkeypatch: pytest.MonkeyPatch) -> tuple[int, Any]:
     """Live through a service's life with these parts, and return what it said of its health."""
-    signals: list[Callable[[], None]] = []
     monkeypatch.setattr(service_app, "tune", lambda: None)  # this process has others to serve
-    monkeypatch.setattr(service_app, "_on_signal", signals.append)
     prepare(settings)
     app: Any = build_application(settings, lambda resources: parts)
 
     async def run() -> tuple[int, Any]:
         async with app._inner.router.lifespan_context(app._inner):
-            answer = await get(app, "/healthz")
-            signals[0]()
-            return answer
+            return await get(app, "/healthz")
 
     return asyncio.run(run())
 
@@ -114,9 +107,7 @@ def live(settings: Settings, parts: list[Noted], monkeypatch: pytest.MonkeyPatch
 def test_parts_live_in_order(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     notes: list[str] = []
     assert live(settings, [Noted("a", notes), Noted("b", notes)], monkeypatch) == (200, {"status": "ok"})
-    assert notes == [
-        "a start", "b start", "a check", "b check", "a stopping", "b stopping", "b stop", "a stop",
-    ]  # fmt: skip
+    assert notes == ["a start", "b start", "a check", "b check", "b stop", "a stop"]
 
 
 def test_a_part_that_cannot_work(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

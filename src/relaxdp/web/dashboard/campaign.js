@@ -3,7 +3,6 @@
 import { follow } from "../kit/api.js";
 import { facts, h } from "../kit/dom.js";
 import { tell } from "../kit/page.js";
-import { isUnknownToken, Problem } from "../kit/problem.js";
 import { measureOf, whole } from "../kit/words.js";
 import { invitationsPart, settingsPart, stepsPart } from "./controls.js";
 import { isFormed } from "./definition.js";
@@ -11,16 +10,12 @@ import { exportPart, publicationPart } from "./export.js";
 import { integrityPart } from "./integrity.js";
 import { standingPart, stateBadge } from "./list.js";
 import { answerPart, historyPart, levelsPart } from "./results.js";
-import { seriesPart } from "./series.js";
 import { sharePart } from "./share.js";
-import { timelinePart } from "./timeline.js";
 import { knownTo, levelOf, needsPeople, STATES } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
 /** @typedef {import("../kit/wire.d.ts").Estimate} Estimate */
-/** @typedef {import("../kit/wire.d.ts").History} History */
 
-const HISTORY_SECONDS = 3;
 const MOST_SHOWN = 20;
 const INTERVALS = /** @type {const} */ (["method", "confidence_level", "about", "simultaneous"]);
 
@@ -34,31 +29,30 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const path = `campaigns/${encodeURIComponent(id)}`;
   /** @type {Campaign} */
   let campaign = await api.ask("GET", `${path}/status`);
-  /** @type {Estimate | null} */
-  let estimate = null;
+  const options = optionsOf(campaign);
   const measure = measureOf(campaign.encoding);
   const summary = h("div", {});
   const live = h("span", { class: "live" }, "connecting");
   const answer = answerPart(measure);
   const levels = levelsPart();
   const history = historyPart(measure);
-  const timeline = timelinePart(campaign);
   const integrity = integrityPart(measure);
-  const steps = stepsPart(api, path, campaign, (changed) => update(changed));
-  const exports = exportPart(api, path, () => ({ campaign, estimate }));
+  const steps = stepsPart(api, path, campaign, (changed) => {
+    update(changed);
+    void look();
+  });
+  const exports = exportPart(api, path, id);
   const publication = publicationPart();
   const settings = h("div", {});
   // A question of a survey is asked there, under one limit: who came to it alone as well would count twice.
-  const share = campaign.survey === null ? sharePart(api, campaign) : "";
+  const share = campaign.survey === null ? sharePart(campaign) : "";
   const fresh = needsPeople(campaign); // then there is one thing to do
   const invitations = campaign.needs_invitation && campaign.survey === null ? invitationsPart(api, path, id) : null;
-  const series = campaign.series === null ? null : seriesPart(measure, campaign, campaign.series);
   const results = h(
     "div",
     { class: "results" },
     h("div", { class: "columns" }, answer.element, levels.element),
     history.element,
-    timeline.element,
     integrity.element,
   );
 
@@ -85,64 +79,15 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     settings.replaceChildren(settingsPart(now));
   }
 
-  /**
-   * Return what each level told; null where that is gone, or where nobody may ask any more.
-   *
-   * @param {boolean} simultaneous
-   * @returns {Promise<History | null>}
-   */
-  async function askHistory(simultaneous) {
-    try {
-      return await api.ask("GET", `${path}/history?simultaneous=${simultaneous}`);
-    } catch (problem) {
-      if (isUnknownToken(problem) && !signal.aborted) fail(problem); // a token that ended is not tried again
-      if (isUnknownToken(problem) || (problem instanceof Problem && problem.code === "campaign_reduced")) return null;
-      throw problem;
-    }
-  }
-
-  /** They take longer than a mean, so they are asked for less often than it changes. */
-  async function askQuartiles() {
+  /** @param {Campaign} now */
+  async function receive(now) {
     /** @type {Estimate} */
-    const found = await api.ask("GET", `${path}/estimate?${optionsOf(campaign)}&quartiles=true`);
-    if (!signal.aborted) answer.update(found, campaign);
-  }
-
-  /** @param {ReturnType<typeof seriesPart>} part */
-  async function askSeries(part) {
-    const name = encodeURIComponent(campaign.series?.name ?? "");
-    const found = await api.ask("GET", `series/${name}/estimate?${optionsOf(campaign)}`);
-    if (!signal.aborted) part.update(found);
-  }
-
-  async function askTimeline() {
-    /** @type {import("../kit/wire.d.ts").Timeline} */
-    const found = await api.ask("GET", `${path}/timeline`);
-    if (!signal.aborted) timeline.update(found, campaign);
-  }
-
-  const refresh = throttled(async () => {
-    if (signal.aborted || estimate === null) return true;
-    await askTimeline();
-    const levelHistory = await askHistory(estimate.simultaneous);
-    if (!signal.aborted) history.update(levelHistory, estimate, campaign);
-    if (measure.numeric) await askQuartiles();
-    if (series !== null) await askSeries(series);
-    // A busy service shows a history that is a little old, and after the last report no event would ask for a newer one.
-    return levelHistory === null || levelHistory.version >= estimate.version;
-  }, HISTORY_SECONDS);
-
-  /** @param {Estimate} event */
-  async function receive(event) {
-    estimate = event;
-    try {
-      update(await api.ask("GET", `${path}/status`));
-      answer.update(event, campaign);
-      integrity.update(event.integrity);
-      await refresh();
-    } catch (problem) {
-      if (isUnknownToken(problem)) fail(problem); // else the next event brings it
-    }
+    const estimate = await api.ask("GET", `${path}/estimate?${options}`);
+    if (signal.aborted) return;
+    update(now);
+    answer.update(estimate, now);
+    history.update(estimate, now);
+    integrity.update(estimate.integrity);
   }
 
   update(campaign);
@@ -152,7 +97,6 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     h("section", { class: "card", "aria-label": "How it stands" }, summary, steps.element),
     ...(fresh ? [share, invitations ?? ""] : []),
     results,
-    ...(series === null ? [] : [series.element]),
     ...(fresh || campaign.state === "finished" ? [] : [share]),
     h(
       "div",
@@ -173,7 +117,7 @@ export async function showCampaign(api, main, id, { signal, fail }) {
     live.classList.toggle("on", on);
     live.textContent = on ? "live" : "connection lost, trying again";
   };
-  follow(api, `${path}/stream?${optionsOf(campaign)}`, { receive, linked, signal }).catch(fail);
+  const look = follow(api, `${path}/status`, { receive, linked, fail, signal });
 }
 
 /** @param {Campaign} campaign */
@@ -185,42 +129,10 @@ const surveyLink = ({ survey }) =>
  *
  * @param {Campaign} campaign
  */
-function optionsOf({ target }) {
+function optionsOf({ target, encoding }) {
   const options = new URLSearchParams({ largest: String(MOST_SHOWN) });
+  if (measureOf(encoding).numeric) options.set("quartiles", "true");
   if (target === null) return options;
   for (const name of INTERVALS) options.set(name, String(target[name]));
   return options;
-}
-
-/**
- * Return a function that works at most once in so many seconds, and once more when it was asked meanwhile, when it
- * failed, or when it says that it is not done.
- *
- * @param {() => Promise<boolean>} work
- * @param {number} seconds
- */
-function throttled(work, seconds) {
-  let busy = false;
-  let again = false;
-  return async function run() {
-    if (busy) {
-      again = true;
-      return;
-    }
-    busy = true;
-    try {
-      if (!(await work())) again = true;
-    } catch (problem) {
-      again = true;
-      throw problem;
-    } finally {
-      setTimeout(() => {
-        busy = false;
-        if (again) {
-          again = false;
-          run().catch(() => {}); // it is tried again
-        }
-      }, 1000 * seconds);
-    }
-  };
 }

@@ -81,18 +81,17 @@ export function horizontalBar(part, most) {
   return s("svg", { viewBox: "0 0 200 14", "aria-hidden": "true" }, ground, fill);
 }
 
-/** @typedef {{ at: string, row: Row | undefined }} Point one interval, and the level or the date that it is of */
+/** @typedef {{ at: string, row: Row | undefined }} Point one interval, and the level that it is of */
 
 /**
  * Return the intervals of one value side by side, behind them the band of what is known now, and a line below that says
  * the interval at which the pointer is, or which the arrow keys have reached.
  *
  * @param {string} text what it says to whoever does not see it
- * @param {Point[]} points one for each level of the campaign, or for each date of its series
- * @param {{ now?: Row, axis?: string, where: string, scale: Scale, measure: Measure }} options
- *   `where` stands before a level or a date, `axis` below all of them
+ * @param {Point[]} points one for each level of the campaign
+ * @param {{ now?: Row, scale: Scale, measure: Measure }} options
  */
-export function intervalPanel(text, points, { now, axis = "", where, scale, measure }) {
+export function intervalPanel(text, points, { now, scale, measure }) {
   const y = (/** @type {number} */ v) =>
     EDGE.top + ((scale.high - v) * (HEIGHT - EDGE.top - EDGE.bottom)) / (scale.high - scale.low);
   const step = (WIDTH - EDGE.left - EDGE.right) / points.length;
@@ -108,7 +107,7 @@ export function intervalPanel(text, points, { now, axis = "", where, scale, meas
     drawn.append(s("line", { class: "axis", x1: EDGE.left, x2: right, y1: y(tick), y2: y(tick) }));
     drawn.append(s("text", { x: EDGE.left - 6, y: y(tick) + 4, "text-anchor": "end" }, measure.tick(tick)));
   }
-  drawn.append(s("text", { x: right, y: HEIGHT - 4, "text-anchor": "end" }, axis));
+  drawn.append(s("text", { x: right, y: HEIGHT - 4, "text-anchor": "end" }, "level ε"));
   let free = WIDTH; // the labels that fit, from the last one on
   for (let place = points.length - 1; place >= 0; place -= 1) {
     const { at, row } = points[place];
@@ -124,7 +123,7 @@ export function intervalPanel(text, points, { now, axis = "", where, scale, meas
   const there = points.flatMap(({ at, row }, place) => (row === undefined ? [] : [{ x: x(place), at, row }]));
   const said = (/** @type {number} */ place) => {
     const { at, row } = there[place];
-    return `${where} ${at}: ${measure.value(inside(row))} (${between(row, measure)})`;
+    return `ε ${at}: ${measure.value(inside(row))} (${between(row, measure)})`;
   };
   const rest = now === undefined ? "" : `Now ${between(now, measure)}`;
   return pointable(drawn, { at: there.map((each) => each.x / WIDTH), said, rest });
@@ -138,7 +137,7 @@ export function intervalPanel(text, points, { now, axis = "", where, scale, meas
  * @param {{ at: number[], said: (place: number) => string, rest: string }} options where each thing lies, from 0 at the
  *   left to 1 at the right; `rest` is said otherwise
  */
-export function pointable(drawn, { at, said, rest }) {
+function pointable(drawn, { at, said, rest }) {
   const line = h("p", { class: "small told" }, rest);
   const mark = s("line", { class: "mark", y1: 0, y2: "100%" });
   let place = -1;
@@ -202,11 +201,12 @@ function verticalInterval(x, low, high, middle, cap) {
  * Say what a panel shows.
  *
  * @param {string} name
- * @param {string} where before each level or date
  * @param {Point[]} points
  * @param {Measure} measure
  */
-export function pointsText(name, where, points, measure) {
-  const parts = points.flatMap(({ at, row }) => (row === undefined ? [] : [`${where} ${at} ${between(row, measure)}`]));
+export function pointsText(name, points, measure) {
+  const parts = points.flatMap(({ at, row }) =>
+    row === undefined ? [] : [`at epsilon ${at} ${between(row, measure)}`],
+  );
   return `${name}: ${parts.join(", ")}`;
 }

@@ -150,7 +150,6 @@ export function settingsPart(campaign) {
   const confidence = whole(100 * (target?.confidence_level ?? 0));
   return facts([
     ["Name", campaign.id],
-    ["Series", campaign.series === null ? null : `${campaign.series.name}, ${campaign.series.date}`],
     ["Answers are blurred by", encoding.name],
     ["Answers", encoding.values === undefined ? null : whole(encoding.values.length)],
     ["Range", encoding.range === undefined ? null : encoding.range.map(value).join(" to ")],

@@ -2,7 +2,6 @@
 
 import { DECIMAL, NAME, splitLevels, textOf } from "../kit/form.js";
 
-const DATE = /^[0-9A-Za-z._-]{1,40}$/;
 const NUMBER = /^[-+]?[0-9]+(\.[0-9]+)?$/;
 const MOST_DEVICES = 1e15;
 export const INTRODUCTION = /** @type {const} */ ([
@@ -47,10 +46,6 @@ export function wrongDefinition(data) {
     wrong.id = "Small letters, digits and hyphens, at most 64.";
   if (data.get("advance") === "devices" && !isCount(textOf(data, "devices")))
     wrong.devices = "A whole number, from 1 on.";
-  const [series, date] = [textOf(data, "series"), textOf(data, "date")];
-  if (series !== "" && !NAME.test(series)) wrong.series = "Small letters, digits and hyphens, at most 64.";
-  if (series === "" && date !== "") wrong.series = "A date is one of a series: this is its name.";
-  if (series !== "" && !DATE.test(date)) wrong.date = "Like 2027 or 2027-03: letters, digits, dots and hyphens.";
   const closes = textOf(data, "closes");
   if (closes !== "" && new Date(closes) <= new Date()) wrong.closes = "This has passed already.";
   const notice = textOf(data, "privacy_notice");
@@ -142,7 +137,6 @@ export function definitionOf(data) {
     invitations: data.has("invitations"),
   };
   if (textOf(data, "id") !== "") definition.id = textOf(data, "id");
-  if (textOf(data, "series") !== "") definition.series = { name: textOf(data, "series"), date: textOf(data, "date") };
   if (data.get("advance") === "devices") definition.devices = Number(textOf(data, "devices"));
   if (textOf(data, "closes") !== "") definition.closes = new Date(textOf(data, "closes")).toISOString();
   for (const name of INTRODUCTION) if (textOf(data, name) !== "") definition[name] = textOf(data, name);
@@ -196,14 +190,13 @@ function targetOf(data) {
 }
 
 /**
- * Return what a form says that asks a campaign again, by the names of its fields; nothing is sent by this.
+ * Return what the form says of a campaign, by the names of its fields.
  *
  * @param {import("../kit/wire.d.ts").OperatorCampaign} campaign
- * @param {string} last date of the series
  * @returns {Record<string, string>}
  */
-export function askedAgain(campaign, last) {
-  const { question, encoding, levels, target, series, automatic_devices: devices, devices: seen } = campaign;
+export function fieldsOf(campaign) {
+  const { question, encoding, levels, target, automatic_devices: devices, devices: seen } = campaign;
   const kind = encoding.range === undefined ? "choice" : "number";
   const options = Object.entries(encoding.options).map(([name, value]) => [
     optionField(encoding.name, name),
@@ -231,8 +224,6 @@ export function askedAgain(campaign, last) {
     publish: campaign.publish === null ? "" : "on",
     ...(campaign.publish === null ? {} : { least: String(campaign.publish.least) }),
     shows_results: campaign.shows_results ? "on" : "",
-    series: series?.name ?? "",
-    date: /^\d{4}$/.test(last) ? String(Number(last) + 1) : "",
   };
 }
 

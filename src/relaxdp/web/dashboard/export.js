@@ -3,19 +3,15 @@
 import { ROOT } from "../kit/api.js";
 import { copyPart } from "../kit/copy.js";
 import { attempt, confirmed, h, put, save } from "../kit/dom.js";
-import { pngOf } from "../kit/picture.js";
 import { moment, plural } from "../kit/words.js";
-import { PICTURE, resultPicture } from "./picture.js";
-import { isReadable } from "./words.js";
 
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
-/** @typedef {import("../kit/wire.d.ts").Estimate} Estimate */
 
 const REDUCE = {
   title: "Delete the reports?",
   text: [
-    "All reports are deleted and only counts are kept. The estimate stays.",
-    "This cannot be undone: afterwards no report can be saved, nobody can withdraw, and what each level told alone is gone.",
+    "All reports are deleted and only counts are kept. The estimates stay.",
+    "This cannot be undone: afterwards no report can be saved, and nobody can withdraw.",
   ],
   yes: "Delete the reports",
 };
@@ -23,11 +19,10 @@ const REDUCE = {
 /**
  * @param {import("../kit/api.js").Api} api
  * @param {string} path
- * @param {() => { campaign: Campaign, estimate: Estimate | null }} present
+ * @param {string} id
  */
-export function exportPart(api, path, present) {
+export function exportPart(api, path, id) {
   const refusal = h("div", {});
-  const { id } = present().campaign;
 
   /**
    * @param {string} file
@@ -36,13 +31,6 @@ export function exportPart(api, path, present) {
   const download = (file, name) => attempt(refusal, async () => save(await api.file(`${path}/${file}`), name));
   const button = (/** @type {string} */ words, /** @type {() => unknown} */ onclick) =>
     h("button", { type: "button", onclick }, words);
-  const fetchPicture = () =>
-    attempt(refusal, async () => {
-      const { campaign, estimate } = present();
-      if (estimate?.pooled == null) return;
-      const picture = resultPicture(campaign, estimate, estimate.pooled);
-      save(await pngOf(picture.drawn, 2 * PICTURE, 2 * picture.height), `${id}-estimate.png`);
-    });
   const reduce = async () => {
     if (await confirmed(REDUCE)) await attempt(refusal, async () => update(await api.ask("POST", `${path}/reduce`)));
   };
@@ -51,17 +39,14 @@ export function exportPart(api, path, present) {
     chosen = level.value;
   };
   const level = h("select", { id: "export-level", onchange: choose });
-  const picture = button("Picture (PNG)", fetchPicture);
   const estimates = h(
     "div",
     {},
     h("h3", {}, "Estimates"),
     h(
       "p",
-      { class: "row" },
+      {},
       button("Table (CSV)", () => download("estimate.csv", `${id}-estimate.csv`)),
-      picture,
-      button("Parquet", () => download("estimate.parquet", `${id}-estimate.parquet`)),
     ),
   );
   const choice = h(
@@ -106,7 +91,6 @@ export function exportPart(api, path, present) {
     const some = devices.total > 0;
     none.hidden = some;
     estimates.hidden = !some;
-    picture.hidden = !isReadable(campaign);
     choice.hidden = reduced || !some;
     gone.hidden = reduced || state !== "finished" || !some;
     deleted.hidden = !reduced;

@@ -180,17 +180,6 @@ function moreFields(encodings) {
       h("input", { autocomplete: "off" }),
       "Small letters, digits and hyphens. A random one if left empty.",
     ),
-    h(
-      "div",
-      { class: "pair", "data-for": "one" },
-      field(
-        "series",
-        "Series",
-        h("input", { autocomplete: "off" }),
-        "The name of something that you ask again, like smoking. All its dates have the same answers.",
-      ),
-      field("date", "Date in the series", h("input", { autocomplete: "off" }), "Like 2027."),
-    ),
     ...Object.entries(DOMAINS).map(([kind, domain]) =>
       encodingFields(
         kind,

@@ -1,11 +1,10 @@
 /** A new campaign, or a survey of several questions: what is asked, its levels, and what to expect of them while they are chosen. */
 
-import { h, notice } from "../kit/dom.js";
+import { h } from "../kit/dom.js";
 import { formPart, markField, markWrong } from "../kit/form.js";
 import { sentenceOf } from "../kit/problem.js";
 import { advicePart } from "./advice.js";
-import { askedAgain, definitionOf, encodingChosen } from "./definition.js";
-import { draftOf, dropDraft, keepDraft } from "./drafts.js";
+import { definitionOf, encodingChosen, fieldsOf } from "./definition.js";
 import { blurredFor, fields } from "./fields.js";
 import { logoOf } from "./logo.js";
 import { previewPart } from "./preview.js";
@@ -14,16 +13,12 @@ import { limitsOf, ownField, placesOf, questionAt, surveyOf, wrongSurvey } from 
 
 /** @typedef {import("../kit/api.js").Api} Api */
 
-const TITLES = { new: "New campaign", again: "Ask again", copy: "New campaign, like another" };
-
 /**
  * @param {Api} api
  * @param {HTMLElement} main
- * @param {{ again?: string, copy?: string }} [like] the campaign of a series whose question is asked for its next date,
- *   or the campaign that is taken as a pattern
+ * @param {string} [copy] the campaign that is taken as a pattern
  */
-export async function showForm(api, main, { again, copy } = {}) {
-  const page = location.hash;
+export async function showForm(api, main, copy) {
   /** @type {import("../kit/wire.d.ts").OfferedEncodings} */
   const { encodings } = await api.ask("GET", "encodings");
   const [advice, preview] = [advicePart(api), previewPart()];
@@ -50,7 +45,6 @@ export async function showForm(api, main, { again, copy } = {}) {
       const made = several
         ? await api.ask("POST", "surveys", surveyOf(data))
         : await api.ask("POST", "campaigns", definitionOf(data));
-      dropDraft();
       location.hash = `${several ? "survey" : "campaign"}/${made.id}`;
       return null;
     },
@@ -65,7 +59,6 @@ export async function showForm(api, main, { again, copy } = {}) {
     const ticked = ["coloured", "publish"].filter((name) => data.has(name));
     const chosen = [
       data.get("advance"),
-      places.length > 1 ? "several" : "one",
       ...places.map((each) => ownField(kinds[each - 1], each)),
       ...kinds.map(blurredFor),
       ...places.map((each) => encodingChosen(questionAt(data, each))),
@@ -90,7 +83,6 @@ export async function showForm(api, main, { again, copy } = {}) {
     if (written !== undefined) place = Number(written || 1);
     changed();
     form.querySelector("[role=alert]")?.remove(); // it was of what stood here before
-    keepDraft(page, new FormData(form));
   }
 
   async function choosePicture() {
@@ -104,25 +96,9 @@ export async function showForm(api, main, { again, copy } = {}) {
     typed();
   }
 
-  const pattern = again ?? copy;
-  const draft = draftOf(page);
-  if (draft === null && pattern !== undefined) fill(form, await known(api, pattern, again !== undefined));
-  if (draft !== null) {
-    questions.grow(placesOf(toData(draft)).length);
-    stops.update(levelsOf(toData(draft)));
-    fill(form, draft);
-    questions.update(new FormData(form)); // pairs have the names of their questions
-    fill(form, draft);
-  }
-  const title = again !== undefined ? TITLES.again : copy !== undefined ? TITLES.copy : TITLES.new;
-  const kept = notice("What you had typed here was kept. ", "");
-  kept.classList.add("row");
-  kept.append(h("button", { type: "button", onclick: startOver }, "Start over"));
-  function startOver() {
-    dropDraft();
-    showForm(api, main, { again, copy });
-  }
-  main.replaceChildren(h("h1", { tabindex: -1 }, title), draft === null ? "" : kept, form);
+  if (copy !== undefined) fill(form, fieldsOf(await api.ask("GET", `campaigns/${encodeURIComponent(copy)}/status`)));
+  const title = copy === undefined ? "New campaign" : "New campaign, like another";
+  main.replaceChildren(h("h1", { tabindex: -1 }, title), form);
   changed();
 }
 
@@ -151,23 +127,6 @@ function suggestLevels(suggested, levels) {
 }
 
 /**
- * Return what the form says of a campaign that there is.
- *
- * @param {Api} api
- * @param {string} pattern
- * @param {boolean} again whether it is asked for the next date of its series
- */
-async function known(api, pattern, again) {
-  /** @type {import("../kit/wire.d.ts").Campaigns} */
-  const { campaigns } = await api.ask("GET", "campaigns");
-  const campaign = campaigns.find(({ id }) => id === pattern);
-  if (campaign === undefined) return {};
-  const dates = campaigns.flatMap(({ series }) => (series?.name === campaign.series?.name ? [series?.date ?? ""] : []));
-  const found = askedAgain(campaign, dates.sort().pop() ?? "");
-  return again ? found : { ...found, series: "", date: "" };
-}
-
-/**
  * Write into a form what is known already; what it has no field for stays out.
  *
  * @param {HTMLFormElement} form
@@ -187,5 +146,5 @@ function fill(form, known) {
       if (input instanceof HTMLSelectElement && input.selectedIndex < 0) input.selectedIndex = 0;
     }
   }
-  if (known.series || known.id || known.invitations) form.querySelector("details.more")?.setAttribute("open", "");
+  if (known.invitations) form.querySelector("details.more")?.setAttribute("open", "");
 }

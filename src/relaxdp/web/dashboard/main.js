@@ -31,10 +31,10 @@ async function show() {
   const [page, id] = location.hash.slice(1).split("/");
   main.replaceChildren(h("p", { class: "muted" }, "One moment …"));
   try {
-    if (page === "new") await showForm(api, main, { again: id });
-    else if (page === "copy" && id) await showForm(api, main, { copy: id });
+    if (page === "new") await showForm(api, main);
+    else if (page === "copy" && id) await showForm(api, main, id);
     else if (page === "campaign" && id) await showCampaign(api, main, id, { signal, fail });
-    else if (page === "survey" && id) await showSurvey(api, main, id, { signal });
+    else if (page === "survey" && id) await showSurvey(api, main, id, { signal, fail });
     else await showList(api, main);
   } catch (problem) {
     if (!signal.aborted) fail(problem);

@@ -89,7 +89,7 @@ export function questionsPart(refill) {
     shown = names.join("\n");
     put(pairs, ...possible.map((pair, place) => pairChoice(data, pair, names[place])));
   }
-  return { element, together, grow, update };
+  return { element, together, update };
 }
 
 /**

@@ -7,7 +7,6 @@ import { between, inside, isReadable, tooFew } from "./words.js";
 
 /** @typedef {import("../kit/words.js").Measure} Measure */
 /** @typedef {import("../kit/wire.d.ts").Estimate} Estimate */
-/** @typedef {import("../kit/wire.d.ts").History} History */
 /** @typedef {import("../kit/wire.d.ts").OperatorCampaign} Campaign */
 /** @typedef {import("../kit/wire.d.ts").Row} Row */
 /** @typedef {import("../kit/wire.d.ts").Quantile} Quantile */
@@ -39,8 +38,6 @@ export function answerPart(measure) {
     body,
     h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), foot)),
   );
-  /** @type {Quantile[]} */
-  let quartiles = [];
   const element = h("section", { class: "card" }, h("h2", {}, "What is known now"), few, table, rest);
 
   /**
@@ -57,10 +54,9 @@ export function answerPart(measure) {
     if (!tells) return;
     const rows = estimate.pooled;
     const values = whole(estimate.values);
-    if (estimate.quantiles !== null) quartiles = estimate.quantiles;
     /** @type {[string, Pick<Row, "estimate" | "low" | "high" | "beyond">][]} */
     const shown = rows.map((row) => [nameOf(row, measure), row]);
-    shown.push(...quartiles.map((row) => /** @type {(typeof shown)[0]} */ ([quartileName(row), row])));
+    shown.push(...(estimate.quantiles ?? []).map((row) => /** @type {(typeof shown)[0]} */ ([quartileName(row), row])));
     const scale = scaleOf(
       shown.map(([, row]) => row),
       measure,
@@ -151,13 +147,12 @@ export function historyPart(measure) {
   const element = h("section", { class: "card", hidden: true }, title, note, panels, details);
 
   /**
-   * @param {History | null} history null where the reports are gone
    * @param {Estimate} estimate
    * @param {Campaign} campaign
    */
-  function update(history, estimate, campaign) {
+  function update(estimate, campaign) {
     const { pooled } = estimate;
-    const levels = (history ?? estimate).levels.map((level) => ({
+    const levels = estimate.levels.map((level) => ({
       ...level,
       rows: level.rows.filter((row) => tellsSomething(row, campaign)),
     }));
@@ -180,23 +175,21 @@ export function historyPart(measure) {
       const name = nameOf(now, measure);
       const known = tellsSomething(now, campaign) ? now : undefined;
       const last = known === undefined ? "" : `, now ${between(now, measure)}`;
-      const text = `${pointsText(name, "at epsilon", points, measure)}${last}`;
-      const panel = intervalPanel(text, points, { now: known, axis: "level ε", where: "ε", scale, measure });
+      const text = `${pointsText(name, points, measure)}${last}`;
+      const panel = intervalPanel(text, points, { now: known, scale, measure });
       return h("li", {}, h("h3", {}, name), panel);
     });
     panels.replaceChildren(...pictures);
     const from =
-      history === null
-        ? "The reports were reduced to counts: only what each device told last is left."
-        : "Each level alone: what its reports say. The band is what is known now, from every device’s last report. Point at a dot, or use the arrow keys, to read it.";
+      "Each level alone: what its reports say. The band is what is known now, from every device’s last report. Point at a dot, or use the arrow keys, to read it.";
     const all = `All intervals hold for all ${whole(estimate.values)} answers at once.`;
     note.textContent = estimate.simultaneous ? `${from} ${all}` : from;
-    const cells = levels.flatMap(({ epsilon, devices, rows }) =>
+    const cells = levels.flatMap(({ epsilon, reports, rows }) =>
       rows.map((row) => [
         epsilon,
         nameOf(row, measure),
         ...[inside(row), row.low, row.high].map(value),
-        whole(devices),
+        whole(reports),
       ]),
     );
     body.replaceChildren(...cells.map(([epsilon, ...rest]) => tableRow(epsilon, ...rest)));

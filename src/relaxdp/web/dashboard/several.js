@@ -95,7 +95,6 @@ export function wrongSurvey(data) {
   const wrong = {};
   for (const place of places) {
     const question = questionAt(data, place);
-    for (const name of ["series", "date"]) question.delete(name); // the form asks for none: each question would want its own
     for (const [name, sentence] of Object.entries(wrongDefinition(question)))
       wrong[OWN.includes(name) ? ownField(name, place) : name] ??= sentence;
     if (textOf(question, "question") === "") wrong[ownField("question", place)] = "Write the question, or remove it.";
@@ -123,7 +122,7 @@ export function surveyOf(data) {
   /** @type {Record<string, unknown>} */
   const survey = { id: name, cross: chosenPairs(data).map((pair) => pair.map(id)) };
   survey.questions = placesOf(data).map((place) => {
-    const { series, ...question } = definitionOf(questionAt(data, place));
+    const question = definitionOf(questionAt(data, place));
     for (const each of [...INTRODUCTION, "colour", "shows_results"]) {
       if (each in question) survey[each] = question[each];
       delete question[each];

@@ -1,5 +1,6 @@
 /** Surveys of several questions: results side by side, and tables of questions that are counted together. */
 
+import { follow } from "../kit/api.js";
 import { attempt, confirmed, h, s, tableHead } from "../kit/dom.js";
 import { Problem } from "../kit/problem.js";
 import { measureOf, plural, whole } from "../kit/words.js";
@@ -15,7 +16,7 @@ import { isReadable, needsPeople, STATES, tooFew } from "./words.js";
 /** @typedef {import("../kit/wire.d.ts").TwoWay} TwoWay */
 /** @typedef {import("../kit/wire.d.ts").Cell} Cell */
 
-const SECONDS = 2;
+const MOST_SHOWN = 20;
 /** Cells that are known less well than to within so much of the whole say nothing. */
 const WIDEST_CELL = 0.15;
 
@@ -23,38 +24,28 @@ const WIDEST_CELL = 0.15;
  * @param {Api} api
  * @param {HTMLElement} main
  * @param {string} name
- * @param {{ signal: AbortSignal }} options
+ * @param {{ signal: AbortSignal, fail: (problem: unknown) => void }} page
  */
-export async function showSurvey(api, main, name, { signal }) {
+export async function showSurvey(api, main, name, { signal, fail }) {
   const place = h("div", { class: "questions" });
   const tables = h("div", {});
   const wrong = h("div", {});
-  const head = h("h1", { tabindex: -1 }, name);
   const address = severalAddress(name);
-  const say = async () => {
-    const [survey, found] = await read(api, name);
-    if (survey === undefined) throw new Problem("There is no such survey.", { status: 404 });
-    const campaigns = new Map(survey.questions.map((each) => [each.id, each]));
-    head.textContent = survey.about ?? name;
-    place.replaceChildren(...found.questions.map((each) => questionCard(each, campaigns.get(each.campaign))));
-    tables.replaceChildren(...found.tables.map((table) => tableCard(table, found)));
-    return survey;
-  };
-  const step = (/** @type {string} */ verb) =>
-    attempt(wrong, () => api.ask("POST", `surveys/${name}/${verb}`).then(say));
-  const { questions } = await say();
+  const path = `surveys/${encodeURIComponent(name)}`;
+  const { questions, about } = await surveyNamed(api, name);
   if (signal.aborted) return;
+  const step = (/** @type {string} */ verb) => attempt(wrong, () => api.ask("POST", `${path}/${verb}`).then(look));
   const fresh = questions.every(needsPeople); // then there is one thing to do
   const invited = questions.some(({ needs_invitation: needed }) => needed);
   const people = questions.every(({ state }) => state === "finished")
     ? []
     : [
-        sharePart(api, { id: name, needs_invitation: invited }, address),
-        invited ? invitationsPart(api, `surveys/${name}`, name, address) : "",
+        sharePart({ id: name, needs_invitation: invited }, address),
+        invited ? invitationsPart(api, path, name, address) : "",
       ];
   main.replaceChildren(
     h("p", { class: "row small" }, h("a", { href: "#" }, "All campaigns")),
-    head,
+    h("h1", { tabindex: -1 }, about ?? name),
     h("p", {}, `${plural(questions.length, "question")}. People set one limit for all of them.`),
     h(
       "div",
@@ -68,22 +59,26 @@ export async function showSurvey(api, main, name, { signal }) {
     tables,
     ...(fresh ? [] : people),
   );
-  const timer = setInterval(() => void say().catch(() => {}), 1000 * SECONDS); // what is shown stays where it fails
-  signal.addEventListener("abort", () => clearInterval(timer));
+  const receive = async (/** @type {SurveyEstimate} */ found) => {
+    const survey = await surveyNamed(api, name);
+    const campaigns = new Map(survey.questions.map((each) => [each.id, each]));
+    place.replaceChildren(...found.questions.map((each) => questionCard(each, campaigns.get(each.campaign))));
+    tables.replaceChildren(...found.tables.map((table) => tableCard(table, found)));
+  };
+  const look = follow(api, `${path}/estimate?largest=${MOST_SHOWN}`, { receive, linked: () => {}, fail, signal });
 }
 
 /**
  * @param {Api} api
  * @param {string} name
- * @returns {Promise<[OperatorSurvey | undefined, SurveyEstimate]>}
+ * @returns {Promise<OperatorSurvey>}
  */
-async function read(api, name) {
-  const [{ surveys }, found] = await Promise.all([
-    api.ask("GET", "surveys"),
-    api.ask("GET", `surveys/${encodeURIComponent(name)}/estimate?largest=20`),
-  ]);
-  const survey = surveys.find((/** @type {OperatorSurvey} */ each) => each.id === name);
-  return [survey, found];
+async function surveyNamed(api, name) {
+  /** @type {import("../kit/wire.d.ts").Surveys} */
+  const { surveys } = await api.ask("GET", "surveys");
+  const survey = surveys.find(({ id }) => id === name);
+  if (survey === undefined) throw new Problem("There is no such survey.", { status: 404 });
+  return survey;
 }
 
 /** @param {(verb: string) => Promise<unknown>} step */

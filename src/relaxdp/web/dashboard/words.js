@@ -29,17 +29,6 @@ export function between(row, measure) {
 }
 
 /**
- * Return a change in words.
- *
- * @param {Pick<Row, "estimate" | "low" | "high">} row
- * @param {Measure} measure
- */
-export function changeWords(row, measure) {
-  const points = measure.numeric ? "" : " points";
-  return `${measure.change(row.estimate)}${points} (${measure.change(row.low)} to ${measure.change(row.high)})`;
-}
-
-/**
  * Return how far a campaign is on its way to a target: as many times more devices would do as this is below 1.
  *
  * @param {Campaign} campaign

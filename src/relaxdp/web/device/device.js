@@ -277,7 +277,7 @@ function checkInvitation(invitation) {
  * @param {{ device: string, consent: string, invitation: string | null }} own
  * @returns {import("./state.js").CampaignRecord}
  */
-function newRecord(address, { question, encoding, params, series }, { device, consent, invitation }) {
+function newRecord(address, { question, encoding, params }, { device, consent, invitation }) {
   return {
     address: String(address),
     question,
@@ -292,7 +292,6 @@ function newRecord(address, { question, encoding, params, series }, { device, co
     invitation,
     sent: [],
     ended: null,
-    series,
   };
 }
 

@@ -12,8 +12,6 @@ export const ATTRIBUTE = "answer";
 
 const MOST_LEVELS = 1000;
 const MOST_QUESTION = 2000;
-const SERIES = /^[a-z0-9][a-z0-9-]{0,63}$/;
-const DATE = /^[0-9A-Za-z._-]{1,40}$/;
 const STATES = ["waiting", "open", "paused", "finished"];
 
 /** @typedef {{ epsilon: Amount, threshold: bigint }} Level */
@@ -32,7 +30,6 @@ const STATES = ["waiting", "open", "paused", "finished"];
  * @property {Amount} largestEpsilon no level of this campaign will ever be above it
  * @property {boolean} needsInvitation
  * @property {number | null} publishedFrom with how many devices of a level it is published when it has ended; null: never
- * @property {import("./state.js").Series | null} series which question that is asked repeatedly it is, and for which date
  */
 
 /**
@@ -71,7 +68,6 @@ export async function readOffer(address, content) {
     largestEpsilon: readLargest(fields.largest_epsilon, levels),
     needsInvitation: fields.needs_invitation === true,
     publishedFrom: readLeast(fieldsOf(fields.publish).least),
-    series: readSeries(fields.series),
   });
 }
 
@@ -171,19 +167,6 @@ function readOpen(content, levels) {
  */
 function readLeast(content) {
   return typeof content === "number" && Number.isSafeInteger(content) && content > 0 ? content : null;
-}
-
-/**
- * @param {unknown} content
- * @returns {import("./state.js").Series | null}
- */
-function readSeries(content) {
-  if (content === null || content === undefined) return null;
-  const { name, date } = fieldsOf(content);
-  if (typeof name !== "string" || typeof date !== "string" || !SERIES.test(name) || !DATE.test(date)) {
-    throw refused("the campaign's series has no name or no date that can be used.");
-  }
-  return { name, date };
 }
 
 /** @param {unknown} content */

@@ -4,7 +4,7 @@ import { fromHex } from "./bytes.js";
 import { RelaxdpError } from "./errors.js";
 import { ATTRIBUTE, readOffer } from "./offer.js";
 import { checkActive, checkSame, nextLevel, writtenAt } from "./rules.js";
-import { datesOf, over, recordOf, spentBy, wholeOf, withRecord } from "./state.js";
+import { over, recordOf, spentBy, wholeOf, withRecord } from "./state.js";
 import { fieldsOf, readValue } from "./typed.js";
 
 /** @typedef {import("./address.js").CampaignAddress} CampaignAddress */
@@ -28,13 +28,6 @@ import { fieldsOf, readValue } from "./typed.js";
  * @property {string} joined
  * @property {Ending | null} ended
  * @property {Sent[]} sent exactly what the server was sent, oldest first; it learned nothing else
- * @property {import("./state.js").Series | null} series which question that is asked repeatedly it is, and for which date
- */
-
-/**
- * A date of a series that this device joined: what it has cost, and what it may cost still.
- *
- * @typedef {{ date: string, spent: string, most: string }} DateCost
  */
 
 /** Obtained from `Device.join` or `Device.campaigns`; shows neither answer nor key when printed. */
@@ -81,7 +74,7 @@ export class Participation {
   async details() {
     const state = await this.#book.state();
     const record = this.#of(state);
-    const { question, consent, joined, ended, sent, series = null } = record;
+    const { question, consent, joined, ended, sent } = record;
     return {
       question,
       consent,
@@ -91,20 +84,7 @@ export class Participation {
       joined,
       ended,
       sent,
-      series,
     };
-  }
-
-  /**
-   * What each date of this campaign's series costs that this device joined, this one among them; none where it is of no
-   * series. Different dates are different campaigns, so they add up, and the device's own limit holds over all of them.
-   *
-   * @returns {Promise<DateCost[]>}
-   */
-  async dates() {
-    const state = await this.#book.state();
-    const dates = datesOf(state, this.#of(state));
-    return dates.map(([date, { spent, most }]) => ({ date, spent: String(spent), most: String(most) }));
   }
 
   /**

@@ -1,6 +1,5 @@
 /** What a device remembers: its limit, and for every campaign its answer, its key and exactly what was sent. */
 
-import { CampaignAddress } from "./address.js";
 import { toHex } from "./bytes.js";
 import { Amount, most, ZERO } from "./decimal.js";
 import { digest } from "./stream.js";
@@ -24,12 +23,6 @@ const ENDINGS = [null, "finished", "withdrawing", "withdrawn", "forgotten"];
  */
 
 /**
- * Which question that is asked repeatedly a campaign asks, and for which of its dates, as its server says.
- *
- * @typedef {{ name: string, date: string }} Series
- */
-
-/**
  * One campaign of a device.
  *
  * @typedef {object} CampaignRecord
@@ -47,7 +40,6 @@ const ENDINGS = [null, "finished", "withdrawing", "withdrawn", "forgotten"];
  * @property {string | null} invitation
  * @property {Sent[]} sent
  * @property {Ending | null} ended
- * @property {Series | null} [series] as it was when the campaign was joined
  * @property {{ address: string, limit: string } | null} [survey] the survey with which it was joined, and the limit that
  *   was set for all of its questions together; none where it was joined by itself, and its survey not yet
  */
@@ -105,30 +97,6 @@ export function spentIn({ campaigns }) {
 export function leftIn(state) {
   return amount(state.limit).minus(spentIn(state));
 }
-
-/**
- * What each date of a series costs that this device joined, in the order of the dates; nothing where a campaign is of no
- * series. A collector has each date once, but a server may say anything, and whatever was spent adds up.
- *
- * @param {State} state
- * @param {CampaignRecord} record one of the campaigns
- */
-export function datesOf({ campaigns }, { series, address }) {
-  /** @type {Map<string, { spent: Amount, most: Amount }>} */
-  const found = new Map();
-  for (const each of campaigns) {
-    if (!series || each.series?.name !== series.name || serverOf(each) !== serverOf({ address })) continue;
-    const spent = spentBy(each);
-    const most = mostBy(each);
-    const { date } = each.series;
-    const before = found.get(date) ?? { spent: ZERO, most: ZERO };
-    found.set(date, { spent: before.spent.plus(spent), most: before.most.plus(most) });
-  }
-  return [...found].sort(([one], [other]) => (one < other ? -1 : 1));
-}
-
-/** @param {Pick<CampaignRecord, "address">} record */
-const serverOf = ({ address }) => CampaignAddress.parse(address, { allowHttp: true }).server;
 
 /**
  * @param {State} state

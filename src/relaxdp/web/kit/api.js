@@ -2,6 +2,7 @@
 
 import { plainRequest } from "../device/client.js";
 import { Problem } from "./problem.js";
+import { Watch } from "./watch.js";
 
 /**
  * The service that this page came from: it may lie below a path of its site, and there may be others beside it. What is
@@ -9,6 +10,9 @@ import { Problem } from "./problem.js";
  */
 export const ROOT = new URL(import.meta.url.replace(/^(.*\/)static\/.*$/, "$1"));
 const BASE = new URL("v1/", ROOT);
+const POLL_SECONDS = 5;
+const POLL_TIMEOUT = 30; // seconds; a connection that is gone may stay silent for minutes
+const FINAL = [400, 401, 404];
 const AWAY = "The service does not answer. If something was to be changed, look whether it was before you ask again.";
 
 /** Asks the service. Whoever has signed in has a token. */
@@ -58,38 +62,28 @@ export class Api {
   }
 
   /**
-   * Hand over server-sent events until the stream ends. EventSource cannot send a header, so this reads them itself.
+   * Return the JSON of an answer with its entity tag; null while the answer is the one that has this tag.
    *
-   * @template Event
+   * @template Answer
    * @param {string} path
-   * @param {(event: Event) => void} receive
-   * @param {AbortSignal} signal
+   * @param {string | null} tag
+   * @returns {Promise<{ tag: string | null, content: Answer } | null>}
    */
-  async stream(path, receive, signal) {
-    const { body } = await this.#fetch(path, { signal });
-    if (body === null) return;
-    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-    let waiting = "";
-    for (;;) {
-      const { value, done } = await reader.read();
-      if (done) return;
-      const events = (waiting + value).split("\n\n");
-      waiting = events.pop() ?? "";
-      for (const event of events) {
-        const lines = event.split("\n").filter((line) => line.startsWith("data: "));
-        if (lines.length > 0) receive(JSON.parse(lines.map((line) => line.slice(6)).join("\n")));
-      }
-    }
+  async poll(path, tag) {
+    const answer = await this.#fetch(path, { tag, signal: AbortSignal.timeout(1000 * POLL_TIMEOUT) });
+    if (answer.status === 304) return null;
+    return { tag: answer.headers.get("ETag"), content: await answer.json() };
   }
 
   /**
    * @param {string} path
-   * @param {{ method?: string, body?: unknown, type?: string, signal?: AbortSignal }} options
+   * @param {{ method?: string, body?: unknown, type?: string, tag?: string | null, signal?: AbortSignal }} options
    */
-  async #fetch(path, { method = "GET", body, type = "application/json", signal }) {
+  async #fetch(path, { method = "GET", body, type = "application/json", tag = null, signal }) {
     /** @type {Record<string, string>} */
     const headers = this.#token === null ? {} : { authorization: `Bearer ${this.#token}` };
     if (body !== undefined) headers["content-type"] = type;
+    if (tag !== null) headers["if-none-match"] = tag;
     const content = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
     let answer;
     try {
@@ -97,69 +91,49 @@ export class Api {
         new URL(path, BASE),
         plainRequest({ method, headers, body: content, signal, redirect: "error" }),
       );
-    } catch (problem) {
-      if (signal?.aborted) throw problem;
+    } catch {
       throw new Problem(AWAY);
     }
-    if (answer.ok) return answer;
+    if (answer.ok || (answer.status === 304 && tag !== null)) return answer;
     throw await Problem.of(answer);
   }
 }
 
 /**
- * Follow a campaign's estimates for as long as the signal lets us; a stream that breaks off is opened again.
+ * Keep a page current: ask for a document every few seconds, and hand it over where it has changed.
  *
- * @template Event
+ * @template Answer
  * @param {Api} api
  * @param {string} path
- * @param {{ receive: (event: Event) => void, linked: (on: boolean) => void, signal: AbortSignal }} options
+ * @param {{ receive: (found: Answer) => Promise<void>, linked: (on: boolean) => void, fail: (problem: unknown) => void,
+ *           signal: AbortSignal }} options `fail` is told what no later request would mend
+ * @returns {() => Promise<void>} asks at once
  */
-export async function follow(api, path, { receive, linked, signal }) {
-  let wait = 1;
-  const heard = (/** @type {Event} */ event) => {
-    wait = 1;
-    linked(true);
-    receive(event);
-  };
-  while (!signal.aborted) {
-    const link = new AbortController(); // a line that is gone may stay silent for minutes before a browser notices
-    const cut = () => link.abort();
-    window.addEventListener("offline", cut);
-    signal.addEventListener("abort", cut);
-    try {
-      await api.stream(path, heard, link.signal);
-    } catch (problem) {
-      if (signal.aborted) return;
-      if (problem instanceof Problem && [400, 401, 404].includes(problem.status)) throw problem;
-    } finally {
-      window.removeEventListener("offline", cut);
-      signal.removeEventListener("abort", cut);
-    }
-    linked(false);
-    wait = (await pause(wait, signal)) ? 1 : Math.min(15, 2 * wait);
-  }
-}
-
-/**
- * Wait, or until there is a reason to try at once: the network is back, or somebody looks at the page again.
- *
- * @param {number} seconds
- * @param {AbortSignal} signal
- * @returns {Promise<boolean>} whether there was such a reason
- */
-function pause(seconds, signal) {
-  return new Promise((wake) => {
-    const over = new AbortController();
-    const end = (/** @type {boolean} */ early) => {
-      clearTimeout(timer);
-      over.abort();
-      wake(early);
-    };
-    const timer = setTimeout(() => end(false), 1000 * seconds);
-    const looked = () => document.visibilityState === "visible" && end(true);
-    signal.addEventListener("abort", () => end(false), { signal: over.signal });
-    window.addEventListener("online", () => end(true), { signal: over.signal });
-    window.addEventListener("focus", looked, { signal: over.signal });
-    document.addEventListener("visibilitychange", looked, { signal: over.signal });
-  });
+export function follow(api, path, { receive, linked, fail, signal }) {
+  /** @type {string | null} */
+  let tag = null;
+  const watch = new Watch(
+    async () => {
+      try {
+        const found = await api.poll(path, tag);
+        if (found !== null && !signal.aborted) {
+          await receive(found.content);
+          tag = found.tag;
+        }
+        linked(true);
+        return "go on";
+      } catch (problem) {
+        if (signal.aborted) return "over";
+        if (!(problem instanceof Problem)) throw problem;
+        linked(false);
+        if (!FINAL.includes(problem.status)) return "failed";
+        fail(problem);
+        return "over";
+      }
+    },
+    { seconds: POLL_SECONDS, signal },
+  );
+  window.addEventListener("offline", () => void watch.wake(), { signal });
+  void watch.start();
+  return () => watch.wake();
 }

@@ -27,9 +27,9 @@ export class Session {
     this.signedIn = true;
   }
 
-  /** Forget the token, and what the pages kept beside it in this tab: a draft of the dashboard, wherever one signs out. */
+  /** Forget the token. */
   leave() {
-    sessionStorage.clear();
+    sessionStorage.removeItem(PLACE);
     this.api = new Api(null);
     this.signedIn = false;
   }

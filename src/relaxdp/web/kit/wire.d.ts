@@ -46,10 +46,6 @@ export interface Cell {
   beyond?: "above" | "below";
 }
 
-export interface Code {
-  rows: string[];
-}
-
 export interface Counts {
   cohort: number | null;
   reports: number;
@@ -123,15 +119,6 @@ export interface Health {
   status: "ok";
 }
 
-export interface History {
-  campaign: string;
-  version: number;
-  confidence_level: number;
-  about: "objects" | "population";
-  simultaneous: boolean;
-  levels: LevelEstimate[];
-}
-
 export interface Integrity {
   tested: number;
   untested: number;
@@ -176,6 +163,7 @@ export interface LevelEstimate {
   epsilon: string;
   threshold: string;
   devices: number;
+  reports: number;
   rows: Row[];
 }
 
@@ -254,7 +242,6 @@ export interface OperatorCampaign {
   closes: string | null;
   largest_epsilon: string;
   needs_invitation: boolean;
-  series: Series | null;
   publish: Publish | null;
   survey: SurveyPlace | null;
   learns: Learning;
@@ -320,7 +307,6 @@ export interface PublicCampaign {
   closes: string | null;
   largest_epsilon: string;
   needs_invitation: boolean;
-  series: Series | null;
   publish: Publish | null;
   survey: SurveyPlace | null;
   learns: Learning;
@@ -474,39 +460,6 @@ export interface SellerListing {
   minimum: number | null;
 }
 
-export interface Series {
-  name: string;
-  date: string;
-}
-
-export interface SeriesChange {
-  earlier: string;
-  later: string;
-  rows: Row[];
-}
-
-export interface SeriesDate {
-  date: string;
-  campaign: string;
-  question: string;
-  state: "finished" | "open" | "paused" | "waiting";
-  epsilon: string | null;
-  devices: number;
-  rows: Row[] | null;
-}
-
-export interface SeriesEstimate {
-  series: string;
-  encoding: PublicEncoding;
-  method: "average" | "precision";
-  confidence_level: number;
-  about: "objects" | "population";
-  simultaneous: boolean;
-  values: number;
-  dates: SeriesDate[];
-  changes: SeriesChange[];
-}
-
 export interface SignedReceipt {
   receipt: Record<string, unknown>;
   signature: string;
@@ -541,6 +494,7 @@ export interface SurveyPlace {
 
 export interface SurveyQuestion {
   campaign: string;
+  version: number;
   question: string;
   state: "finished" | "open" | "paused" | "waiting";
   epsilon: string | null;
@@ -560,25 +514,6 @@ export interface Target {
   simultaneous?: boolean;
   about?: "objects" | "population";
   method?: "average" | "precision";
-}
-
-export interface Timeline {
-  campaign: string;
-  least: number;
-  steps: TimelineStep[];
-  hours: TimelineHour[];
-}
-
-export interface TimelineHour {
-  hour: string;
-  reports: number[];
-  half_width: number | null;
-}
-
-export interface TimelineStep {
-  what: "created" | "finished" | "opened" | "paused" | "reduced" | "relaxed" | "resumed";
-  level: number | null;
-  hour: string;
 }
 
 export interface Told {

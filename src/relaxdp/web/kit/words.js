@@ -3,12 +3,6 @@
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const PERCENT = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const PLAIN = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
-const POINTS = new Intl.NumberFormat("en", {
-  minimumFractionDigits: 1,
-  maximumFractionDigits: 1,
-  signDisplay: "exceptZero",
-});
-const SIGNED = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, signDisplay: "exceptZero" });
 const SHORT = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
 
 /** @param {number} value */
@@ -26,7 +20,7 @@ export const plural = (number, one) => `${whole(number)} ${one}${number === 1 ? 
  * How the numbers of a campaign are written.
  *
  * @typedef {{ numeric: boolean, value: (x: number) => string, tick: (x: number) => string, width: (x: number) => string,
- *             between: (low: number, high: number) => string, change: (x: number) => string }} Measure
+ *             between: (low: number, high: number) => string }} Measure
  */
 
 /** @type {Measure} */
@@ -36,7 +30,6 @@ const SHARES = {
   tick: (x) => `${PLAIN.format(100 * x)} %`,
   width: (x) => `± ${SHORT.format(100 * x)} %`,
   between: (low, high) => `${PERCENT.format(100 * low)} to ${PERCENT.format(100 * high)} %`,
-  change: (x) => POINTS.format(100 * x),
 };
 
 /** @type {Measure} */
@@ -46,7 +39,6 @@ const MEANS = {
   tick: (x) => PLAIN.format(x),
   width: (x) => `± ${SHORT.format(x)}`,
   between: (low, high) => `${PLAIN.format(low)} to ${PLAIN.format(high)}`,
-  change: (x) => SIGNED.format(x),
 };
 
 /**

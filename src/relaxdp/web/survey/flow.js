@@ -107,18 +107,16 @@ export class Survey {
   async #shown(participation, before, news) {
     const problem = before ?? (await this.#visit.send(participation, news, this.#offer ?? undefined));
     const details = await participation.details();
-    const single = details.whole.limit === details.consent; // else a chance from dates would leave out other questions
-    const dates = single ? await participation.dates() : [];
     if (this.#said !== null) this.#intro.show(this.#said, !details.answered && this.#offer?.state === "paused");
     if (!details.answered && details.ended === null) {
       if (this.#offer === null || this.#said === null) return this.#visit.failed(problem);
       const closed = await this.#closed(this.#offer, this.#said);
       if (closed !== null) return closed;
       await participation.offer(); // so that an answer can be kept even if the network goes now
-      this.#questions.show(this.#offer, details.whole.limit, dates);
+      this.#questions.show(this.#offer, details.whole.limit);
       return problem === null ? "go on" : "failed";
     }
-    this.#statuses.show({ details, own: await participation.ownAnswer(), offer: this.#offer, problem, dates });
+    this.#statuses.show({ details, own: await participation.ownAnswer(), offer: this.#offer, problem });
     if (problem !== null) return "failed";
     const known = await this.#learnt(this.#offer, this.#said);
     return details.ended === null || !known ? "go on" : "over";

@@ -2,7 +2,6 @@
 
 import { Amount } from "../device/decimal.js";
 import { fieldsOf } from "../device/typed.js";
-import { accentsOf } from "../kit/colour.js";
 import { h } from "../kit/dom.js";
 import { onLanguage } from "../kit/language.js";
 import { partOf } from "../kit/page.js";
@@ -67,11 +66,9 @@ export class IntroductionView {
   /** @type {Introduction | null} */
   #said = null;
   #paused = false;
-  #scheme = matchMedia("(prefers-color-scheme: dark)");
 
   constructor() {
     onLanguage(() => this.#say());
-    this.#scheme.addEventListener("change", () => this.#colour());
   }
 
   /**
@@ -83,7 +80,7 @@ export class IntroductionView {
     if (content === JSON.stringify([this.#said, this.#paused])) return;
     this.#said = said;
     this.#paused = paused;
-    this.#colour();
+    if (said.colour !== null) showColour(said.colour);
     this.#say();
   }
 
@@ -109,16 +106,16 @@ export class IntroductionView {
     );
     part("intro-more").hidden = facts.length === 0;
   }
+}
 
-  /** Styles are set by script, one by one: the page's policy lets no others in. */
-  #colour() {
-    const { style } = document.documentElement;
-    const colour = this.#said?.colour ?? null;
-    if (colour === null) return;
-    for (const [name, value] of Object.entries(accentsOf(colour, this.#scheme.matches ? "dark" : "light"))) {
-      style.setProperty(name, value);
-    }
-  }
+/**
+ * Use a colour for links and buttons. The page's policy lets in no styles but those that a script sets.
+ *
+ * @param {string} colour
+ */
+function showColour(colour) {
+  document.documentElement.classList.add("coloured");
+  document.documentElement.style.setProperty("--own", colour);
 }
 
 /** @param {string} contact */

@@ -59,7 +59,6 @@ export class LimitView {
     if (this.#shown === null) return;
     const { offer } = this.#shown;
     const chosen = this.#place();
-    say(part("limit-series"), offer.series === null ? null : word("limit.series"));
     const least = offer.publishedFrom;
     say(part("limit-published"), least === null ? null : word("limit.published", { least }));
     say(part("limit-guess"), blindSentence(offer.encoding, this.#guess(0)));

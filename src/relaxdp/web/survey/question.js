@@ -7,10 +7,9 @@ import { decimal, onLanguage, plainNumber, readNumber } from "../kit/language.js
 import { partOf } from "../kit/page.js";
 import { answersOf, guessAt, often, valueText } from "../kit/reports.js";
 import { complaint, onSubmit, part, say, show } from "./page.js";
-import { problemWords, seriesSentence, word } from "./words.js";
+import { problemWords, word } from "./words.js";
 
 /** @typedef {import("../device/offer.js").Offer} Offer */
-/** @typedef {import("../device/participation.js").DateCost} DateCost */
 
 const MOST_BUTTONS = 20;
 const MOST_LETTERS = 1000;
@@ -23,7 +22,7 @@ export class QuestionView {
   #answer = () => undefined;
   /** @type {(answer: unknown) => string | null} why it cannot be taken */
   #check = () => null;
-  /** @type {{ offer: Offer, limit: string, dates: DateCost[] } | null} */
+  /** @type {{ offer: Offer, limit: string } | null} */
   #shown = null;
   /** @type {(() => void)[]} */
   #labels = [];
@@ -48,12 +47,11 @@ export class QuestionView {
   /**
    * @param {Offer} offer
    * @param {string} limit for all questions of the survey together
-   * @param {DateCost[]} dates of its series that this browser joined
    */
-  show(offer, limit, dates) {
+  show(offer, limit) {
     const shown = show("question");
     const before = this.#shown?.offer.state;
-    this.#shown = { offer, limit, dates };
+    this.#shown = { offer, limit };
     if (shown) {
       this.#labels = [];
       say(part("question-text"), offer.question);
@@ -64,13 +62,11 @@ export class QuestionView {
 
   #say() {
     if (this.#shown === null) return;
-    const { offer, limit, dates } = this.#shown;
+    const { offer, limit } = this.#shown;
     for (const label of this.#labels) label();
     const { bound, scale } = guessAt(answersOf(offer.encoding), limit);
     const sentence = word("question.limit", { often: often(bound, scale), epsilon: decimal(limit) });
     say(part("question-limit"), offer.state === "paused" ? `${sentence} ${word("question.paused")}` : sentence);
-    const costs = dates.map(({ date, most }) => ({ date, cost: most }));
-    say(part("question-series"), seriesSentence(offer.encoding, offer.series?.date, costs));
   }
 
   /**

@@ -179,7 +179,7 @@ export class Several {
     this.#progress = () => word("several.progress", progress);
     await participation.offer(); // so that an answer can be kept even if the network goes now
     const { whole } = await participation.details();
-    this.#questions.show(offer, whole.limit, []); // a chance from dates would leave out other questions
+    this.#questions.show(offer, whole.limit);
     say(part("question-title"), this.#progress());
     if (next) part("question-title").focus();
     return problem === null ? "go on" : "failed";

@@ -99,7 +99,7 @@ export class SeveralLimitView {
     const chosen = this.#place();
     say(part("limit-legend"), word("several.legend"));
     say(part("limit-guess"), word("several.lead", { number: offer.questions.length }));
-    say(part("limit-series"), togetherSentence(offer));
+    say(part("limit-together"), togetherSentence(offer));
     const least = offer.questions.map((each) => each.offer.publishedFrom ?? 0).filter(Boolean);
     say(part("limit-published"), least.length === 0 ? null : word("limit.published", { least: Math.min(...least) }));
     part("limit-choices").replaceChildren(...this.#choices.map((_, place) => this.#radio(place)));

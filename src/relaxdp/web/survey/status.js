@@ -8,7 +8,7 @@ import { partOf } from "../kit/page.js";
 import { reportWords, spentSentence, valueText } from "../kit/reports.js";
 import { numberPicture, scalePicture } from "../kit/scale.js";
 import { complaint, input, onSubmit, part, say, show } from "./page.js";
-import { endedSentence, meaningOf, pieces, problemWords, seriesSentence, word } from "./words.js";
+import { endedSentence, meaningOf, pieces, problemWords, word } from "./words.js";
 
 /** @typedef {import("../device/errors.js").RelaxdpError} RelaxdpError */
 /** @typedef {import("../device/offer.js").Offer} Offer */
@@ -20,7 +20,6 @@ import { endedSentence, meaningOf, pieces, problemWords, seriesSentence, word } 
  * @property {unknown} own what the person answered; undefined where it was erased
  * @property {Offer | null} offer null where the server has not been reached yet
  * @property {RelaxdpError | null} problem what kept the last turn from its end
- * @property {import("../device/participation.js").DateCost[]} dates of its series that this browser joined
  */
 
 /**
@@ -80,7 +79,7 @@ export class StatusView {
 
   #say() {
     if (this.#shown === null) return;
-    const { details, own, offer, problem, dates } = this.#shown;
+    const { details, own, offer, problem } = this.#shown;
     const { sent, ended, question } = details;
     say(part("status-question"), question);
     say(part("status-now"), nowSentence(details, offer, problem));
@@ -97,8 +96,6 @@ export class StatusView {
     part("status-about").hidden = !anything;
     if (offer !== null && anything) {
       say(part("status-spent"), spentSentence(offer.encoding, details.whole.spent));
-      const costs = dates.map(({ date, spent }) => ({ date, cost: spent }));
-      say(part("status-series"), seriesSentence(offer.encoding, details.series?.date, costs));
       say(part("status-meaning"), meaningOf(offer.encoding, sent[sent.length - 1]));
     }
     part("status-invited").hidden = problem?.fields.error !== "invitation_refused" || ended !== null;

@@ -5,10 +5,10 @@ import { Amount, most, ZERO } from "../device/decimal.js";
 import { Device } from "../device/device.js";
 import { BrowserStorage } from "../device/storage.js";
 import { onLanguage } from "../kit/language.js";
+import { Watch } from "../kit/watch.js";
 import { InvitationView } from "./invited.js";
 import { complaint, input, onSubmit, part, say, show, showProblem } from "./page.js";
 import { isRefusal, lossOf, refusalOf } from "./refusals.js";
-import { Watch } from "./watch.js";
 import { problemWords, word } from "./words.js";
 
 /** @typedef {import("../device/errors.js").RelaxdpError} RelaxdpError */
@@ -31,6 +31,7 @@ import { problemWords, word } from "./words.js";
  */
 
 const CHANNEL = "relaxdp survey";
+const POLL_SECONDS = 20;
 
 /**
  * One survey in one tab. Other tabs show the same: they tell each other, and one of them sends.
@@ -46,7 +47,7 @@ export class Visit {
   #client = new Client({ attempts: 2, timeout: 20, firstWait: 0.3 });
   /** @type {string | null} the entity tag of what was seen last; null where the next answer is news in any case */
   #tag = null;
-  #watch = new Watch(() => this.#turn());
+  #watch = new Watch(() => this.#turn(), { seconds: POLL_SECONDS });
   #channel = typeof BroadcastChannel === "function" ? new BroadcastChannel(CHANNEL) : null;
   /** @type {Device | null} */
   device = null;

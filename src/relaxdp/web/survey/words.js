@@ -1,13 +1,12 @@
 /** What the survey page says: which of its sentences, and with what in them. Nothing touches the page. */
 
-import { Amount, ZERO } from "../device/decimal.js";
 import { Bloom } from "../device/encodings/bloom.js";
 import { Numeric } from "../device/encodings/numeric.js";
 import { Ranged } from "../device/encodings/range.js";
 import { RelaxdpError } from "../device/errors.js";
 import { ONE } from "../device/threshold.js";
-import { count, decimal, listed, moment, word as spoken, pieces as spokenPieces } from "../kit/language.js";
-import { answersOf, guessAt, often, shortNumber, WORDS_SUSPECTED } from "../kit/reports.js";
+import { count, moment, word as spoken, pieces as spokenPieces } from "../kit/language.js";
+import { answersOf, often, shortNumber, WORDS_SUSPECTED } from "../kit/reports.js";
 
 /** @typedef {import("../device/encodings/registry.js").Encoding} Encoding */
 /** @typedef {import("../device/state.js").Sent} Sent */
@@ -73,27 +72,6 @@ export function learnsSentence(encoding, width, people) {
 export function shortCount(number) {
   const unit = 10 ** Math.max(0, Math.floor(Math.log10(number)) - 1);
   return unit * Math.ceil(number / unit);
-}
-
-/**
- * What all dates of a question cost together that this browser took part in; null where it is asked once.
- *
- * @param {Encoding} encoding
- * @param {string | undefined} date of this survey
- * @param {{ date: string, cost: string }[]} dates what each costs, this survey among them
- */
-export function seriesSentence(encoding, date, dates) {
-  if (date === undefined) return null;
-  const paid = dates.filter(({ cost }) => cost !== "0");
-  if (paid.length < 2) return word("series.one", { date });
-  const total = paid.reduce((sum, { cost }) => sum.plus(Amount.parse(cost)), ZERO);
-  const { bound, scale } = guessAt(answersOf(encoding), String(total));
-  const fields = {
-    dates: listed(paid.map((each) => each.date)),
-    often: often(bound, scale),
-    total: decimal(String(total)),
-  };
-  return word("series.all", fields);
 }
 
 /**

@@ -140,9 +140,6 @@ export default {
       "In diesem Browser haben Sie noch an {number} anderen Umfragen dieser Website teilgenommen. Grenzen kommen zusammen: " +
       "Gemeinsam sind es dann Epsilon {total}, davon {own} für diese.",
   },
-  "limit.series":
-    "Die Frage dieser Umfrage wird für mehrere Zeitpunkte gestellt. Jeder hat seine eigene Grenze, und was sie kosten, " +
-    "kommt zusammen.",
   "limit.published":
     "Wenn sie beendet ist, soll diese Umfrage einmal veröffentlicht werden: Zählungen der Meldungen von mindestens " +
     "{least} Menschen zusammen, ohne etwas, das für eine Person steht. Wer später widerruft, bleibt dort mitgezählt.",
@@ -179,13 +176,6 @@ export default {
   "question.missing": "Bitte antworten Sie zuerst.",
   "question.notNumber": "Das ist keine Zahl.",
   "question.outside": "Bitte geben Sie eine Zahl von {low} bis {high} an.",
-
-  "series.one":
-    "Diese Frage wird für mehrere Zeitpunkte gestellt, und dies ist {date}. Jeder kostet für sich, und was sie kosten, " +
-    "kommt zusammen.",
-  "series.all":
-    "Diese Frage wird für mehrere Zeitpunkte gestellt: In diesem Browser nehmen Sie an {dates} teil. Wo Ihre Antwort " +
-    "dieselbe ist, ist eine Vermutung aus allen Meldungen dazu höchstens {often} richtig: zusammen ist das Epsilon {total}.",
 
   "status.title": "Ihre Antwort, und was gesendet wurde",
   "status.own": "Ihre Antwort",

@@ -131,8 +131,6 @@ export default {
       "In this browser you also took part in {number} other surveys of this site. Limits add up: together they are then " +
       "epsilon {total}, of which {own} for this one.",
   },
-  "limit.series":
-    "The question of this survey is asked for several dates. Each has a limit of its own, and what they cost adds up.",
   "limit.published":
     "When it has ended, this survey is to be published once: counts of reports of at least {least} people together, " +
     "without anything that stands for a person. Who withdraws later stays counted there.",
@@ -168,12 +166,6 @@ export default {
   "question.missing": "Please answer first.",
   "question.notNumber": "This is not a number.",
   "question.outside": "Please give a number from {low} to {high}.",
-
-  "series.one":
-    "This question is asked for several dates, and this is {date}. Each costs its own, and what they cost adds up.",
-  "series.all":
-    "This question is asked for several dates: in this browser you take part in {dates}. Where your answer is the same, " +
-    "a guess from the reports of all of them is right at most {often}: together that is epsilon {total}.",
 
   "status.title": "Your answer, and what was sent",
   "status.own": "Your answer",

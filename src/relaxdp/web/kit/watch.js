@@ -1,6 +1,5 @@
 /** Watching a campaign without asking more often than is useful: back-off, and quiet while nobody looks. */
 
-const SEEN = 20;
 const UNSEEN = 120;
 const FIRST_WAIT = 4;
 const LONGEST_WAIT = 300;
@@ -12,6 +11,8 @@ const LONGEST_WAIT = 300;
  */
 export class Watch {
   #turn;
+  #seconds;
+  #signal;
   #running = false;
   #again = false;
   #failures = 0;
@@ -20,18 +21,22 @@ export class Watch {
 
   /**
    * @param {() => Promise<"go on" | "failed" | "over">} turn
-   * @param {Window} [scope]
+   * @param {{ seconds: number, signal?: AbortSignal, scope?: Window }} options
+   *   seconds between two turns while the page is visible; the signal ends the watch
    */
-  constructor(turn, scope = globalThis.window) {
+  constructor(turn, { seconds, signal, scope = globalThis.window }) {
     this.#turn = turn;
+    this.#seconds = seconds;
+    this.#signal = signal;
     this.#window = scope;
   }
 
   start() {
-    this.#window.addEventListener("online", () => this.wake());
-    this.#window.document.addEventListener("visibilitychange", () => {
-      if (this.#window.document.visibilityState === "visible") void this.wake();
-    });
+    const options = { signal: this.#signal };
+    const looked = () => this.#window.document.visibilityState === "visible" && void this.wake();
+    this.#window.addEventListener("online", () => void this.wake(), options);
+    this.#window.document.addEventListener("visibilitychange", looked, options);
+    this.#signal?.addEventListener("abort", () => this.#window.clearTimeout(this.#timer));
     return this.wake();
   }
 
@@ -54,13 +59,14 @@ export class Watch {
     } finally {
       this.#running = false;
     }
-    if (outcome !== "over") this.#timer = this.#window.setTimeout(() => void this.wake(), 1000 * this.#pause());
+    if (outcome !== "over" && !this.#signal?.aborted)
+      this.#timer = this.#window.setTimeout(() => void this.wake(), 1000 * this.#pause());
   }
 
   /** Pages that were all cut off at the same instant must not all come back at the same instant. */
   #pause() {
     if (this.#failures > 0)
       return Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (this.#failures - 1)) * (0.5 + Math.random() / 2);
-    return (this.#window.document.visibilityState === "visible" ? SEEN : UNSEEN) * (0.75 + Math.random() / 4);
+    return (this.#window.document.visibilityState === "visible" ? this.#seconds : UNSEEN) * (0.75 + Math.random() / 4);
   }
 }
