@@ -40,7 +40,7 @@ _ALIKE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Conformance:
-    """What was found: all that was enumerated, and how much of epsilon is used."""
+    """The number of enumerated transcripts, and how much of epsilon they use."""
 
     epsilon: Decimal
     """The last level."""
@@ -50,11 +50,11 @@ class Conformance:
 
 
 def check_encoding(encoding: Encoding, truths: Sequence[Any], *, epsilons: Sequence[Epsilon] = EPSILONS) -> Conformance:
-    """Enumerate a small encoding of these truths at growing epsilons, and refuse one that tells more than it says.
+    """Enumerate all transcripts of a small mechanism at growing epsilons, and raise an error if they exceed epsilon.
 
-    What the objects keep (a coin, a rounding, an offset) is fed every pattern of a word's first and last bits, and must
-    not look at others: choose truths for which it does not, such as multiples of 1/8 of a range. A public seed is fed
-    some words, and the promise must hold for each. Supports (or the mean) must be unbiased, too.
+    The permanent choices of an individual (a coin, a rounding, an offset) are made with every pattern of the first and
+    last bits of a word, and must not depend on other bits. Multiples of 1/8 of a range are such values.
+    A public seed is drawn from some words, and epsilon must hold for each. Estimates must be unbiased, too.
 
     >>> from relaxdp.encodings.declared import CategoricalEncoding
     >>> found = check_encoding(CategoricalEncoding(["a", "b", "c"]), ["a", "b", "c"])
