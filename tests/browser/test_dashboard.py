@@ -229,6 +229,18 @@ def test_the_answer_becomes_sharper(operator: New, server: Running, tmp_path: Pa
     expect(page.locator(".panels")).to_be_visible()
 
 
+def test_the_number_of_reports_to_download_is_that_of_now(operator: New, server: Running) -> None:
+    name = commute(server)
+    report_all(server, name, devices=1000)
+    someone = operator()
+    someone.campaign(name)
+    offered = someone.page.get_by_label("Of level").locator("option")
+    expect(offered).to_have_text(["ε 0.5 (1,000 reports)"])
+    report_all(server, name, devices=1000, seed=2)
+    someone.look()
+    expect(offered).to_have_text(["ε 0.5 (2,000 reports)"])
+
+
 def test_the_most_frequent_of_many_have_intervals_that_hold_for_all(operator: New, server: Running) -> None:
     values = [f"answer {number}" for number in range(300)]
     name = commute(server, encoding={"name": "categorical", "values": values}, levels=[{"epsilon": "4"}])

@@ -97,11 +97,18 @@ export function exportPart(api, path, id) {
     const offered = levels.flatMap(({ epsilon }, place) =>
       open !== null && place <= open && devices.reports[place] > 0 ? [{ epsilon, place }] : [],
     );
-    if (level.options.length === offered.length) return;
-    const options = offered.map(({ epsilon, place }) =>
-      h("option", { value: place }, `ε ${epsilon} (${plural(devices.reports[place], "report")})`),
-    );
-    level.replaceChildren(...options.reverse()); // the clearest one first
+    const counted = offered.map(({ epsilon, place }) => ({
+      place,
+      words: `ε ${epsilon} (${plural(devices.reports[place], "report")})`,
+    }));
+    counted.reverse(); // the clearest one first
+    if (level.options.length === counted.length) {
+      // An option changes in place, so that a list that is open stays open.
+      for (const [index, { place, words }] of counted.entries())
+        Object.assign(level.options[index], { value: place, textContent: words });
+      return;
+    }
+    level.replaceChildren(...counted.map(({ place, words }) => h("option", { value: place }, words)));
     if (offered.some(({ place }) => String(place) === chosen)) level.value = chosen;
   }
   return { element, update };
