@@ -56,7 +56,7 @@ tour: $(VENV)/kernel.stamp $(if $(wildcard node_modules/.bin/esbuild),bundle) ##
 
 # One process more than cores: a third of the time is spent waiting for browsers, databases and disks.
 PYTEST = $(BIN)/pytest -n 3 --dist worksteal --durations=25
-test: $(VENV)/dev.stamp ## run the tests (three processes, 9 minutes on two cores)
+test: $(VENV)/dev.stamp ## run the tests (three processes, 7 minutes on two cores)
 	$(PYTEST) -m "not long"
 
 # What draws, once more: without the compiled path NumPy does, as everywhere where there is no compiler.

@@ -344,7 +344,8 @@ def test_no_inline_script_runs(operator: New) -> None:
     someone.problems.clear()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), pytest.param(1280, "light", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_readable_by_all(operator: New, server: Running, scheme: str, width: int) -> None:
     report_all(server, commute(server, target={"half_width": 0.02}), devices=2000)
     someone = operator(signed_in=False, viewport={"width": width, "height": 800}, color_scheme=scheme)

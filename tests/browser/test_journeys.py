@@ -17,6 +17,8 @@ from tests.browser.survey_person import Collector, Person, collector
 from tests.patience import PATIENCE
 from tests.servers.collectors import Running, running
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def service(bundle_is_served: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:

@@ -22,7 +22,6 @@ ENCODINGS: dict[str, tuple[dict[str, Any], str]] = {
     "numeric": (SLEEP, "7.25"),
     "wave": ({"name": "wave", "range": [0, 12], "options": {"bins": 64, "window": 16}}, "7.25"),
 }
-SHORT = ("local-hash", "wave")
 """Plain values are what all other tests join with."""
 
 
@@ -77,9 +76,8 @@ def test_join_raise_and_change_the_price(trader: New, market: Market) -> None:
     expect(ann.card).to_contain_text("guesses right at most 93 times in 100, instead of 50")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=() if each in SHORT else pytest.mark.long) for each in sorted(ENCODINGS)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(ENCODINGS))
 def test_the_report_is_that_of_the_command_line(trader: New, market: Market, name: str) -> None:
     encoding, value = ENCODINGS[name]
     ann = Member(trader(), open_pool(market, encoding), market.account("seller")).arrive()

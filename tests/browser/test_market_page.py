@@ -21,6 +21,7 @@ from tests.servers.collectors import STORES, running
 from relaxdp.estimation.planning import half_width
 
 
+@pytest.mark.long
 def test_everybody_may_look(trader: New, market: Market) -> None:
     name = market.listing(epsilon="2").name
     someone = trader()
@@ -326,7 +327,8 @@ def test_a_title_with_a_script_is_text(trader: New, market: Market) -> None:
     assert someone.page.title() == f"{nasty} · relaxdp"
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), pytest.param(1280, "light", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_readable_by_all(trader: New, market: Market, scheme: str, width: int) -> None:
     listed = market.listing(title="A rather long title of a listing that wants more than one line on a phone")
     _, token = market.account("buyer", 100)

@@ -37,6 +37,7 @@ def address(browser: Browser, service: Collector) -> str:
     return address
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (390, "light"), (1280, "light")])
 def test_readable_everywhere(browser: Browser, address: str, width: int, scheme: str) -> None:
     page = browser.new_page(viewport={"width": width, "height": 740}, color_scheme=scheme)  # type: ignore[arg-type]

@@ -158,6 +158,7 @@ def test_three_questions_under_one_limit(service: Collector, visitor: Callable[.
     assert "answer" not in sent
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("locale", "most"), [("en-GB", "at most {} times in 100"), ("de-DE", "höchstens {} von 100 Mal")]
 )
@@ -246,6 +247,7 @@ def test_offline_between_two_questions(service: Collector, visitor: Callable[...
     assert sum(cost(person).values()) == Decimal("1.5")
 
 
+@pytest.mark.long
 def test_what_was_learnt_of_each_question_is_shown(service: Collector, visitor: Callable[..., Visitor]) -> None:
     ending = {"levels": [{"epsilon": "4"}], "target": {"half_width": 0.2}, "publish": {"least": 20}}
     name = f"r-{uuid.uuid4().hex[:12]}"

@@ -194,6 +194,7 @@ def test_the_answer_is_shown_here_and_hidden_from_whoever_comes_later(person: Ma
     expect(own).to_have_text("")
 
 
+@pytest.mark.long
 def test_what_was_learnt_is_shown_when_it_ended(service: Collector, person: MakePerson) -> None:
     ending = {"levels": [{"epsilon": "4"}], "target": {"half_width": 0.2}, "publish": {"least": 20}}
     campaign, silent = (service.create(**ending, shows_results=shown) for shown in (True, False))

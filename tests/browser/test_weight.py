@@ -16,6 +16,8 @@ from tests.servers.collectors import Running, running
 from relaxdp.service.bundle import build
 from relaxdp.service.page_files import SETTING
 
+pytestmark = pytest.mark.long
+
 KILOBYTES = 40_000
 REQUESTS = 6
 PLACES = [("/survey/{campaign}", "en-GB"), ("/survey/{campaign}", "de-DE"), ("/market", "en-GB"), ("/", "en-GB")]

@@ -25,6 +25,7 @@ def test_disease_by_date() -> None:
     recorded.check("example-disease-by-date", {"readings": readings, "costs": costs})
 
 
+@pytest.mark.long
 def test_rappor_attack() -> None:
     """Averaging noisy samples gives the permanent response away; relaxed reports give away what the last one does."""
     lines = driver.run_example("rappor_attack")
@@ -36,6 +37,7 @@ def test_rappor_attack() -> None:
     assert last[0][-2:] == [2.755, 0.953]
 
 
+@pytest.mark.long
 def test_made_up_reports() -> None:
     """Clumsy attackers are noticed and their effect is removed; careful ones gain no more than the bound."""
     lines = driver.run_example("made_up_reports")
@@ -54,6 +56,7 @@ def test_hadamard() -> None:
     recorded.check("example-hadamard", {"rows": rows})
 
 
+@pytest.mark.long
 def test_market() -> None:
     """Buyers who pool what they bought guess as well as the one with the highest level, and no better."""
     lines = driver.run_example("market")

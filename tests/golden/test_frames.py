@@ -131,6 +131,7 @@ def test_spark_gives_the_same_reports(tmp_path: Path) -> None:
     recorded.check("spark", {name: found[name] for name in ("all", "groups", "history")})
 
 
+@pytest.mark.long
 def test_a_ledger_in_postgresql(postgres_url: Callable[[], str], tmp_path: Path) -> None:
     """Costs, rejections and the history are the same with an account that several machines share."""
     holders = [

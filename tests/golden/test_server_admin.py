@@ -71,6 +71,7 @@ def test_backup_restore_and_token(tmp_path: Path) -> None:
             campaign.relax()
 
 
+@pytest.mark.long
 def test_a_simulated_campaign() -> None:
     """The seed decides everything; the campaign stops by itself at the level that was planned for."""
     found = simulate(devices=1000, values=4, levels="0.5,1,2,4", margin="0.08", seed=7)

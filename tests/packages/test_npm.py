@@ -72,6 +72,7 @@ def test_its_own_tests_pass(package: Path, node: str, named: str, least: int) ->
     assert int(passed[1]) >= least
 
 
+@pytest.mark.long
 def test_its_types_are_understood(package: Path) -> None:
     """A program that is right passes, and one that is not does not: the types say something."""
     mine = package.parents[1]
@@ -98,6 +99,7 @@ def test_its_types_are_understood(package: Path) -> None:
         assert re.findall(r"^(\S+)\(\d+,\d+\): error", done.stdout, flags=re.MULTILINE) == ["wrong.mts"], done.stdout
 
 
+@pytest.mark.long
 def test_pages_of_one_s_own(package: Path, tmp_path: Path) -> None:
     """Five lines each, served beside a real collector: by path, and by a name that an import map explains."""
     (by_path,) = re.findall(r"```html\n(.*?)```", (package / "README.md").read_text("utf-8"), flags=re.DOTALL)

@@ -108,7 +108,8 @@ def local(place: Path) -> Any:
     return table_of(place / "local.parquet")
 
 
-@pytest.mark.parametrize("partitions", [5, *[pytest.param(each, marks=pytest.mark.long) for each in (1, 2, 50)]])
+@pytest.mark.long
+@pytest.mark.parametrize("partitions", [1, 2, 5, 50])
 def test_the_same_rows_at_any_number_of_partitions(spark: Any, place: Path, local: Any, partitions: int) -> None:
     outcome = released(spark, request_of(place, "out"), partitions=partitions)
     assert outcome.rows == ROWS
@@ -121,6 +122,7 @@ def test_the_same_rows_at_any_number_of_partitions(spark: Any, place: Path, loca
         assert np.array_equal(one.interval(0.95), two.interval(0.95))
 
 
+@pytest.mark.long
 def test_tasks_whose_first_attempt_fails_after_it_wrote(
     spark: Any, place: Path, local: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

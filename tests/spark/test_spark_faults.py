@@ -26,6 +26,8 @@ from relaxdp.publication.transaction import Drawing, publish
 from relaxdp.table.release import TableDrawing
 from relaxdp.table.spark.release import SparkFolderDrawing, SparkFrameDrawing
 
+pytestmark = pytest.mark.long
+
 Rows = list[tuple[int, str]]
 LONG = pytest.mark.long
 

@@ -21,7 +21,7 @@ from relaxdp.table.spark import release as spark_release
 from relaxdp.table.spark.release import SparkFolderDrawing, SparkFrameDrawing
 from relaxdp.table.spark.worker import Summary
 
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")]
 
 ROWS = 2_000
 SAID: Any = {"answer": ["no", "yes"], "age": rx.Numeric(0, 100)}

@@ -72,6 +72,7 @@ def both(spark: Any, **declared: Any) -> list[str]:
     return sentences
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("column", "declared", "reports"),
     [

@@ -51,6 +51,7 @@ def release(source: str, target: str, **more: Any) -> Any:
     return rx.release(source, said, id="id", epsilon=1, **where)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "shuffled"),
     [(kind, shuffled) for kind in KINDS for shuffled in (False, True)],
@@ -66,6 +67,7 @@ def test_the_same_files_as_on_one_machine(spark: Any, place: Path, kind: str, sh
     assert Input(Path("there")).description() == Input(Path("here.parquet")).description()
 
 
+@pytest.mark.long
 def test_a_frame_of_numbers_that_spark_has_no_type_for(spark: Any, place: Path) -> None:
     """Spark hands them over as decimals, and as such they come back; the people are those of the file."""
     pa_parquet.write_table(write(NUMBERS).drop_columns("other"), "in.parquet")

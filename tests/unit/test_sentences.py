@@ -6,6 +6,7 @@ import ast
 import pickle
 import re
 from collections.abc import Iterator
+from functools import cache
 from inspect import signature
 from pathlib import Path
 from string import Formatter
@@ -27,11 +28,16 @@ KINDS = {name for name, each in vars(errors).items() if isinstance(each, type) a
 LIBRARY = ("law", "draw", "encodings", "estimation", "ledger", "table", "mechanisms.py")
 
 
+@cache
+def parsed(file: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(file.read_text("utf-8"))))
+
+
 def raised(file: Path) -> Iterator[tuple[ast.Call, list[str]]]:
     """Every place where an error of ours is made, and the sentences that it may have."""
     constants = {
         node.targets[0].id: node.value.value
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        for node in parsed(file)
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Name)
         and isinstance(node.value, ast.Constant)
@@ -49,7 +55,7 @@ def raised(file: Path) -> Iterator[tuple[ast.Call, list[str]]]:
         )
         return [str(node.value)]
 
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    for node in parsed(file):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in KINDS and node.args:
             yield node, sentences(node.args[0])
 
@@ -90,7 +96,7 @@ def test_every_way_out_has_words() -> None:
     """Where a person types, or calls a function; some are of the one or of the other only."""
     named = set()
     for file in files():
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for node in parsed(file):
             if isinstance(node, ast.keyword) and node.arg == "remedy":
                 for each in ast.walk(node.value):
                     if isinstance(each, ast.Constant) and isinstance(each.value, str):

@@ -147,6 +147,7 @@ def check_within(server: FakeCollector, folder: Path, words: dict[str, object], 
     return closest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("limit", "cost"), [("3.4", "3.4"), ("2", "1.7"), ("1.2", "1.2"), ("0.7", "0.5"), ("0.4", "0.3")]
 )
@@ -159,6 +160,7 @@ def test_all_reports_to_all_questions_are_within_the_limit(
     assert closest > Decimal(cost) - Decimal("1e-15")
 
 
+@pytest.mark.long
 def test_one_path_for_two_questions_would_be_seen(
     server: FakeCollector, tmp_path: Path, words: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def every_byte(calls: int) -> list[NDArray[np.uint8]]:
     return [(numbers >> np.uint32(8 * call)).astype(np.uint8) for call in range(calls)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("low", "high"), [(1, 1), (1, 3)])
 def test_every_triple_of_bytes(low: int, high: int) -> None:
     """Four values: all 2^24 triples (to the upper end? redraw? which value?) are fed; counts are the law."""

@@ -14,7 +14,8 @@ from relaxdp.errors import EncodingError
 
 
 @pytest.mark.parametrize(
-    ("values", "one", "places"), [(2, 16, (1, 3, 8, 15)), (3, 16, (3, 8, 13)), (4, 8, (1, 3, 5, 7))]
+    ("values", "one", "places"),
+    [(2, 16, (1, 3, 8, 15)), (3, 16, (3, 8, 13)), pytest.param(4, 8, (1, 3, 5, 7), marks=pytest.mark.long)],
 )
 def test_path_equals_chain(values: int, one: int, places: tuple[int, ...]) -> None:
     """Every transcript of four levels, equal levels included."""

@@ -161,6 +161,7 @@ def test_a_number_is_rounded_to_its_neighbours() -> None:
             assert set(bins) <= {int(truth // 8), int(-(-truth // 8))}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("window", [1, 2, 4])
 def test_it_passes_as_any_encoding_does(window: int) -> None:
     found = check_encoding(wave(window), TRUTHS)

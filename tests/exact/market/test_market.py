@@ -67,10 +67,10 @@ def pooled_odds(values: int, one: int, pool: Pool) -> F:
     return max(max(law[reports] for law in laws) / min(law[reports] for law in laws) for reports in transcripts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("levels", "one", "sizes"),
-    [(LEVELS, ONE, [2]), pytest.param(LEVELS, ONE, [3, 4], marks=pytest.mark.long)]
-    + [pytest.param(levels, one, [2, 3], marks=pytest.mark.long) for levels, one in GRIDS if levels != LEVELS],
+    [(LEVELS, ONE, [2, 3, 4]), *[(levels, one, [2, 3]) for levels, one in GRIDS if levels != LEVELS]],
 )
 def test_every_order_is_one_path(levels: tuple[int, ...], one: int, sizes: list[int]) -> None:
     """All that is out has the law of one path, and so has every part of what is sold, that is for any coalition."""

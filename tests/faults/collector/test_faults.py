@@ -15,6 +15,8 @@ from tests.faults.collector.collector_load import Load, check_nothing_lost
 from tests.patience import until
 from tests.servers.collectors import STORES, running, url_of
 
+pytestmark = pytest.mark.long
+
 ROUNDS = min(50, int(os.environ.get("RELAXDP_FAULTS", "3")))
 
 

@@ -19,6 +19,8 @@ from tests.servers.collectors import STORES, Running, running, url_of
 from relaxdp.collector import campaigns, joint
 from relaxdp.storage.database import Database
 
+pytestmark = pytest.mark.long
+
 ROUNDS = min(50, int(os.environ.get("RELAXDP_FAULTS", "3")))
 VALUES = {"diet": ["meat", "vegan"], "lunch": ["canteen", "home", "out"]}
 

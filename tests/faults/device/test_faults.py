@@ -24,6 +24,8 @@ from tests.servers.fake_collector import FakeCollector, fake_collector
 from relaxdp.device import Device
 from relaxdp.errors import DeviceFileError
 
+pytestmark = pytest.mark.long
+
 KILLS = int(os.environ.get("RELAXDP_FAULTS", "20"))
 LEVELS = tuple(f"{Decimal(n) / 1000}" for n in range(1, KILLS + 10))
 CAMPAIGNS = "abc"

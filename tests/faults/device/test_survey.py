@@ -21,6 +21,8 @@ from tests.servers.fake_collector import FakeCollector, Request, fake_collector
 
 from relaxdp.device import Device
 
+pytestmark = pytest.mark.long
+
 NAMES = ["diet", "lunch", "age"]
 LIMIT = "2.2"
 REQUESTS = 1 + 2 * len(NAMES)

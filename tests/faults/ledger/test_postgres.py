@@ -32,6 +32,8 @@ from relaxdp.ledger.entries import Subject
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.postgres import PostgresStore
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def place(postgres_url: object, request: pytest.FixtureRequest) -> Place:

@@ -33,6 +33,8 @@ from tests.servers.ledgers import LONG_STORES, STORES, Place, SqlitePlace, place
 from relaxdp.errors import LedgerAccessError, LedgerLockedError
 from relaxdp.ledger.ledger import Ledger
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(params=STORES)
 def place(request: pytest.FixtureRequest) -> Place:

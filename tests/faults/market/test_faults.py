@@ -26,6 +26,8 @@ from tests.faults.market.world import OWN_CREDITS, POOL, SLOTS, open_account, op
 from tests.patience import until
 from tests.servers.ledgers import LONG_STORES
 
+pytestmark = pytest.mark.long
+
 KILLS = int(os.environ.get("RELAXDP_FAULTS", "12"))
 KILLED = -signal.SIGKILL
 

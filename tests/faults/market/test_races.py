@@ -25,6 +25,8 @@ from relaxdp.market import listings, sales
 from relaxdp.market.levels import Neighbours
 from relaxdp.market.listings import KeptLevel
 
+pytestmark = pytest.mark.long
+
 NUMBERS = itertools.count()
 
 

@@ -310,6 +310,7 @@ def test_a_resume_says_of_itself_what_was_paid_for(tmp_path: Path, monkeypatch: 
     is_paid("algorithm-1", tmp_path, tmp_path / "out.csv", "2", None)
 
 
+@pytest.mark.long
 def test_eight_steps_of_algorithm_1_race_for_one_name(zygote: Releases, tmp_path: Path) -> None:
     prepare(tmp_path, SMALL)
     order = {"kind": "algorithm-1", "folder": str(tmp_path), "budget": "5", "epsilon": "1", "target": "out.parquet"}
@@ -378,6 +379,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 # Kills at random instants
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kills", sizes(6, 40))
 @pytest.mark.parametrize(
     "kind", ["file", pytest.param("csv", marks=LONG), "algorithm-1", pytest.param("rappor", marks=LONG)]
@@ -459,6 +461,7 @@ def test_what_a_kill_leaves_is_swept_away(zygote: Releases, tmp_path: Path) -> N
 # Races
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["file", pytest.param("csv", marks=LONG), pytest.param("rappor", marks=LONG)])
 def test_sixteen_releases_race_for_the_last_of_a_budget(zygote: Releases, tmp_path: Path, kind: str) -> None:
     """Sixteen paths at 0.1 each, and a budget of 0.5: exactly five are granted, and exactly five files appear."""

@@ -16,6 +16,8 @@ import pytest
 from tests.faults.table.releases import VALUES, prepare, release
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.long
+
 # A release whose sort takes for ever: whoever sends it a signal need not be quick.
 SORTING = """
 import signal, sys, relaxdp.cli.main, relaxdp.table.order as order

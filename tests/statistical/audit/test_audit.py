@@ -94,6 +94,7 @@ def violations(audits: int) -> int:
     )
 
 
+@pytest.mark.long
 def test_bounds_are_as_often_too_high_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """More violations than this have a chance of 1e-6. An auditor that is judged on what it learned from has more."""
     limit = binom.isf(1e-6, 150, 0.1)

@@ -43,6 +43,7 @@ def widest(found: dict[str, Any]) -> float:
     return max(float(row["high"] - row["low"]) / 2 for row in found["pooled"])
 
 
+@pytest.mark.long
 def test_what_was_planned_is_what_happens(tmp_path: Path) -> None:
     levels, common = [{"epsilon": each} for each in LEVELS], max(Fleet(PEOPLE, len(VALUES), seed=7).shares(len(VALUES)))
     told: dict[str, Any] = {"values": len(VALUES), "objects": PEOPLE, "epsilon": SUGGESTED, "encoding": "categorical"}

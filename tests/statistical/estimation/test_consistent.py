@@ -17,6 +17,7 @@ def test_where_noise_dominates_they_are_as_good_as_clipped_ones(truth: str) -> N
         assert nearest > 2.5 * clipped  # so that the comparison could fail
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", [(2, "1", 10_000), (5, "2", 10_000), (20, "4", 10_000), (100, "4", 100_000)], ids=str)
 @pytest.mark.parametrize("encoding", ["categorical", "unary-optimised"])
 def test_where_noise_is_small_they_are_as_good_as_the_nearest(encoding: str, place: tuple[int, str, int]) -> None:

@@ -21,6 +21,8 @@ from relaxdp import Counts, Numeric, compare
 from relaxdp.estimation import frequency, tails
 from relaxdp.estimation.frequency import Frequency
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize(
     ("grid", "least"), [(replace(SMALL, objects=(50,)), 100), pytest.param(SMALL, 200, marks=pytest.mark.long)]

@@ -45,6 +45,7 @@ def covered(point: tuple[int, float, float, float], runs: int) -> float:
     return held / runs
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", SOME, ids=str)
 def test_intervals_hold(point: tuple[int, float, float, float]) -> None:
     assert covered(point, 2_000) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 2_000)

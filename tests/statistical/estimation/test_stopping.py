@@ -78,7 +78,8 @@ def documented(rule: str) -> float:
     return float(found[1]) / 100
 
 
-@pytest.mark.parametrize(("truths", "seed"), [pytest.param(EVEN, 601, marks=pytest.mark.long), (UNEVEN, 602)])
+@pytest.mark.long
+@pytest.mark.parametrize(("truths", "seed"), [(EVEN, 601), (UNEVEN, 602)])
 def test_coverage_after_stopping_when_precise_enough(truths: tuple[int, ...], seed: int) -> None:
     until = UntilPrecise(SCHEDULE, half_width=TARGET, objects=OBJECTS, values=VALUES)
     levels = list(until)

@@ -30,11 +30,13 @@ MORE: list[Where] = [
 """`make coverage` has the whole grid."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", MEANS, ids=str)
 def test_intervals_of_means_hold(where: Where) -> None:
     assert min(means_held(where, 400)) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 400)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", SOME, ids=str)
 def test_intervals_of_quantiles_and_shares_hold(where: Where) -> None:
     assert answers_held(where, 20).min() >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 20)

@@ -27,6 +27,8 @@ from relaxdp.rappor.counts import RapporCounts
 from relaxdp.rappor.decode import decode
 from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of
 
+pytestmark = pytest.mark.long
+
 FALSE_ALARM = 1e-6
 BIT = BloomShape(bits=1, hashes=1, cohorts=1)
 DEVICES, REPEATS, SAMPLES = 100, 20_000, 10

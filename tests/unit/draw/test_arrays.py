@@ -259,6 +259,7 @@ def test_words_that_lie_on_a_boundary(values: int, level: int, monkeypatch: pyte
         path.finish()
 
 
+@pytest.mark.long
 def test_rejected_words() -> None:
     """With 2^63 + 1 values about half of the value words are rejected, also in the first block."""
     values, ids = 2**63 + 1, np.arange(2000)

@@ -553,6 +553,7 @@ def test_covariance_that_nobody_knows() -> None:
         replace(part, joint="unknown").covariance()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["unary-symmetric", "unary-optimised", "local-hash"])
 def test_likelihood_of_bits_by_grid(name: str) -> None:
     """Two levels, three values: the product of the binomial likelihoods on all shares in steps of 1/200."""

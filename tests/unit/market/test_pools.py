@@ -221,6 +221,7 @@ class Watched:
         assert self.trader.books()["balanced"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_course_of_events(trader: Here, kind: str) -> None:
     """Members join, deliver more and change their price while buyers buy and upgrade, all at random."""

@@ -137,6 +137,7 @@ def test_a_row_of_compressed_tabs_with_other_fields_is_named(place: Path) -> Non
         release("in.tsv.gz", "out.parquet", keep=())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["out.csv.gz", "out.csv.zst"])
 def test_a_full_disk_is_one_sentence_for_compressed_text_too(place: Path, name: str) -> None:
     """Arrow's streams would complain beside it when they are forgotten, which is before the process ends."""

@@ -336,10 +336,9 @@ POINTS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("owner", "name", "when", "committed"), POINTS)
-@pytest.mark.parametrize(
-    "swept", [pytest.param(True, id="raised", marks=pytest.mark.long), pytest.param(False, id="killed")]
-)
+@pytest.mark.parametrize("swept", [pytest.param(True, id="raised"), pytest.param(False, id="killed")])
 def test_a_crash_anywhere_is_safe(
     place: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, when: str, committed: bool, swept: bool
 ) -> None:
