@@ -324,7 +324,7 @@ def page(points: Sequence[Point], grid: Grid) -> str:
         "once and for two-way tables). Waves are of n in {_list(wave_coverage.OBJECTS)}, "
         "one level or half of the objects at each of two, numbers of several shapes; runs are a tenth of the above, "
         "and a fiftieth for quantiles, shares and variances. Made by `make coverage`; a small grid is part of "
-        "`make test`.",
+        "`make test-long`.",
         "",
         "The requirement is 94.5 % at every point (simulated points get four standard errors of leave), and for one "
         "value a mean width of at most 1.1 times Wald's wherever Wald is valid: a variance of the count of ten or "
