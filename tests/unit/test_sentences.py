@@ -128,7 +128,6 @@ def test_a_way_out_can_be_gone() -> None:
         for each in (
             relaxdp.release,
             relaxdp.estimate,
-            relaxdp.difference,
             relaxdp.plan,
             relaxdp.Numeric,
             relaxdp.Column,
