@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import kind_of
 from relaxdp.errors import CountsError, DescriptionError, TableDamagedError, TableFileError
-from relaxdp.publication.staging import temporary_folder
-from relaxdp.table.interrupts import interruptible, without_bar
+from relaxdp.table.database import open_database
 from relaxdp.table.kinds import Format
 from relaxdp.table.released_files import Axis, ReleasedFile, comparable_type
 
@@ -292,36 +291,15 @@ def id_sql(file: ReleasedFile) -> str:
     return "source.id"
 
 
-@contextmanager
-def database(paths: Sequence[Path], memory_limit: str) -> Iterator[Any]:
-    """Open DuckDB in memory, with a folder for what does not fit. Its messages quote rows, so none of them is shown."""
-    import duckdb  # noqa: PLC0415
-
+def database(paths: Sequence[Path], memory_limit: str) -> AbstractContextManager[Any]:
+    """Open DuckDB for counting these files."""
     named = repr(str(paths[0])) if len(paths) == 1 else "one of the files"
-    problem = None
-    with temporary_folder() as folder:
-        settings: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": memory_limit,
-            "temp_directory": str(folder),
-            "preserve_insertion_order": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "python_enable_replacements": False,
-        }
-        with duckdb.connect(":memory:", config=settings) as connection, interruptible(connection):
-            try:
-                without_bar(connection)
-                yield connection
-            except duckdb.InterruptException:
-                raise
-            except duckdb.OutOfMemoryException:
-                problem = TableFileError(
-                    "counting takes more memory or disk than there is ({memory} of memory are used).",
-                    memory=memory_limit,
-                )
-            except duckdb.Error:
-                problem = TableDamagedError(
-                    "{named} is damaged, cut off, or has ids or reports of another type than it says.", named=named
-                )
-    if problem is not None:  # raised here, without a context
-        raise problem
+    return open_database(
+        memory_limit,
+        TableDamagedError(
+            "{named} is damaged, cut off, or has ids or reports of another type than it says.", named=named
+        ),
+        full=TableFileError(
+            "counting takes more memory or disk than there is ({memory} of memory are used).", memory=memory_limit
+        ),
+    )

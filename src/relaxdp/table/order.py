@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import ObjectIdError, RelaxdpError, TableFileError
 from relaxdp.publication.plain import plain, plain_type
-from relaxdp.publication.staging import temporary_folder
+from relaxdp.table.database import open_database
 from relaxdp.table.formats import BATCH_ROWS, Input
-from relaxdp.table.interrupts import interruptible, without_bar
 from relaxdp.table.kinds import Format, files_of
 
 _MEMORY = "600MB"
@@ -76,28 +75,13 @@ class IdOrder:
 
 def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads: int) -> Generator[Any]:
     """Return the rows of some columns in id order, sorted by DuckDB, which spills to disk."""
-    import duckdb  # noqa: PLC0415 (only where a sort is needed)
-
-    wanted, failed = list(dict.fromkeys(columns)), False
-    with temporary_folder() as spill, duckdb.connect() as connection, interruptible(connection):
-        try:
-            without_bar(connection)
-            connection.execute("SET memory_limit = ?", [_MEMORY])
-            connection.execute("SET temp_directory = ?", [str(spill)])
-            connection.execute("SET threads = ?", [threads])
-            relation = _relation(connection, table, wanted)
-            query = f"SELECT * FROM {relation} ORDER BY c{wanted.index(id_column)}"  # noqa: S608 (quoted names)
-            reader: Any = connection.sql(query).to_arrow_reader(BATCH_ROWS)
-            for batch in reader:
-                yield _as_it_was(batch.rename_columns(wanted), table.schema)
-        except duckdb.InterruptException:
-            raise
-        except duckdb.Error:
-            failed = True  # raised outside: DuckDB's message may quote a row, and would come along
-    if failed:
-        raise TableFileError(
-            "{table!r} could not be sorted: it is damaged, or the disk is full.", table=str(table.path)
-        )
+    wanted = list(dict.fromkeys(columns))
+    failed = TableFileError("{table!r} could not be sorted: it is damaged, or the disk is full.", table=str(table.path))
+    with open_database(_MEMORY, failed, threads=threads) as connection:
+        relation = _relation(connection, table, wanted)
+        query = f"SELECT * FROM {relation} ORDER BY c{wanted.index(id_column)}"  # noqa: S608 (quoted names)
+        for batch in connection.sql(query).to_arrow_reader(BATCH_ROWS):
+            yield _as_it_was(batch.rename_columns(wanted), table.schema)
 
 
 def _relation(connection: Any, table: Input, columns: list[str]) -> str:
