@@ -119,13 +119,12 @@ class Cells:
         numbers = range(len(self._axes))
         each = ", ".join(
             f"max(packed{n}) AS best{n}, count(place{n}) AS rows{n}, count(packed{n}) AS known{n}, "
-            f"coalesce(bit_count(bit_or(1::UBIGINT << place{n})), 0) AS levels{n}"
+            f"{repeated_sql(f'place{n}')} AS repeated{n}"
             for n in numbers
         )
         best = ", ".join(f"best{n}" for n in numbers)
         sums = ", ".join(
-            f"sum(rows{n})::BIGINT, sum(rows{n} - known{n})::BIGINT, count(*) FILTER (rows{n} > levels{n})"
-            for n in numbers
+            f"sum(rows{n})::BIGINT, sum(rows{n} - known{n})::BIGINT, count(*) FILTER (repeated{n})" for n in numbers
         )
         return (
             f"WITH reports AS ({reports}), objects AS (SELECT id, {each} FROM reports GROUP BY id) "  # noqa: S608
@@ -281,6 +280,11 @@ def report_sql(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
             found=found,
         )
     return sql
+
+
+def repeated_sql(level: str) -> str:
+    """Return SQL for whether one of the ids that rows are grouped by stands in two rows at the same level."""
+    return f"count({level}) > coalesce(bit_count(bit_or(1::UBIGINT << {level})), 0)"
 
 
 def id_sql(file: ReleasedFile) -> str:

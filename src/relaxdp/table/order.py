@@ -48,14 +48,15 @@ def counted_by_id(after_a_sort: bool = True) -> Iterator[None]:
 
 
 class IdOrder:
-    """Checks, batch after batch, that ids ascend."""
+    """Checks, batch after batch, that ids ascend; in a sorted table they do, unless one is repeated."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_sorted: bool = False) -> None:
         self._last: Any = None
+        self._is_sorted = is_sorted
         self._rows = 0
 
     def check(self, ids: Any) -> None:
-        """Raise `NotAscendingError` where an id is not larger than the one before."""
+        """Raise `NotAscendingError`, or in a sorted table `repeated_id`, for an id not larger than the one before."""
         if not len(ids):
             return
         if ids.null_count:
@@ -69,7 +70,7 @@ class IdOrder:
         except pa.ArrowException:
             raise ObjectIdError("the ids cannot be ordered: use whole numbers, text, bytes or UUIDs.") from None
         if not ascending:
-            raise NotAscendingError
+            raise repeated_id() if self._is_sorted else NotAscendingError
         self._last, self._rows = ids[len(ids) - 1], self._rows + len(ids)
 
 
@@ -163,7 +164,7 @@ def in_order(table: Input, columns: list[str], id_column: str, threads: int) -> 
 
 def paired(first: Iterator[Any], first_id: str, second: Iterator[Any], second_id: str) -> Iterator[tuple[Any, Any]]:
     """Return parts of equal length of both tables, with equal ids row by row; anything else is refused."""
-    order, here, there = IdOrder(), _Rest(first), _Rest(second)
+    order, here, there = IdOrder(is_sorted=True), _Rest(first), _Rest(second)
     while True:
         count = min(here.rows(), there.rows())
         if not count:
@@ -172,10 +173,7 @@ def paired(first: Iterator[Any], first_id: str, second: Iterator[Any], second_id
             return
         mine, other = here.take(count), there.take(count)
         ids = plain(mine.column(first_id))
-        try:
-            order.check(ids)
-        except NotAscendingError:
-            raise repeated_id() from None
+        order.check(ids)
         if not _equal(ids, plain(other.column(second_id))):
             raise TableFileError(_OTHERS)
         yield mine, other
