@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from relaxdp.errors import RelaxdpError
+from relaxdp.lazy import duckdb
 from relaxdp.publication.staging import temporary_folder
 from relaxdp.table.interrupts import interruptible
 
@@ -19,8 +20,6 @@ def open_database(
 
     Its messages may quote a row: `failed` is raised in their place, or `full` where memory or disk did not suffice.
     """
-    import duckdb  # noqa: PLC0415 (most programs never need it)
-
     problem = None
     with temporary_folder() as folder:
         settings: dict[str, str | bool | int | float | list[str]] = {
