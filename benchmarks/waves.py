@@ -14,6 +14,7 @@ import relaxdp as rx
 from benchmarks.real_columns import RealColumn, real_columns
 from benchmarks.square_wave import SquareWave
 from relaxdp.encodings.wave import best_window
+from relaxdp.mechanisms import Mechanism
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +39,7 @@ class Errors:
     """The Wasserstein-1 distance in thousandths of the range, and its standard error."""
 
 
-def mean_error(column: RealColumn, mechanism: rx.Mechanism, level: str, key: rx.Key) -> float:
+def mean_error(column: RealColumn, mechanism: Mechanism, level: str, key: rx.Key) -> float:
     """Return the squared error of the mean that these rows have, times their number, in squares of half the range.
 
     What reports add to it is independent from row to row and zero on average, so that it is the mean of its squares.

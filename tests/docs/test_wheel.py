@@ -29,7 +29,12 @@ def test_wheel(tmp_path: Path, compiler: str, monkeypatch: pytest.MonkeyPatch) -
     subprocess.run([*build, str(ROOT)], check=True, capture_output=True, timeout=PATIENCE)
     (wheel,) = tmp_path.glob("relaxdp-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"relaxdp/py.typed", "relaxdp/web/device/relaxdp.js", "relaxdp/ledger/store.py"} <= names
+    assert {
+        "relaxdp/__init__.pyi",
+        "relaxdp/py.typed",
+        "relaxdp/web/device/relaxdp.js",
+        "relaxdp/ledger/store.py",
+    } <= names
     assert not any(name.startswith(("tests/", "benchmarks/")) for name in names)
     assert not any(name.endswith((".c", ".h")) for name in names)
     assert (f"relaxdp/draw/kernel/{LIBRARY.name}" in names) is built

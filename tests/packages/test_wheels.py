@@ -87,7 +87,12 @@ def test_a_wheel_holds_the_package_and_nothing_else(dist: list[Path]) -> None:
         assert {f"relaxdp/service/bundled/{INDEX}"} < bundled
         extra = names - ours - bundled
         assert extra == (set() if platform == "any" else {KERNEL})
-        assert {"relaxdp/py.typed", "relaxdp/web/survey/page.html", "relaxdp/web/device/relaxdp.js"} <= names
+        assert {
+            "relaxdp/__init__.pyi",
+            "relaxdp/py.typed",
+            "relaxdp/web/survey/page.html",
+            "relaxdp/web/device/relaxdp.js",
+        } <= names
         assert wheel.stat().st_size < 2_000_000
 
 

@@ -6,9 +6,9 @@ import ast
 from pathlib import Path
 
 FLOORS = [
-    "errors", "remedies", "law", "draw", "hazmat", "encodings", "estimation", "mechanisms", "relaxation", "storage",
-    "ledger", "publication", "table", "rappor", "service", "device", "collector", "market", "audit",
-    "paper", "cli", "web",
+    "errors", "remedies", "lazy", "law", "draw", "hazmat", "encodings", "estimation", "mechanisms", "relaxation",
+    "storage", "ledger", "publication", "table", "rappor", "service", "device", "collector", "market", "audit", "paper",
+    "cli", "web",
 ]  # fmt: skip
 MAY_ENTER_HAZMAT = {"hazmat", "audit", "paper"}
 SOURCE = Path(__file__).parents[2] / "src" / "relaxdp"

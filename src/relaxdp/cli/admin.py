@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from relaxdp.cli.commands import Commands
 from relaxdp.cli.talk import closing
+from relaxdp.lazy import LazyModule
+from relaxdp.service.settings import Settings
+
+if TYPE_CHECKING:
+    from relaxdp.market import recovery
+    from relaxdp.service import maintenance
+else:
+    maintenance, recovery = LazyModule("relaxdp.service.maintenance"), LazyModule("relaxdp.market.recovery")
 
 app = Commands(help="Back up, restore, recover, and renew the token of a service.")
 
@@ -30,9 +38,7 @@ def backup(
     db: DatabaseOption = DEFAULT,
 ) -> None:
     """Write a consistent copy of a SQLite database, also while the service runs."""
-    from relaxdp.service.maintenance import back_up  # noqa: PLC0415
-
-    back_up(db, target)
+    maintenance.back_up(db, target)
     closing(f"wrote a copy of the database to {target}")
 
 
@@ -41,9 +47,7 @@ def restore(
     source: Annotated[Path, typer.Argument(help="A copy that `backup` wrote.")], db: DatabaseOption = DEFAULT
 ) -> None:
     """Make a SQLite database from a copy; there must be none yet."""
-    from relaxdp.service.maintenance import restore as restore_copy  # noqa: PLC0415
-
-    restore_copy(source, db)
+    maintenance.restore(source, db)
     typer.echo(f"restored {source}; devices that withdrew after it was written must withdraw again,")
     typer.echo("and a market makes the sales that it forgot again: relaxdp admin recover (docs/market.md)")
 
@@ -62,9 +66,6 @@ def recover(
     Until then nothing else is sold of their releases. Deliver again first what sellers delivered since the copy was
     made, and make the accounts and credits again that came since.
     """
-    from relaxdp.market import recovery  # noqa: PLC0415
-    from relaxdp.service.settings import Settings  # noqa: PLC0415
-
     settings = Settings(database=db, market_key=market_key, market_journal=market_journal)
     if begin_journal:
         closing(f"began the journal anew; listings in it: {recovery.begin_anew(settings):,}")
@@ -93,9 +94,7 @@ def token(
     ] = None,
 ) -> None:
     """Replace the operator's token and show the new one, this once. The old one ends within seconds."""
-    from relaxdp.service.maintenance import renew_token  # noqa: PLC0415
-
-    say_token(renew_token(db, token_file), token_file)
+    say_token(maintenance.renew_token(db, token_file), token_file)
 
 
 def say_token(made: str, token_file: Path | None) -> None:

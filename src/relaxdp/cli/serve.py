@@ -12,12 +12,12 @@ import typer
 
 from relaxdp.cli.admin import DEFAULT, DatabaseOption, say_token
 from relaxdp.errors import MissingPartError, OptionError, refusing
+from relaxdp.service.settings import Settings
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from relaxdp.service.observe import MetricsServer
-    from relaxdp.service.settings import Settings
 
 
 @refusing("Nothing was started.")
@@ -72,38 +72,31 @@ def serve(
         # Both parts declare their tables when they are imported, and the database is prepared with all of them.
         import relaxdp.collector.component  # noqa: PLC0415
         import relaxdp.market.component  # noqa: F401, PLC0415
-        from relaxdp.market.keys import key_file, open_market  # noqa: PLC0415
-        from relaxdp.market.recovery import forgotten_sales  # noqa: PLC0415
-        from relaxdp.service.observe import MetricsServer  # noqa: PLC0415
-        from relaxdp.service.pages import sites_of  # noqa: PLC0415
-        from relaxdp.service.run import BACKLOG, listen  # noqa: PLC0415
-        from relaxdp.service.run import serve as run  # noqa: PLC0415
+        from relaxdp.market import keys, recovery  # noqa: PLC0415
+        from relaxdp.service import maintenance, observe, pages, run  # noqa: PLC0415
         from relaxdp.storage.database import Database  # noqa: PLC0415
     except ImportError:
         raise MissingPartError("the service needs more packages: pip install 'relaxdp[server]'.") from None
-    from relaxdp.service.maintenance import prepare  # noqa: PLC0415
-    from relaxdp.service.settings import Settings  # noqa: PLC0415
-
     if (certificate is None) != (certificate_key is None):
         raise OptionError("TLS needs both --certificate and --certificate-key.")
     settings = Settings(
         database=db, host=host, port=port, rate=rate, burst=burst, body_limit=body_limit,
         trusted_proxies=tuple(trusted_proxy or ()), request_log=request_log, certificate=certificate,
-        certificate_key=certificate_key, embed=tuple(sites_of(embed or ())), upload_limit=upload_limit,
+        certificate_key=certificate_key, embed=tuple(pages.sites_of(embed or ())), upload_limit=upload_limit,
         market_key=market_key, market_journal=market_journal,
     )  # fmt: skip
     with ExitStack() as stack:
-        listening, address = listen(settings)
+        listening, address = run.listen(settings)
         stack.callback(listening.close)
-        metrics_server = None if metrics_port is None else MetricsServer(metrics_port)
+        metrics_server = None if metrics_port is None else observe.MetricsServer(metrics_port)
         if metrics_server is not None:
             stack.callback(metrics_server.server_close)
         database = Database(settings.database)
-        market_file = key_file(settings, database)
+        market_file = keys.key_file(settings, database)
         database.close()
         is_new = market_file is not None and not market_file.exists()
-        token = prepare(settings, token_file, opened=open_market)
-        forgotten = len(forgotten_sales(settings))
+        token = maintenance.prepare(settings, token_file, opened=keys.open_market)
+        forgotten = len(recovery.forgotten_sales(settings))
         stack.pop_all()  # everything is in order: they stay open
     if is_new:
         typer.echo(f"market key made: {market_file} (copy it to a safe place, apart from the database)")
@@ -119,11 +112,11 @@ def serve(
     typer.echo(f"dashboard {address}/" + (f"   market {address}/market" if market_file is not None else ""))
     if metrics_server is not None:
         typer.echo(f"metrics {metrics_server.address}")
-    listening.listen(BACKLOG)  # from here on clients wait for us, and are not refused
+    listening.listen(run.BACKLOG)  # from here on clients wait for us, and are not refused
     # The last line: whoever started us through a pipe waits for the address, and may close the pipe then.
     typer.echo(f"listening on {address}")
     sys.stdout.flush()
-    run(partial(build, metrics_server=metrics_server), settings, listening)
+    run.serve(partial(build, metrics_server=metrics_server), settings, listening)
 
 
 def build(settings: Settings, metrics_server: MetricsServer | None = None) -> ASGIApp:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from relaxdp import __version__
 from relaxdp.errors import OptionError, RelaxdpError
 
 if TYPE_CHECKING:
@@ -83,7 +84,6 @@ def talking(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_detail(command: Callable[..., Any], said: dict[str, Any]) -> Any:
-    from relaxdp import __version__  # noqa: PLC0415
     from relaxdp.draw.kernel.loaded import in_use  # noqa: PLC0415 (nobody else waits for it)
 
     hint(f"relaxdp {__version__}, drawn by {in_use()}")

@@ -13,7 +13,10 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from relaxdp.cli.talk import aside_console
-from relaxdp.errors import MissingPartError, refusing
+from relaxdp.device.operator import Operator
+from relaxdp.device.server import own_server
+from relaxdp.device.tour import OWN, SEVERAL, campaigns, run, several_questions
+from relaxdp.market.tour import POOL, furnish
 
 
 def tour(
@@ -24,14 +27,6 @@ def tour(
     stay: Annotated[bool, typer.Option(help="Keep the service running until Ctrl-C.")] = True,
 ) -> None:
     """Start a service with an empty database, let simulated people answer and trade, and show where to look."""
-    try:
-        from relaxdp.device.operator import Operator  # noqa: PLC0415
-        from relaxdp.device.server import own_server  # noqa: PLC0415
-        from relaxdp.device.tour import OWN, SEVERAL, campaigns, several_questions  # noqa: PLC0415
-        from relaxdp.market.tour import POOL, furnish  # noqa: PLC0415
-    except ImportError:
-        with refusing("Nothing was started."):
-            raise MissingPartError("the service needs more packages: pip install 'relaxdp[server]'.") from None
     signal.signal(signal.SIGTERM, _interrupt)  # so that the service ends with us, whoever ends us
     try:
         with tempfile.TemporaryDirectory(prefix="relaxdp-tour-") as folder, own_server(Path(folder)) as running:
@@ -65,8 +60,6 @@ def tour(
 
 
 def _watch(operator: Any, **options: Any) -> None:
-    from relaxdp.device.tour import run  # noqa: PLC0415
-
     typer.echo(f"{options['devices']:,} simulated devices answer “How did you get to work today?”")
     console = aside_console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())

@@ -10,6 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp.encodings.packed import packed_matrix
+from relaxdp.lazy import pandas as pd
+from relaxdp.lazy import polars as pl
 
 
 def like(column: Any, labels: Sequence[Any], codes: NDArray[np.unsignedinteger]) -> Any:
@@ -17,8 +19,6 @@ def like(column: Any, labels: Sequence[Any], codes: NDArray[np.unsignedinteger])
     library = type(column).__module__.partition(".")[0]
     are_numbers = all(isinstance(label, float) for label in labels)
     if library == "pandas":
-        import pandas as pd  # noqa: PLC0415 (only where the caller has it)
-
         data = np.array(labels)[codes] if are_numbers else pd.Categorical.from_codes(codes, categories=list(labels))
         return pd.Series(data, index=getattr(column, "index", None), name=getattr(column, "name", None))
     if library in ("pyarrow", "polars"):
@@ -27,8 +27,6 @@ def like(column: Any, labels: Sequence[Any], codes: NDArray[np.unsignedinteger])
         array = array.dictionary_decode() if are_numbers else array
         if library == "pyarrow":
             return array
-        import polars as pl  # noqa: PLC0415
-
         return pl.Series(column.name, array)
     if isinstance(column, np.ndarray):
         if codes.dtype == column.dtype and list(labels) == list(range(len(labels))):
@@ -41,13 +39,9 @@ def like_packed(column: Any, reports: Any) -> Any:
     """Return an Arrow array of packed reports as the kind of column that `column` is; NumPy gets a matrix of bytes."""
     library = type(column).__module__.partition(".")[0]
     if library == "pandas":
-        import pandas as pd  # noqa: PLC0415
-
         data = pd.array(reports, dtype=pd.ArrowDtype(reports.type))
         return pd.Series(data, index=getattr(column, "index", None), name=getattr(column, "name", None))
     if library == "polars":
-        import polars as pl  # noqa: PLC0415
-
         return pl.Series(column.name, reports)
     if library == "pyarrow":
         return reports

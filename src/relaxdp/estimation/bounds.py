@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from relaxdp.estimation import special
 from relaxdp.estimation.places import Bins, Floats, Places
+from relaxdp.lazy import scipy
 
 _UNIFORM = 0.02
 """How much of the guess is spread over all bins: a place that it holds impossible would weigh too much."""
@@ -89,13 +90,11 @@ class Bounds:
 
     def _with_share(self, within: Bins, columns: Floats, share: float) -> tuple[Floats, float]:
         """Return the chances nearest to the guess where these bins have this share, and how far away they are."""
-        from scipy.optimize import nnls  # noqa: PLC0415 (as slow to import as all else)
-
         roots = np.sqrt(self._guessed)
         chosen = within[self._chosen(within)]
         rows = [columns / roots[:, None], np.full(len(chosen), _HEAVY), _HEAVY * chosen]
         ends = np.concatenate([roots, [_HEAVY, _HEAVY * share]])
-        shares, _ = nnls(np.vstack(rows), ends, maxiter=50 * len(chosen))
+        shares, _ = scipy.optimize.nnls(np.vstack(rows), ends, maxiter=50 * len(chosen))
         chances = columns @ shares
         return chances, float(np.sqrt((((chances - self._guessed) / roots) ** 2).sum()))
 

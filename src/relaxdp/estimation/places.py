@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from relaxdp.lazy import scipy
+
 Floats = NDArray[np.float64]
 Bins = NDArray[np.bool_]
 
@@ -120,8 +122,6 @@ def likeliest(places: Places) -> tuple[Floats, float]:
 
 def _least_squares(places: Places, shares: Floats, slope: Floats) -> Floats:
     """Return where the likelihood's second-order form is largest, among bins with a share and peaks of the slope."""
-    from scipy.optimize import nnls  # noqa: PLC0415 (as slow to import as all else)
-
     padded = np.pad(slope, 1, constant_values=-np.inf)
     where = np.flatnonzero((shares > _SMALL) | ((slope >= padded[:-2]) & (slope >= padded[2:])))
     seen = places.counts.reshape(-1) > 0
@@ -130,7 +130,7 @@ def _least_squares(places: Places, shares: Floats, slope: Floats) -> Floats:
     matrix = roots[:, None] * places.columns(where)[seen] / chances[:, None]
     heavy = 1e3 * np.sqrt(places.counts.sum())
     rows, ends = np.vstack([matrix, np.full(len(where), heavy)]), np.append(2 * roots, heavy)
-    found, _ = nnls(rows, ends, maxiter=50 * len(where))
+    found, _ = scipy.optimize.nnls(rows, ends, maxiter=50 * len(where))
     result = np.zeros(len(shares))
     result[where] = found / found.sum()
     return result

@@ -19,6 +19,7 @@ from relaxdp.estimation.result import About, check_about, questions_of, tail_of
 from relaxdp.estimation.sides import Numbers, Planned, Side
 from relaxdp.estimation.spreads import Spread, pair_spread, spread_of
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.lazy import scipy
 from relaxdp.remedies import IN_PYTHON
 
 WIDEST = 0.5
@@ -102,9 +103,9 @@ def epsilon_for(half_width: float, *, objects: int, values: Planned, **asked: Un
             least_half_width=floor,
         )
     # The half-width falls as epsilon grows, almost as a power of it: in logarithms the search is over in a few steps.
-    from scipy.optimize import brentq  # noqa: PLC0415 (slow to import)
-
-    root = brentq(lambda x: log(plan.half_width(objects, as_epsilon(exp(x))) / half_width), log(least), log(most))
+    root = scipy.optimize.brentq(
+        lambda x: log(plan.half_width(objects, as_epsilon(exp(x))) / half_width), log(least), log(most)
+    )
     context = Context(prec=DIGITS, rounding=ROUND_CEILING)
     epsilon = context.create_decimal_from_float(exp(root))
     while plan.half_width(objects, epsilon) > half_width:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from relaxdp.estimation import special
 from relaxdp.estimation.simplex import nearest_shares
+from relaxdp.lazy import scipy
 
 Floats = NDArray[np.float64]
 
@@ -78,12 +79,10 @@ def _parts(likely: Floats, weights: Floats) -> Floats:
 
 def _with_mean(weights: Floats, scales: Floats, mean: float) -> Floats:
     """Return the likeliest weights with the known mean, where `weights` would be the likeliest ones without it."""
-    from scipy.optimize import brentq  # noqa: PLC0415 (slow to import)
-
     weights = np.maximum(weights, _LEAST)
     away = scales - mean
     rise = weights * away
     low, high = (end * (1 - 1e-14) for end in (-1 / away.max(), -1 / away.min()))
-    price = brentq(lambda price: (rise / (1 + price * away)).sum(), low, high, xtol=1e-9, rtol=1e-9)
+    price = scipy.optimize.brentq(lambda price: (rise / (1 + price * away)).sum(), low, high, xtol=1e-9, rtol=1e-9)
     weights = weights / (1 + price * away)
     return np.asarray(weights / weights.sum())

@@ -22,6 +22,7 @@ from relaxdp.estimation.sides import Planned, Side, made_for
 from relaxdp.law.epsilon import MOST_DIGITS, Epsilon, as_epsilon, epsilon_text, release_threshold
 from relaxdp.law.level import retention
 from relaxdp.law.support import Cover
+from relaxdp.lazy import pandas as pd
 from relaxdp.remedies import IN_PYTHON
 
 DIGITS = 4
@@ -76,8 +77,6 @@ class Shuffled:
 
     def to_frame(self) -> Any:
         """Return it as a pandas data frame with one row, without the assumptions."""
-        import pandas as pd  # noqa: PLC0415 (slow, and not everybody has it)
-
         row = {name: each for name, each in self.to_dict().items() if name != "assumes"}
         return pd.DataFrame([row | {"epsilon": float(self.epsilon), "report_epsilon": float(self.reports)}])
 

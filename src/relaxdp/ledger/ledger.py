@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING, Self
 
 from relaxdp.draw.stream import PathId
 from relaxdp.errors import (
@@ -23,23 +21,20 @@ from relaxdp.errors import (
     refusing,
 )
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.lazy import LazyModule
 from relaxdp.ledger.account import Account, Balance, add_up, as_budget
 from relaxdp.ledger.entries import Entry, PathFacts, Subject, check_reason, check_text
 from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event
-from relaxdp.ledger.rows import (
-    is_gapless,
-    knows_key,
-    last_number,
-    read_account,
-    read_digests,
-    read_events,
-    read_snapshots,
-    read_subjects,
-    write,
-)
 from relaxdp.ledger.rules import Charge, Decision, decide, declared
-from relaxdp.ledger.store import Store, store_of
 from relaxdp.remedies import IN_PYTHON
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from relaxdp.ledger import rows
+    from relaxdp.ledger import store as stores
+else:  # SQLAlchemy is slow to import, and many programs open no ledger
+    rows, stores = LazyModule("relaxdp.ledger.rows"), LazyModule("relaxdp.ledger.store")
 
 __all__ = ["Balance", "Charge", "Ledger", "utc_now"]
 
@@ -61,7 +56,7 @@ class Ledger:
     Claim: never less than what was acknowledged, never overspent; tests/faults/ledger/test_faults.py.
     """
 
-    def __init__(self, store: Store, *, clock: Clock = utc_now) -> None:
+    def __init__(self, store: stores.Store, *, clock: Clock = utc_now) -> None:
         self._store, self._clock = store, clock
         self._seen = 0
 
@@ -74,7 +69,7 @@ class Ledger:
         A new file appears with the first thing that is written to it. `timeout` is how many seconds to wait for other
         processes.
         """
-        store = store_of(where, timeout=timeout)
+        store = stores.store_of(where, timeout=timeout)
         store.prepare(create=create)
         return cls(store, clock=clock)
 
@@ -91,7 +86,7 @@ class Ledger:
                     budget=epsilon_text(account.budget),
                 )
             event = BudgetSet(subject, self._now(), exact, reason)
-            write(connection, account, account.after(event), [event])
+            rows.write(connection, account, account.after(event), [event])
 
     @refusing("Nothing was changed.")
     def raise_budget(self, subject: Subject, budget: Epsilon, *, reason: str) -> None:
@@ -110,7 +105,7 @@ class Ledger:
                     asked=epsilon_text(exact),
                 )
             event = BudgetRaised(subject, self._now(), old, exact, reason)
-            write(connection, account, account.after(event), [event])
+            rows.write(connection, account, account.after(event), [event])
 
     @refusing("Nothing was declared.", IN_PYTHON)
     def declare_series(
@@ -135,7 +130,7 @@ class Ledger:
             events, after = declared(account, release, exact, budget=begun, reason=reason, time=self._now()), account
             for event in events:
                 after = after.after(event)
-            write(connection, account, after, events)
+            rows.write(connection, account, after, events)
         return after
 
     def facts_of(
@@ -239,7 +234,7 @@ class Ledger:
             events = list(decision.events)
             if anew:
                 events.append(BegunAnew(subject, self._now(), entries[0].facts.key_fingerprint, anew))
-            write(connection, account, decision.account, events)
+            rows.write(connection, account, decision.account, events)
         return list(decision.charges)
 
     def account(self, subject: Subject) -> Account:
@@ -250,12 +245,12 @@ class Ledger:
     def digests(self) -> set[str]:
         """Return the digests of all files whose reports were charged and cannot be drawn again."""
         with self._store.reading() as connection:
-            return read_digests(connection)
+            return rows.read_digests(connection)
 
     def snapshots(self) -> set[str]:
         """Return the digests of the snapshots that paths were released from."""
         with self._store.reading() as connection:
-            return read_snapshots(connection)
+            return rows.read_snapshots(connection)
 
     def balance(self, subject: Subject) -> Balance:
         """Return what a subject may spend, has spent, has left, and on which paths."""
@@ -271,33 +266,33 @@ class Ledger:
     def entries(self) -> int:
         """How many events were ever recorded."""
         with self._store.reading() as connection:
-            return last_number(connection)
+            return rows.last_number(connection)
 
     def knows_key(self, fingerprint: str) -> bool:
         """Return whether anything was ever released here with a key."""
         with self._store.reading() as connection:
-            return knows_key(connection, fingerprint)
+            return rows.knows_key(connection, fingerprint)
 
     def subjects(self) -> list[Subject]:
         """Return everybody who has a budget."""
         with self._store.reading() as connection, self._intact():
-            return read_subjects(connection)
+            return rows.read_subjects(connection)
 
     def history(self, subject: Subject | None = None) -> list[Event]:
         """Return what happened, to one subject or to all, in order."""
         with self._store.reading() as connection, self._intact():
-            return read_events(connection, subject)
+            return rows.read_events(connection, subject)
 
     def verify(self) -> None:
         """Add up everything that ever happened, and refuse a ledger whose accounts say something else."""
         with self._store.reading() as connection, self._intact():
-            if not is_gapless(connection):
+            if not rows.is_gapless(connection):
                 raise ValueError("an event is missing")
-            accounts = add_up(read_events(connection, None))
-            if set(accounts) != set(read_subjects(connection)):
+            accounts = add_up(rows.read_events(connection, None))
+            if set(accounts) != set(rows.read_subjects(connection)):
                 raise ValueError("its events are about others than its accounts")
             for subject, account in accounts.items():
-                if account != read_account(connection, subject):
+                if account != rows.read_account(connection, subject):
                     raise ValueError(f"the account of {subject} is not what its events add up to")
 
     @contextmanager
@@ -336,16 +331,16 @@ class Ledger:
         seen = self._seen  # before the transaction: other threads go on while this one looks
         with self._store.writing() if writing else self._store.reading() as connection:
             with self._intact():
-                if last_number(connection) < seen:
+                if rows.last_number(connection) < seen:
                     raise ValueError("it went back to an earlier state, as if a backup had been put in its place")
-                account = read_account(connection, subject)
+                account = rows.read_account(connection, subject)
             try:
                 yield connection, account
             except BudgetMissingError as problem:
-                if last_number(connection):
+                if rows.last_number(connection):
                     raise
                 raise self._never_begun(problem) from None
-            number = last_number(connection)
+            number = rows.last_number(connection)
         self._seen = max(self._seen, number)
 
     def _never_begun(self, problem: BudgetMissingError) -> BudgetMissingError:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import RapporError
+from relaxdp.lazy import scipy
 from relaxdp.rappor.filter import BloomShape
 
 MOST_CANDIDATES = 100_000
@@ -74,13 +75,11 @@ class CandidateMap:
 
     def design(self, cohorts: NDArray[np.intp]) -> Any:
         """Return the sparse matrix of zeros and ones of (cohort, bit) by word, for some of the cohorts."""
-        from scipy.sparse import csc_matrix  # noqa: PLC0415 (slow to import)
-
         rows = np.arange(len(cohorts))[None, :, None] * self.shape.bits + self.bits[:, cohorts]
         rows = rows.reshape(len(self.words), -1)
         columns = np.repeat(np.arange(len(self.words)), rows.shape[1])
         size = (len(cohorts) * self.shape.bits, len(self.words))
-        matrix = csc_matrix((np.ones(rows.size), (rows.ravel(), columns)), shape=size)
+        matrix = scipy.sparse.csc_matrix((np.ones(rows.size), (rows.ravel(), columns)), shape=size)
         matrix.sum_duplicates()
         matrix.data[:] = 1.0  # two hashes that meet in one bit set it once
         return matrix

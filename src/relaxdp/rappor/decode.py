@@ -14,6 +14,7 @@ from relaxdp.estimation import special
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.result import About, Result, check_about
+from relaxdp.lazy import scipy
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import Method, RapporCounts, compute_precision
 from relaxdp.rappor.fit import Fit, fit_words
@@ -72,9 +73,7 @@ class Decoded(Result):
         if not 0 < rate < 1:
             raise CountsError("a rate of false words lies between 0 and 1, like 0.05; not {rate}.", rate=rate)
         if correction == "benjamini-hochberg":
-            from scipy.stats import false_discovery_control  # noqa: PLC0415 (slow to import)
-
-            return np.asarray(false_discovery_control(self.p_value) <= rate)
+            return np.asarray(scipy.stats.false_discovery_control(self.p_value) <= rate)
         if correction != "holm":
             raise CountsError(
                 "the correction is 'holm' or 'benjamini-hochberg', not {correction!r}.", correction=correction

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import MissingPartError
 from relaxdp.estimation import special
+from relaxdp.lazy import scipy
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import BitEstimates
 
@@ -187,9 +188,6 @@ class _Problem:
 
         The sum is a row of the system with a weight so large that it holds to a millionth.
         """
-        from scipy.linalg import cholesky, solve_triangular  # noqa: PLC0415 (slow to import)
-        from scipy.optimize import nnls  # noqa: PLC0415
-
         weighted = design.multiply(self.weights[:, None]).tocsc()
         edge = np.asarray(weighted.T @ self.background)
         corner = float(self.weights @ self.background**2)
@@ -198,8 +196,8 @@ class _Problem:
         scale = float(np.diag(matrix).max())
         matrix, right = matrix / scale + _HEAVY, right / scale + _HEAVY
         matrix[np.diag_indices(len(matrix))] += _SINGULAR  # words that cannot be told apart share what they have
-        root = cholesky(matrix)
-        solution, _ = nnls(root, solve_triangular(root, right, trans="T"))
+        root = scipy.linalg.cholesky(matrix)
+        solution, _ = scipy.optimize.nnls(root, scipy.linalg.solve_triangular(root, right, trans="T"))
         shares = solution[:-1]
         return np.asarray(shares / max(1.0, shares.sum()))
 
@@ -209,16 +207,14 @@ class _Problem:
             from sklearn.linear_model import Lasso  # noqa: PLC0415 (slow to import)
         except ImportError:
             raise MissingPartError("so many candidates need scikit-learn: pip install 'relaxdp[decode]'.") from None
-        from scipy.sparse import csc_matrix, hstack  # noqa: PLC0415
-
         roots = np.sqrt(self.weights)
         listed = self.design.multiply(roots[:, None]).tocsc()
         lengths = np.sqrt(np.asarray(listed.power(2).sum(axis=0)).ravel())
         listed = listed.multiply(1 / lengths).tocsc()
-        strange = csc_matrix((roots * self.background)[:, None])
+        strange = scipy.sparse.csc_matrix((roots * self.background)[:, None])
         strange = strange * (1000 / np.sqrt(strange.power(2).sum()))  # so long that the penalty does not touch it
         model = Lasso(alpha=self.penalty / len(roots), positive=True, fit_intercept=False, max_iter=10_000)
-        model.fit(hstack([listed, strange]).tocsc(), roots * self.share)
+        model.fit(scipy.sparse.hstack([listed, strange]).tocsc(), roots * self.share)
         chosen = np.flatnonzero(model.coef_[:-1] > 0)
         most = int(LASSO_ABOVE * len(roots))
         return np.sort(chosen[np.argsort(-model.coef_[chosen], kind="stable")][:most])
@@ -243,10 +239,8 @@ class _Problem:
 
 def _inverse(matrix: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the inverse, and which words it is known for: those that no others can take the place of."""
-    from scipy.linalg import eigh  # noqa: PLC0415 (slow to import)
-
     scale = float(np.diag(matrix).max(initial=1e-300))
-    values, vectors = eigh(matrix / scale)
+    values, vectors = scipy.linalg.eigh(matrix / scale)
     null = values < _SINGULAR
     kept = vectors[:, ~null]
     inverse = (kept / values[~null]) @ kept.T / scale

@@ -14,6 +14,7 @@ from relaxdp.errors import PlanError, RapporError
 from relaxdp.estimation import special
 from relaxdp.estimation.planning import DIGITS, MOST_OBJECTS
 from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.lazy import scipy
 from relaxdp.rappor.candidates import MOST_CANDIDATES
 from relaxdp.rappor.filter import MOST_COHORTS, BloomShape, bit_support, bloom_threshold, noise_of
 
@@ -90,8 +91,6 @@ def advise_share(
     cohorts: int | None = None,
 ) -> list[Plan]:  # fmt: skip
     """Return plans that find words with this share, that with the smallest epsilon first; rounded up."""
-    from scipy.optimize import brentq  # noqa: PLC0415 (slow to import)
-
     check_numbers(devices, candidates)
     if not 0 < share < 1:
         raise PlanError("a share lies between 0 and 1, like 0.01; not {share}.", share=share)
@@ -106,7 +105,7 @@ def advise_share(
         least, most = log(1e-6 * each), log(80.0 * each)
         if excess(most) > 0:
             continue
-        root = brentq(excess, least, most) if excess(least) > 0 else least
+        root = scipy.optimize.brentq(excess, least, most) if excess(least) > 0 else least
         context = Context(prec=DIGITS, rounding=ROUND_CEILING)
         level = as_epsilon(context.create_decimal_from_float(exp(root)))
         while _plan(_shape(each, bits, cohorts, candidates, level), level, devices, candidates).smallest_share > share:

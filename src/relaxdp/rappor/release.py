@@ -35,7 +35,7 @@ from relaxdp.rappor.filter import BloomShape
 from relaxdp.rappor.reports import CLIENT, COHORT, REPORT, ReportsDescription, bits_of_reports
 from relaxdp.table.formats import Input
 from relaxdp.table.kinds import Format, format_of
-from relaxdp.table.order import IdOrder, NotAscendingError, counted_by_id, in_order, paired, repeated_id
+from relaxdp.table.order import IdOrder, counted_by_id, in_order, paired
 from relaxdp.table.release import FileDrawing
 
 
@@ -138,16 +138,13 @@ class RapporDrawing(FileDrawing):
         self, column: Planned, fingerprint: Fingerprint, advance: Callable[[int], None] = lambda _: None
     ) -> Iterator[Any]:
         """Return batches of reports in the order of the ids, which must ascend: two words under one id are refused."""
-        id_column, done, order = self.request.id_column, 0, IdOrder()
+        id_column, done, order = self.request.id_column, 0, IdOrder(is_sorted=True)
         schema = self._rappor.schema(self.table.schema)
         batches = in_order(self.table, [id_column, self._rappor.column], id_column, 1)
         with counted_by_id(batches.were_sorted), closing(batches):
             for batch in batches:
                 ids = plain(batch.column(id_column))
-                try:
-                    order.check(ids)
-                except NotAscendingError:
-                    raise repeated_id() from None
+                order.check(ids)
                 made = self._drawn(batch, column.path, column.level, done, fingerprint)
                 reports = (
                     pa.array(bit_strings(made.packed, self._rappor.shape.bits), pa.string())

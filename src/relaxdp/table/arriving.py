@@ -13,11 +13,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+
 from relaxdp.errors import TableFileError
+from relaxdp.lazy import LazyModule
 from relaxdp.publication.staging import temporary_folder
 from relaxdp.table.kinds import SIDECAR, Format, format_of, sidecar_of
 
 _PIECE = 1 << 20
+fs = LazyModule("pyarrow.fs")  # few tables lie elsewhere
 
 
 def is_address(source: object) -> bool:
@@ -64,9 +68,6 @@ def arrived(source: Any) -> Iterator[Path]:
 
 def _fetch(source: str, place: Path) -> bool:
     """Copy a file; False where that cannot be: messages of file systems quote addresses, and secrets in them."""
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import fs  # noqa: PLC0415 (slow, and few tables lie elsewhere)
-
     with suppress(OSError, ValueError, pa.ArrowException):
         system, path = fs.FileSystem.from_uri(source)
         with system.open_input_stream(path, compression=None) as stream, place.open("xb") as file:
@@ -77,9 +78,6 @@ def _fetch(source: str, place: Path) -> bool:
 
 def _is_absent(source: str) -> bool:
     """Tell whether a file is surely not there: one that may not be read is there."""
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import fs  # noqa: PLC0415
-
     with suppress(OSError, ValueError, pa.ArrowException):
         system, path = fs.FileSystem.from_uri(source)
         return bool(system.get_file_info(path).type == fs.FileType.NotFound)

@@ -14,22 +14,28 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from relaxdp.draw.key import Key, as_key
 from relaxdp.draw.stream import PathId
-from relaxdp.errors import OptionError, ValuesError
+from relaxdp.errors import LedgerError, OptionError, ValuesError
 from relaxdp.law.epsilon import Epsilon, as_epsilon
-from relaxdp.table.kinds import is_file, is_spark
-
-if TYPE_CHECKING:
-    from relaxdp.ledger.account import Account, PathState
-    from relaxdp.ledger.entries import PathFacts
-    from relaxdp.ledger.ledger import Charge, Ledger
-    from relaxdp.ledger.payer import Payer
-    from relaxdp.publication.outlook import Outlook
-    from relaxdp.publication.request import ReleaseRequest
-    from relaxdp.publication.transaction import Drawing, Progress
+from relaxdp.ledger.account import Account, PathState, as_budget
+from relaxdp.ledger.entries import PathFacts, Subject
+from relaxdp.ledger.ledger import Charge, Ledger
+from relaxdp.ledger.marks import Marks, mark_of
+from relaxdp.ledger.payer import SNAPSHOTS, TAGS, Payer, folder_beside, ledger_beside, ledger_of, refuse_other_name
+from relaxdp.publication.column import Opening, requested
+from relaxdp.publication.outlook import Outlook, outlook_of
+from relaxdp.publication.request import ReleaseRequest, TableRequest
+from relaxdp.publication.transaction import Drawing, Progress, publish, quote
+from relaxdp.table.arriving import arrived, is_address, name_of
+from relaxdp.table.formats import Input, row_named
+from relaxdp.table.frame_release import FrameDrawing, FrameTable
+from relaxdp.table.kinds import is_file, is_spark, stem_of
+from relaxdp.table.release import TableDrawing, check_ending
+from relaxdp.table.spark.release import SparkFrameDrawing, SparkInput
+from relaxdp.table.spark.session import SparkPlace
 
 FileName = str | os.PathLike[str]
 
@@ -144,9 +150,6 @@ class Asked:
         **agreed: Any,
     ) -> Iterator[Paid]:
         """Open a ledger by its place, for one release; one that is open already stays open."""
-        from relaxdp.ledger.entries import Subject  # noqa: PLC0415
-        from relaxdp.ledger.payer import TAGS, Payer, folder_beside, refuse_other_name  # noqa: PLC0415
-
         if ledger is None:
             if growing:
                 raise OptionError("tags of the rows lie beside the ledger, so it takes one.", option="growing")
@@ -177,11 +180,6 @@ class Asked:
         Somebody who releases without a ledger goes on as that one says: encoded in another way a column would take
         another path, whose cost adds up where no ledger sees it.
         """
-        from relaxdp.errors import LedgerError  # noqa: PLC0415
-        from relaxdp.ledger.ledger import Ledger  # noqa: PLC0415
-        from relaxdp.ledger.marks import Marks, mark_of  # noqa: PLC0415
-        from relaxdp.ledger.payer import ledger_of  # noqa: PLC0415
-
         place = None if self.key.source is None else ledger_of(self.key.source)
         if place is None or not place.exists():
             was_begun = place is not None and mark_of(place).exists()
@@ -198,9 +196,6 @@ class Asked:
 
         `alone` is the only encoding that can be meant.
         """
-        from relaxdp.publication.column import Opening, requested  # noqa: PLC0415
-        from relaxdp.publication.request import ReleaseRequest, TableRequest  # noqa: PLC0415
-
         columns, planned = [], self._planned(paid)
         for name, said in self.columns.items():
             state, payer = paid.opened.get(name), paid.payer
@@ -216,8 +211,6 @@ class Asked:
 
     def _planned(self, paid: Paid) -> Decimal | None:
         """Return the last epsilon that new paths are for: what was said, else what is left of the budget."""
-        from relaxdp.ledger.account import as_budget  # noqa: PLC0415
-
         if self.planned is not None or paid.payer is None:
             return self.planned
         dated = () if paid.known is None else paid.known.series(self.release)
@@ -236,9 +229,6 @@ def carried_out(
     drawing: Drawing, payer: Payer | None, known: Account | None, target: Path | None, *, dry_run: bool
 ) -> Any:
     """Release to a file or return a frame; or, in a dry run, say what it would cost."""
-    from relaxdp.publication.outlook import outlook_of  # noqa: PLC0415
-    from relaxdp.publication.transaction import publish, quote  # noqa: PLC0415
-
     request = drawing.request
     if dry_run:
         if payer is None:
@@ -292,16 +282,10 @@ class Where:
         if self.target is None:
             yield self._frame(asked, threads)
         elif self.is_spark:
-            from relaxdp.table.spark.session import SparkPlace  # noqa: PLC0415
-
             place = SparkPlace(os.fspath(self.source), self.target, **self.spark)
             with place.logged():
                 yield place.table, partial(place.drawing, progress=progress)
         else:
-            from relaxdp.table.arriving import arrived  # noqa: PLC0415
-            from relaxdp.table.formats import Input, row_named  # noqa: PLC0415
-            from relaxdp.table.release import TableDrawing, check_ending  # noqa: PLC0415
-
             check_ending(self.target)
             with arrived(self.source) as file:
                 table = Input(file, self.separator)
@@ -311,29 +295,19 @@ class Where:
 
     def _frame(self, asked: Asked, threads: int) -> tuple[Any, Callable[[ReleaseRequest], Drawing]]:
         if self.is_spark:
-            from relaxdp.table.spark.release import SparkFrameDrawing, SparkInput  # noqa: PLC0415
-
             options = {name: each for name, each in self.spark.items() if name != "master"}
             return SparkInput.of_frame(self.source), lambda request: SparkFrameDrawing(self.source, request, **options)
-        from relaxdp.table.frame_release import FrameDrawing, FrameTable  # noqa: PLC0415
-
         table = FrameTable(self.source, asked.id_column, list(asked.columns), asked.keep)
         return table, lambda request: FrameDrawing(table, request, threads)
 
 
 def _name_of(source: FileName) -> str:
-    from relaxdp.table.arriving import is_address, name_of  # noqa: PLC0415
-    from relaxdp.table.kinds import stem_of  # noqa: PLC0415
-
     return stem_of(Path(name_of(str(source)) if is_address(source) else source))
 
 
 @contextmanager
 def opened_ledger(ledger: FileName | Ledger | Place, key: Key) -> Iterator[Ledger]:
     """Open a ledger by its place; one that is open already stays open."""
-    from relaxdp.ledger.ledger import Ledger  # noqa: PLC0415
-    from relaxdp.ledger.payer import ledger_beside  # noqa: PLC0415
-
     place = ledger_beside(key) if isinstance(ledger, Place) else ledger
     if isinstance(place, Ledger):
         yield place
@@ -346,8 +320,6 @@ def opened_ledger(ledger: FileName | Ledger | Place, key: Key) -> Iterator[Ledge
 
 def file_beside(book: Ledger, key: Key) -> Path | None:
     """Return the file beside which lies what belongs to a ledger: a database has no folder, so the key's has it."""
-    from relaxdp.ledger.payer import ledger_of  # noqa: PLC0415
-
     if "://" not in book.address:
         return Path(book.address)
     return None if key.source is None else ledger_of(key.source)
@@ -355,8 +327,6 @@ def file_beside(book: Ledger, key: Key) -> Path | None:
 
 def place_of_snapshots(said: FileName | bool, book: Ledger, key: Key) -> Path | None:
     """Return the folder of the snapshots: the one that was said, or the one beside the ledger; None where none is."""
-    from relaxdp.ledger.payer import SNAPSHOTS, folder_beside  # noqa: PLC0415
-
     if not isinstance(said, bool | str | os.PathLike):
         raise OptionError("snapshots lie in a folder; True and False say whether there are any.", option="snapshots")
     if not isinstance(said, bool):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from relaxdp.draw.key import Key
 from relaxdp.encodings.declared import CategoricalEncoding
@@ -18,8 +18,17 @@ from relaxdp.errors import CountsError, OptionError, refusing
 from relaxdp.estimation.counts import Method
 from relaxdp.estimation.groups import Groups
 from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.ledger.entries import Subject
+from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.payer import Payer
 from relaxdp.mechanisms import Mechanism
+from relaxdp.publication.column import Column
+from relaxdp.publication.derive import check_name
+from relaxdp.publication.description import FileDescription
+from relaxdp.publication.transaction import Progress
 from relaxdp.remedies import IN_PYTHON
+from relaxdp.table.algorithm1 import Algorithm1Drawing
+from relaxdp.table.arriving import arrived
 from relaxdp.table.asked import (
     BESIDE_KEY,
     Asked,
@@ -32,16 +41,13 @@ from relaxdp.table.asked import (
     opened_ledger,
     place_of_snapshots,
 )
+from relaxdp.table.counting import PairTally, Tally, count_pairs
+from relaxdp.table.counting import count as counted
+from relaxdp.table.frame_description import description_of
+from relaxdp.table.frame_estimate import estimate_frames, told
 from relaxdp.table.frame_kinds import as_text, by_text
 from relaxdp.table.kinds import is_file, is_spark
-
-if TYPE_CHECKING:
-    from relaxdp.ledger.ledger import Ledger
-    from relaxdp.publication.column import Column
-    from relaxdp.publication.description import FileDescription
-    from relaxdp.publication.transaction import Progress
-    from relaxdp.table.counting import PairTally, Tally
-    from relaxdp.table.snapshots import Changes
+from relaxdp.table.snapshots import Changes, changes_since, drawing_of, released_states, snapshot_of
 
 __all__ = ["BESIDE_KEY", "Released", "count", "description", "estimate", "relax", "relax_reports", "release"]
 
@@ -197,10 +203,6 @@ def relax(
     that were kept are not in a snapshot, which holds ids and truths: they stand in the files that were released. All
     other arguments are those of `release`.
     """
-    from relaxdp.ledger.entries import Subject  # noqa: PLC0415
-    from relaxdp.ledger.payer import Payer  # noqa: PLC0415
-    from relaxdp.table.snapshots import drawing_of, released_states  # noqa: PLC0415
-
     own, target = loaded(key), None if to is None else Path(to)
     if frame not in get_args(FrameKind):
         raise OptionError("a data frame is one of {kinds}.", option="frame", kinds=", ".join(get_args(FrameKind)))
@@ -245,8 +247,6 @@ def relax_reports(
     are of one, is closed by it. After a crash the same call finishes what was charged; after a success it is refused.
     All other arguments are those of `release`.
     """
-    from relaxdp.table.algorithm1 import Algorithm1Drawing  # noqa: PLC0415
-
     asked = Asked.of(source, columns, id, epsilon, None, key, release, keep)
     where = Where.of(source, to, "local", {}, separator)
     last = None if reports_epsilon is None else as_epsilon(reports_epsilon)
@@ -277,8 +277,6 @@ def changes(
     separator: str | None,
 ) -> list[Changes]:
     """Return how each column of a table differs from its snapshot. These are truths, for the eyes of who holds them."""
-    from relaxdp.table.snapshots import changes_since, snapshot_of  # noqa: PLC0415
-
     asked = Asked.of(source, columns, id, epsilon, None, key, release, (), date)
     where = Where.of(source, to, "local", {}, separator)
     with (
@@ -326,8 +324,6 @@ def estimate(
     >>> found.value.round(3).tolist(), [ends.round(3).tolist() for ends in found.interval(0.95)]
     ([0.763, 0.237], [[0.736, 0.21], [0.79, 0.264]])
     """
-    from relaxdp.publication.derive import check_name  # noqa: PLC0415
-
     tables = list(source) if isinstance(source, list | tuple) else [source]
     texts = {id(table): _by_text(table) for table in tables}  # a frame that is named twice stays one
     numbers, tables = any(found for _, found in texts.values()), [texts[id(table)][0] for table in tables]
@@ -344,11 +340,9 @@ def estimate(
             return counted.estimate(method)
         found = {name: counts.estimate(method) for name, counts in counted.groups}
         return Groups(group, found) if group is not None else found[None]
-    from relaxdp.table.frame_estimate import estimate_frames, told  # noqa: PLC0415
-
     said = told(len(tables), which, description, mechanism, epsilon)
     if tables and all(map(is_spark, tables)):
-        from relaxdp.table.spark.estimate import estimate_spark  # noqa: PLC0415
+        from relaxdp.table.spark.estimate import estimate_spark  # noqa: PLC0415 (Spark may be missing)
 
         if second is not None:
             raise CountsError("a two-way table is not offered on Spark: write the frame, and read it as a file.")
@@ -370,10 +364,6 @@ def count(
     `files`, `column`, `by`, `cross` and `description` are what `estimate` takes. Counts of disjoint objects may be
     merged, so that parts of a release can be counted where they lie.
     """
-    from relaxdp.table.arriving import arrived  # noqa: PLC0415
-    from relaxdp.table.counting import count as counted  # noqa: PLC0415
-    from relaxdp.table.counting import count_pairs  # noqa: PLC0415
-
     if by is not None and cross is not None:
         raise CountsError("groups of a two-way table are not offered.", option="by")
     with ExitStack() as stack:
@@ -393,8 +383,6 @@ def description(source: Any) -> FileDescription:
 
     It is what `estimate` asks for where a frame was joined, filtered or read back and does not say it any more.
     """
-    from relaxdp.table.frame_description import description_of  # noqa: PLC0415
-
     return description_of(source)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import kind_of
 from relaxdp.errors import CountsError, DescriptionError, TableDamagedError, TableFileError
-from relaxdp.publication.staging import temporary_folder
-from relaxdp.table.interrupts import interruptible, without_bar
+from relaxdp.table.database import open_database
 from relaxdp.table.kinds import Format
 from relaxdp.table.released_files import Axis, ReleasedFile, comparable_type
 
@@ -120,13 +119,12 @@ class Cells:
         numbers = range(len(self._axes))
         each = ", ".join(
             f"max(packed{n}) AS best{n}, count(place{n}) AS rows{n}, count(packed{n}) AS known{n}, "
-            f"coalesce(bit_count(bit_or(1::UBIGINT << place{n})), 0) AS levels{n}"
+            f"{repeated_sql(f'place{n}')} AS repeated{n}"
             for n in numbers
         )
         best = ", ".join(f"best{n}" for n in numbers)
         sums = ", ".join(
-            f"sum(rows{n})::BIGINT, sum(rows{n} - known{n})::BIGINT, count(*) FILTER (rows{n} > levels{n})"
-            for n in numbers
+            f"sum(rows{n})::BIGINT, sum(rows{n} - known{n})::BIGINT, count(*) FILTER (repeated{n})" for n in numbers
         )
         return (
             f"WITH reports AS ({reports}), objects AS (SELECT id, {each} FROM reports GROUP BY id) "  # noqa: S608
@@ -284,6 +282,11 @@ def report_sql(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
     return sql
 
 
+def repeated_sql(level: str) -> str:
+    """Return SQL for whether one of the ids that rows are grouped by stands in two rows at the same level."""
+    return f"count({level}) > coalesce(bit_count(bit_or(1::UBIGINT << {level})), 0)"
+
+
 def id_sql(file: ReleasedFile) -> str:
     """Return SQL for an id as the value that it is, in CSV too."""
     id_type = next(iter(file.description.columns.values())).id_type
@@ -292,36 +295,15 @@ def id_sql(file: ReleasedFile) -> str:
     return "source.id"
 
 
-@contextmanager
-def database(paths: Sequence[Path], memory_limit: str) -> Iterator[Any]:
-    """Open DuckDB in memory, with a folder for what does not fit. Its messages quote rows, so none of them is shown."""
-    import duckdb  # noqa: PLC0415
-
+def database(paths: Sequence[Path], memory_limit: str) -> AbstractContextManager[Any]:
+    """Open DuckDB for counting these files."""
     named = repr(str(paths[0])) if len(paths) == 1 else "one of the files"
-    problem = None
-    with temporary_folder() as folder:
-        settings: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": memory_limit,
-            "temp_directory": str(folder),
-            "preserve_insertion_order": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "python_enable_replacements": False,
-        }
-        with duckdb.connect(":memory:", config=settings) as connection, interruptible(connection):
-            try:
-                without_bar(connection)
-                yield connection
-            except duckdb.InterruptException:
-                raise
-            except duckdb.OutOfMemoryException:
-                problem = TableFileError(
-                    "counting takes more memory or disk than there is ({memory} of memory are used).",
-                    memory=memory_limit,
-                )
-            except duckdb.Error:
-                problem = TableDamagedError(
-                    "{named} is damaged, cut off, or has ids or reports of another type than it says.", named=named
-                )
-    if problem is not None:  # raised here, without a context
-        raise problem
+    return open_database(
+        memory_limit,
+        TableDamagedError(
+            "{named} is damaged, cut off, or has ids or reports of another type than it says.", named=named
+        ),
+        full=TableFileError(
+            "counting takes more memory or disk than there is ({memory} of memory are used).", memory=memory_limit
+        ),
+    )

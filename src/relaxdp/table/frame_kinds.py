@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from relaxdp.draw.canonical import is_missing, kind_of
 from relaxdp.errors import ColumnError, RelaxdpError
+from relaxdp.lazy import duckdb
+from relaxdp.lazy import narwhals as nw
 from relaxdp.publication.derive import ColumnNames
 from relaxdp.publication.plain import plain
 from relaxdp.table.interrupts import is_interrupt
@@ -53,8 +55,6 @@ class Frame:
     """A data frame of any kind. Lazy ones are carried out once, so that what is drawn is what was looked at."""
 
     def __init__(self, native: Any) -> None:
-        import narwhals as nw  # noqa: PLC0415 (a tenth of a second)
-
         found: Any = None if native is None else quietly(lambda: nw.from_native(native, pass_through=True))
         self.is_lazy = issubclass(type(found), nw.LazyFrame)
         if native is None or (found is not None and not issubclass(type(found), nw.LazyFrame | nw.DataFrame)):
@@ -86,8 +86,6 @@ class Frame:
 
     def load(self, columns: Sequence[str]) -> None:
         """Read these columns, and carry out what is lazy."""
-        import narwhals as nw  # noqa: PLC0415
-
         if self.is_duckdb:
             rows = quietly(lambda: _duckdb_rows(self._native, columns))
         elif self.is_lazy:
@@ -146,8 +144,6 @@ class Frame:
         return result
 
     def _released(self, rows: Any, order: NDArray[np.int64], reports: pa.Table, names: Sequence[str]) -> Any:
-        import narwhals as nw  # noqa: PLC0415
-
         kept = [_copied(each, order).to_frame() for each in rows.iter_columns()]
         drawn = nw.from_arrow(reports.take(order), backend=rows.implementation)
         result = nw.concat([*kept, drawn], how="horizontal").select(*names).to_native()
@@ -211,8 +207,6 @@ def _objects(items: list[Any]) -> pa.Array | None:
 
 
 def _is_objects(series: Any) -> bool:
-    import narwhals as nw  # noqa: PLC0415
-
     return bool(series.dtype == nw.Object or str(getattr(series.to_native(), "dtype", "")) == "object")
 
 
@@ -234,8 +228,6 @@ def _are_values(items: Iterable[Any]) -> bool:
 
 def _copied(series: Any, order: NDArray[np.int64]) -> Any:
     """Return the values of a column in this order, in memory that is not the input's and holds nothing else."""
-    import narwhals as nw  # noqa: PLC0415
-
     native, name = series.to_native(), series.name
     if _is_objects(series):
         items = [deepcopy(item) for item in series[order].to_list()]
@@ -257,8 +249,6 @@ def _copied(series: Any, order: NDArray[np.int64]) -> Any:
 
 
 def _duckdb_rows(relation: Any, columns: Sequence[str]) -> Any:
-    import narwhals as nw  # noqa: PLC0415
-
     kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
     listed = [_selected(name, kinds[name]) for name in columns]
     table = relation.project(", ".join(listed)).to_arrow_table()
@@ -280,8 +270,6 @@ def _uuids(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _relation(relation: Any, _relaxdp_released_rows: pa.Table) -> Any:
     """Return a relation of the same connection, which finds the table by the name that it has here."""
-    import duckdb  # noqa: PLC0415
-
     try:
         return relation.query("_relaxdp_unused", "SELECT * FROM _relaxdp_released_rows")
     except duckdb.CatalogException:  # a connection that may not look at Python's names

@@ -36,10 +36,9 @@ from relaxdp.ledger.payer import Payer
 from relaxdp.ledger.rules import differs
 from relaxdp.publication.plain import plain
 from relaxdp.publication.request import Planned, ReleaseRequest
-from relaxdp.publication.staging import temporary_folder
 from relaxdp.publication.transaction import Seen
+from relaxdp.table.database import open_database
 from relaxdp.table.formats import BATCH_ROWS
-from relaxdp.table.interrupts import interruptible, without_bar
 from relaxdp.table.order import repeated_id
 
 _SCHEMA = pa.schema([("id_tag", pa.uint64()), ("row_tag", pa.uint64())])
@@ -133,26 +132,12 @@ def merge(old: Path | None, fresh: Path, into: TagWriter, threads: int) -> tuple
 
 def _together(old: Path | None, fresh: Path, threads: int) -> Generator[list[Any]]:
     """Return the rows of both files in the order of the tags, sorted by DuckDB, which spills to disk."""
-    import duckdb  # noqa: PLC0415 (only where tables grow)
-
-    with (
-        temporary_folder() as spill,
-        contextlib.closing(duckdb.connect()) as database,
-        interruptible(database),
-    ):
-        try:
-            without_bar(database)
-            database.execute("SET memory_limit = ?", [_MEMORY])
-            database.execute("SET temp_directory = ?", [str(spill)])
-            database.execute("SET threads = ?", [threads])
-            parts = [(fresh, True)] if old is None else [(old, False), (fresh, True)]
-            query = " UNION ALL ".join(_part(*part) for part in parts) + " ORDER BY id_tag, fresh"
-            for batch in database.sql(query).to_arrow_reader(BATCH_ROWS):
-                yield _arrays(batch)
-        except duckdb.InterruptException:
-            raise
-        except duckdb.Error:
-            raise TableFileError("the tags of the rows could not be joined: the disk may be full.") from None
+    parts = [(fresh, True)] if old is None else [(old, False), (fresh, True)]
+    query = " UNION ALL ".join(_part(*part) for part in parts) + " ORDER BY id_tag, fresh"
+    failed = TableFileError("the tags of the rows could not be joined: the disk may be full.")
+    with open_database(_MEMORY, failed, threads=threads) as database:
+        for batch in database.sql(query).to_arrow_reader(BATCH_ROWS):
+            yield _arrays(batch)
 
 
 def _part(path: Path, fresh: bool) -> str:

@@ -1,4 +1,4 @@
-"""A query and whoever sits before it: to stop it, or the process, is no fault of the table; and it draws no bar."""
+"""A query and whoever sits before it: to stop it, or the process, is no fault of the table."""
 
 from __future__ import annotations
 
@@ -33,17 +33,6 @@ def interruptible(connection: Any) -> Iterator[None]:
         raise
     finally:
         _working.remove(connection)
-
-
-def without_bar(connection: Any) -> None:
-    """Let DuckDB draw no progress bar: it would draw into what a program reads.
-
-    In a notebook without ipywidgets it cannot draw one, and refuses to be told so.
-    """
-    import duckdb  # noqa: PLC0415 (whoever has a connection has it)
-
-    with suppress(duckdb.InvalidInputException):
-        connection.execute("SET enable_progress_bar = false")
 
 
 _reminder: list[object] = []

@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import ObjectIdError, RelaxdpError, TableFileError
 from relaxdp.publication.plain import plain, plain_type
-from relaxdp.publication.staging import temporary_folder
+from relaxdp.table.database import open_database
 from relaxdp.table.formats import BATCH_ROWS, Input
-from relaxdp.table.interrupts import interruptible, without_bar
 from relaxdp.table.kinds import Format, files_of
 
 _MEMORY = "600MB"
@@ -49,14 +48,15 @@ def counted_by_id(after_a_sort: bool = True) -> Iterator[None]:
 
 
 class IdOrder:
-    """Checks, batch after batch, that ids ascend."""
+    """Checks, batch after batch, that ids ascend; in a sorted table they do, unless one is repeated."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_sorted: bool = False) -> None:
         self._last: Any = None
+        self._is_sorted = is_sorted
         self._rows = 0
 
     def check(self, ids: Any) -> None:
-        """Raise `NotAscendingError` where an id is not larger than the one before."""
+        """Raise `NotAscendingError`, or in a sorted table `repeated_id`, for an id not larger than the one before."""
         if not len(ids):
             return
         if ids.null_count:
@@ -70,34 +70,19 @@ class IdOrder:
         except pa.ArrowException:
             raise ObjectIdError("the ids cannot be ordered: use whole numbers, text, bytes or UUIDs.") from None
         if not ascending:
-            raise NotAscendingError
+            raise repeated_id() if self._is_sorted else NotAscendingError
         self._last, self._rows = ids[len(ids) - 1], self._rows + len(ids)
 
 
 def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads: int) -> Generator[Any]:
     """Return the rows of some columns in id order, sorted by DuckDB, which spills to disk."""
-    import duckdb  # noqa: PLC0415 (only where a sort is needed)
-
-    wanted, failed = list(dict.fromkeys(columns)), False
-    with temporary_folder() as spill, duckdb.connect() as connection, interruptible(connection):
-        try:
-            without_bar(connection)
-            connection.execute("SET memory_limit = ?", [_MEMORY])
-            connection.execute("SET temp_directory = ?", [str(spill)])
-            connection.execute("SET threads = ?", [threads])
-            relation = _relation(connection, table, wanted)
-            query = f"SELECT * FROM {relation} ORDER BY c{wanted.index(id_column)}"  # noqa: S608 (quoted names)
-            reader: Any = connection.sql(query).to_arrow_reader(BATCH_ROWS)
-            for batch in reader:
-                yield _as_it_was(batch.rename_columns(wanted), table.schema)
-        except duckdb.InterruptException:
-            raise
-        except duckdb.Error:
-            failed = True  # raised outside: DuckDB's message may quote a row, and would come along
-    if failed:
-        raise TableFileError(
-            "{table!r} could not be sorted: it is damaged, or the disk is full.", table=str(table.path)
-        )
+    wanted = list(dict.fromkeys(columns))
+    failed = TableFileError("{table!r} could not be sorted: it is damaged, or the disk is full.", table=str(table.path))
+    with open_database(_MEMORY, failed, threads=threads) as connection:
+        relation = _relation(connection, table, wanted)
+        query = f"SELECT * FROM {relation} ORDER BY c{wanted.index(id_column)}"  # noqa: S608 (quoted names)
+        for batch in connection.sql(query).to_arrow_reader(BATCH_ROWS):
+            yield _as_it_was(batch.rename_columns(wanted), table.schema)
 
 
 def _relation(connection: Any, table: Input, columns: list[str]) -> str:
@@ -179,7 +164,7 @@ def in_order(table: Input, columns: list[str], id_column: str, threads: int) -> 
 
 def paired(first: Iterator[Any], first_id: str, second: Iterator[Any], second_id: str) -> Iterator[tuple[Any, Any]]:
     """Return parts of equal length of both tables, with equal ids row by row; anything else is refused."""
-    order, here, there = IdOrder(), _Rest(first), _Rest(second)
+    order, here, there = IdOrder(is_sorted=True), _Rest(first), _Rest(second)
     while True:
         count = min(here.rows(), there.rows())
         if not count:
@@ -188,10 +173,7 @@ def paired(first: Iterator[Any], first_id: str, second: Iterator[Any], second_id
             return
         mine, other = here.take(count), there.take(count)
         ids = plain(mine.column(first_id))
-        try:
-            order.check(ids)
-        except NotAscendingError:
-            raise repeated_id() from None
+        order.check(ids)
         if not _equal(ids, plain(other.column(second_id))):
             raise TableFileError(_OTHERS)
         yield mine, other

@@ -5,7 +5,7 @@ DuckDB still reads, and finds the highest level of every object; the encoding co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.cross import CrossTable, JointCounts
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import retention
-from relaxdp.table.counted_cells import declare, id_sql, refuse_undeclared, report_sql
+from relaxdp.table.counted_cells import declare, id_sql, refuse_undeclared, repeated_sql, report_sql
 from relaxdp.table.formats import BATCH_ROWS
 from relaxdp.table.kinds import Format
 from relaxdp.table.released_files import Axis, ReleasedFile
@@ -37,8 +37,8 @@ def count_packed(
     """Return the counts of every group, each object at its highest level."""
     levels = list(axis.levels.values())
     groups: dict[str | None, Counts] = {}
-    for batch in _rows(connection, files, axis, by):
-        for kept, level, reports in split(batch):
+    for batch in _rows(connection, files, [axis], by):
+        for kept, level, reports in split(batch.rename_columns(["kept", "level", "report"])):
             if level < 0:
                 raise _repeated()
             counts, objects = count_reports(axis.mechanism.encoding, reports, axis.name)
@@ -81,7 +81,7 @@ def _pairs_by_level(
     for number, axis in enumerate(axes):
         if not is_packed(axis):
             declare(connection, number, axis)
-    for batch in _pairs(connection, files, axes):
+    for batch in _rows(connection, files, axes):
         table = pa.Table.from_batches([batch])
         for each in table.select(["level0", "level1"]).group_by(["level0", "level1"]).aggregate([]).to_pylist():
             levels = each["level0"], each["level1"]
@@ -103,52 +103,6 @@ def _read_reports(axis: Axis, reports: Any) -> tuple[Codes, Words | None]:
         return encoding.read(reports)
     except CountsError:
         raise _changed(axis.name) from None
-
-
-def _pairs(connection: Any, files: list[ReleasedFile], axes: tuple[Axis, Axis]) -> Iterator[Any]:
-    """Return batches of the level and the report of both columns; the level is -1 where an id stands twice.
-
-    A report is packed bytes, or the code of its value. As in `_rows` it is one query, and the best row a whole one.
-    """
-    parts = []
-    for number, file in enumerate(files):
-        names = {place: axis.names[number] for place, axis in enumerate(axes) if axis.names[number]}
-        wanted = {f"report{place}": str(name) for place, name in names.items()}
-        wanted |= {"id": file.description.id_column} if len(files) > 1 else {}
-        source = file.relation(connection, f"file{number}", wanted)
-        chosen, joins = [f"{id_sql(file) if len(files) > 1 else '0'} AS id"], []
-        for place, axis in enumerate(axes):
-            kind = "BLOB" if is_packed(axis) else "BIGINT"
-            if place not in names:
-                chosen.append(f"NULL::INTEGER AS level{place}, NULL::{kind} AS report{place}")
-                continue
-            level = list(axis.levels).index(file.description.columns[str(names[place])].threshold)
-            report = f"source.report{place}"
-            if is_packed(axis):
-                report = _report(axis, file, str(names[place]), report)
-            else:
-                joins.append(
-                    f"LEFT JOIN declared{place} ON {report_sql(axis, file, number, report)} = declared{place}.value"
-                )
-                report = f"declared{place}.code"
-            chosen.append(f"{level} AS level{place}, {report}::{kind} AS report{place}")
-        parts.append(f"SELECT {', '.join(chosen)} FROM {source} AS source {' '.join(joins)}")  # noqa: S608
-    reports = " UNION ALL ".join(parts)
-    query = f"SELECT level0, report0, level1, report1 FROM ({reports})"  # noqa: S608
-    if len(files) > 1:
-        best = ", ".join(
-            f"arg_max({{'level': level{n}, 'report': report{n}}}, level{n}) AS best{n}, "
-            f"count(level{n}) > coalesce(bit_count(bit_or(1::UBIGINT << level{n})), 0) AS repeated{n}"
-            for n in (0, 1)
-        )
-        objects = f"SELECT id, {best} FROM ({reports}) GROUP BY id"  # noqa: S608
-        first = "CASE WHEN id IS NULL OR repeated0 OR repeated1 THEN -1 ELSE best0.level END"
-        query = (
-            f"SELECT {first} AS level0, best0.report AS report0, best1.level AS level1, best1.report AS report1 "  # noqa: S608
-            f"FROM ({objects}) WHERE id IS NULL OR repeated0 OR repeated1 "
-            "OR (best0 IS NOT NULL AND best1 IS NOT NULL)"
-        )
-    yield from connection.sql(query).to_arrow_reader(BATCH_ROWS)
 
 
 def split(batch: Any) -> Iterator[tuple[str | None, int, Any]]:
@@ -182,32 +136,55 @@ def _repeated() -> CountsError:
     )
 
 
-def _rows(connection: Any, files: list[ReleasedFile], axis: Axis, by: str | None) -> Iterator[Any]:
-    """Return batches of group, level and report; the level is -1 where an id does not stand once at each level.
+def _rows(connection: Any, files: list[ReleasedFile], axes: Sequence[Axis], by: str | None = None) -> Iterator[Any]:
+    """Return batches of the group, and of the level and the report of each column, for every object that has them all.
 
-    It is one query, because what Arrow reads can be read once. The best row is taken as a whole: column by column
-    DuckDB would pass over what is missing there, and take it from a lower level.
+    The first level is -1 where an id does not stand once at each level. A report is packed bytes, or the code of its
+    value. It is one query, because what Arrow reads can be read once. The best row is taken as a whole: column by
+    column DuckDB would pass over what is missing there, and take it from a lower level.
     """
-    places = {threshold: place for place, threshold in enumerate(axis.levels)}
-    parts = []
-    for number, (file, name) in enumerate(zip(files, axis.names, strict=True)):
-        columns = {"report": str(name)} | ({"kept": by} if by is not None else {})
-        columns |= {"id": file.description.id_column} if len(files) > 1 else {}
-        source = file.relation(connection, f"file{number}", columns)
-        level = places[file.description.columns[str(name)].threshold]
-        kept = "NULL" if by is None else "kept"
-        ids = "0" if len(files) == 1 else "id"
-        report = _report(axis, file, str(name), "report")
-        chosen = f"{ids} AS id, {kept}::VARCHAR AS kept, {level} AS level, {report} AS report"
-        parts.append(f"SELECT {chosen} FROM {source}")  # noqa: S608 (names are quoted where they enter)
+    parts, numbers = [], range(len(axes))
+    for number, file in enumerate(files):
+        names = {place: axis.names[number] for place, axis in enumerate(axes) if axis.names[number]}
+        wanted = {f"report{place}": str(name) for place, name in names.items()}
+        wanted |= {"kept": by} if by is not None else {}
+        wanted |= {"id": file.description.id_column} if len(files) > 1 else {}
+        source = file.relation(connection, f"file{number}", wanted)
+        chosen = [f"{id_sql(file) if len(files) > 1 else '0'} AS id"]
+        chosen.append(f"{'NULL' if by is None else 'source.kept'}::VARCHAR AS kept")
+        joins = []
+        for place, axis in enumerate(axes):
+            kind = "BLOB" if is_packed(axis) else "BIGINT"
+            if place not in names:
+                chosen.append(f"NULL::INTEGER AS level{place}, NULL::{kind} AS report{place}")
+                continue
+            level = list(axis.levels).index(file.description.columns[str(names[place])].threshold)
+            report = f"source.report{place}"
+            if is_packed(axis):
+                report = _report(axis, file, str(names[place]), report)
+            else:
+                joins.append(
+                    f"LEFT JOIN declared{place} ON {report_sql(axis, file, number, report)} = declared{place}.value"
+                )
+                report = f"declared{place}.code"
+            chosen.append(f"{level} AS level{place}, {report}::{kind} AS report{place}")
+        parts.append(f"SELECT {', '.join(chosen)} FROM {source} AS source {' '.join(joins)}")  # noqa: S608
     reports = " UNION ALL ".join(parts)
-    query = f"SELECT kept, level, report FROM ({reports})"  # noqa: S608 (names are quoted where they enter)
+    columns = ", ".join(f"level{n}, report{n}" for n in numbers)
+    query = f"SELECT kept, {columns} FROM ({reports})"  # noqa: S608
     if len(files) > 1:
-        best = "arg_max({'kept': kept, 'level': level, 'report': report}, level)"
-        repeated = "id IS NULL OR count(*) > bit_count(bit_or(1::UBIGINT << level))"
-        objects = f"SELECT {best} AS best, {repeated} AS repeated FROM ({reports}) GROUP BY id"  # noqa: S608
-        place = "CASE WHEN repeated THEN -1 ELSE best.level END"
-        query = f"SELECT best.kept AS kept, {place} AS level, best.report AS report FROM ({objects})"  # noqa: S608
+        best = ", ".join(
+            f"arg_max({{'kept': kept, 'level': level{n}, 'report': report{n}}}, level{n}) AS best{n}, "
+            f"{repeated_sql(f'level{n}')} AS repeated{n}"
+            for n in numbers
+        )
+        wrong = " OR ".join(["id IS NULL", *(f"repeated{n}" for n in numbers)])
+        levels = [f"CASE WHEN {wrong} THEN -1 ELSE best0.level END", *(f"best{n}.level" for n in numbers[1:])]
+        columns = ", ".join(f"{level} AS level{n}, best{n}.report AS report{n}" for n, level in enumerate(levels))
+        query = (
+            f"SELECT best0.kept AS kept, {columns} FROM (SELECT id, {best} FROM ({reports}) GROUP BY id) "  # noqa: S608
+            f"WHERE {wrong} OR ({' AND '.join(f'best{n} IS NOT NULL' for n in numbers)})"
+        )
     yield from connection.sql(query).to_arrow_reader(BATCH_ROWS)
 
 

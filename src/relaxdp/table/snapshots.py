@@ -17,6 +17,7 @@ from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId
 from relaxdp.encodings.protocol import Truths
 from relaxdp.errors import OptionError, SnapshotError, UnknownReleaseError
+from relaxdp.lazy import narwhals as nw
 from relaxdp.ledger.account import Account, PathState
 from relaxdp.ledger.entries import Entry, Sampler
 from relaxdp.ledger.payer import Payer
@@ -198,8 +199,6 @@ class SnapshotFrameDrawing(Drawing):
 
     def stage(self, plan: Plan) -> Staged:
         """Make the whole frame: after the charge nothing is left to fail."""
-        import narwhals as nw  # noqa: PLC0415 (slow to import)
-
         engine = Engine(self.request, self._table.schema, plan.columns)
         with closing(self._table.batches(())) as batches:
             drawn = pa.Table.from_batches(engine.run(batches, self._threads, lambda _: None), engine.schema)

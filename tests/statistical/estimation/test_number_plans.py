@@ -10,12 +10,13 @@ import pytest
 import relaxdp as rx
 from relaxdp.estimation.advice import best_for_numbers
 from relaxdp.estimation.spreads import place_variance
+from relaxdp.mechanisms import Mechanism
 
 OBJECTS = 100_000
 KEY = rx.Key.from_bytes(bytes(range(32)))
 
 
-def measured(mechanism: rx.Mechanism, number: float, epsilon: str) -> float:
+def measured(mechanism: Mechanism, number: float, epsilon: str) -> float:
     """The variance of what one report adds to the mean of numbers in -1 .. 1, all of which are this one."""
     where: Any = {"key": KEY, "epsilon": epsilon, "release": "r", "attribute": f"{number}"}
     reports = mechanism.release(np.full(OBJECTS, number), np.arange(OBJECTS), **where)

@@ -211,7 +211,6 @@ class SparkPlace:
     def table(self) -> Any:
         """The table, as Spark reads it."""
         from relaxdp.table.spark.release import SparkInput  # noqa: PLC0415
-        from relaxdp.table.spark.session import start_session  # noqa: PLC0415
 
         with self.logged():
             return SparkInput(start_session(self._master, log=self._log), self._source)
