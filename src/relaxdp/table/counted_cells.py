@@ -27,9 +27,9 @@ Integers = NDArray[np.int64]
 
 
 class Cells:
-    """How many objects there are in each cell: a group, and for each column a level and a value, all by position.
+    """The number of ids in each cell: a group, and for each column a level and a value, all by position.
 
-    Of two columns those objects count that have a report in both.
+    With two columns, only ids that have a report in both are counted.
     """
 
     def __init__(self, connection: Any, files: list[ReleasedFile], axes: list[Axis], by: str | None) -> None:
@@ -40,7 +40,7 @@ class Cells:
         self._group, *self._places, self._objects = self._one() if len(files) == 1 else self._many()
 
     def table(self, *shape: int) -> Integers:
-        """Return the objects of all cells, the empty ones too."""
+        """Return the number of ids in each cell, including empty cells."""
         size = int(np.prod(shape))
         flat = np.ravel_multi_index((self._group, *self._places), shape)
         return np.bincount(flat, self._objects, minlength=size).astype(np.int64).reshape(shape)
