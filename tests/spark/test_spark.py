@@ -242,6 +242,7 @@ def test_a_changed_table_is_refused_or_forced(spark: Any, place: Path) -> None:
     assert table_of(place / "two").equals(table_of(place / "two.parquet"))
 
 
+@pytest.mark.long
 def test_an_empty_table(spark: Any, place: Path) -> None:
     pa_parquet.write_table(pa_parquet.read_table(place / "in.parquet").slice(0, 0), place / "in.parquet")
     frame = SparkInput(spark, str(place / "in.parquet")).frame
@@ -255,6 +256,7 @@ def test_an_empty_table(spark: Any, place: Path) -> None:
     assert not [file for file in place.iterdir() if "out" in file.name]
 
 
+@pytest.mark.long
 def test_the_key_on_a_worker(spark: Any, place: Path) -> None:
     request = request_of(place, "out")
     with pytest.raises(KeyFileError, match="on a worker, there is no key file '/nowhere/key'. Nothing was released."):

@@ -20,6 +20,8 @@ from relaxdp import Key
 from relaxdp.cli.main import app
 from relaxdp.cli.render import FASTER_LOCALLY
 
+pytestmark = pytest.mark.long
+
 ROWS = 1_000
 
 
@@ -91,7 +93,6 @@ def test_only_what_would_be_faster_here_is_said_to_be(
     assert (done.exit_code, done.stderr) == (0, "")
 
 
-@pytest.mark.long
 def test_a_release_and_a_kill(place: Path) -> None:
     """A killed driver leaves an unfinished folder and no charge; the next run sweeps it and releases."""
     killed = subprocess.Popen(
@@ -113,14 +114,9 @@ def test_a_release_and_a_kill(place: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "environment", "sentence"),
     [
-        pytest.param(
-            (),
-            {"PATH": "/nowhere", "JAVA_HOME": ""},
-            "Spark needs Java 17 or newer, and it is not on the PATH.",
-            marks=pytest.mark.long,
-        ),
+        ((), {"PATH": "/nowhere", "JAVA_HOME": ""}, "Spark needs Java 17 or newer, and it is not on the PATH."),
         ((), {"JAVA_HOME": "/nowhere"}, "Spark needs Java 17 or newer, and JAVA_HOME does not lead to it."),
-        pytest.param(("--master", "nonsense"), {}, "Spark could not start at nonsense", marks=pytest.mark.long),
+        (("--master", "nonsense"), {}, "Spark could not start at nonsense"),
         (
             ("--engine", "local", "--master", "local"),
             {},
@@ -138,7 +134,6 @@ def test_bad_input_is_one_sentence(
     assert "Nothing was released." in errors
 
 
-@pytest.mark.long
 def test_a_table_that_spark_cannot_read(place: Path) -> None:
     (place / "in.parquet").unlink()
     status, _, errors = command(place, *arguments("--master", "local[1]"))

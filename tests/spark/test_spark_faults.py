@@ -29,7 +29,6 @@ from relaxdp.table.spark.release import SparkFolderDrawing, SparkFrameDrawing
 pytestmark = pytest.mark.long
 
 Rows = list[tuple[int, str]]
-LONG = pytest.mark.long
 
 
 def wanted(folder: Path, epsilon: str) -> Rows:
@@ -61,7 +60,6 @@ def drawing_of(spark: Any, kind: str, folder: Path) -> Drawing:
             kind,
             point,
             id=f"{kind}-{'-'.join(point)}",
-            marks=() if (kind, *point) == ("folder", "charge", "after") else LONG,
         )
         for kind in ("folder", "frame")
         for point in POINTS
@@ -108,7 +106,6 @@ def drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Zygote]
     one.close()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("kills", sizes(6, 20))
 def test_drivers_that_are_killed_at_random_instants(drivers: Zygote, tmp_path: Path, kills: int) -> None:
     """No half-written folder, nothing unpaid, nothing paid twice; and what comes out is what the local engine gives."""

@@ -27,7 +27,7 @@ from relaxdp.table.release import release_table
 from relaxdp.table.spark.release import SparkFolderDrawing, SparkFrameDrawing, SparkInput
 from relaxdp.table.spark.session import SparkPlace, spark_sentences
 
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")]
 
 DAYS = [datetime.date(2026, 1, 31), datetime.date(2026, 2, 1)]
 ANSWERS = rx.Categorical(["true", "false"])
@@ -72,7 +72,6 @@ def both(spark: Any, **declared: Any) -> list[str]:
     return sentences
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("column", "declared", "reports"),
     [

@@ -18,6 +18,8 @@ from relaxdp.table.spark import runs
 from relaxdp.table.spark.release import SparkFolderDrawing
 from relaxdp.table.spark.runs import ascending_pieces, runs_of, tasks_for
 
+pytestmark = pytest.mark.long
+
 ROWS, GROUP = 1_000, 100
 
 

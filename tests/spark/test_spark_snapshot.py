@@ -14,6 +14,8 @@ import pytest
 import relaxdp as rx
 from relaxdp.ledger.entries import Subject
 
+pytestmark = pytest.mark.long
+
 ROWS = 3000
 VALUES = ["flu", "covid", "none"]
 SAID: dict[str, Any] = {"answer": VALUES, "age": rx.Numeric(0, 120)}

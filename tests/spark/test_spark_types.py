@@ -16,7 +16,7 @@ import relaxdp as rx
 from relaxdp.errors import ObjectIdError, SparkError
 from relaxdp.table.formats import Input
 
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")]
 
 ROWS = 1_000
 RANDOM = np.random.default_rng(7).bytes(16 * ROWS)
@@ -51,7 +51,6 @@ def release(source: str, target: str, **more: Any) -> Any:
     return rx.release(source, said, id="id", epsilon=1, **where)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "shuffled"),
     [(kind, shuffled) for kind in KINDS for shuffled in (False, True)],
@@ -67,7 +66,6 @@ def test_the_same_files_as_on_one_machine(spark: Any, place: Path, kind: str, sh
     assert Input(Path("there")).description() == Input(Path("here.parquet")).description()
 
 
-@pytest.mark.long
 def test_a_frame_of_numbers_that_spark_has_no_type_for(spark: Any, place: Path) -> None:
     """Spark hands them over as decimals, and as such they come back; the people are those of the file."""
     pa_parquet.write_table(write(NUMBERS).drop_columns("other"), "in.parquet")

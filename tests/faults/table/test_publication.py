@@ -531,10 +531,10 @@ def test_one_look_at_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         monkeypatch.setattr(owner, name, counting)
 
     from relaxdp.encodings.protocol import Encoding  # noqa: PLC0415
-    from relaxdp.ledger import ledger as ledger_module  # noqa: PLC0415
+    from relaxdp.ledger import rows  # noqa: PLC0415
     from relaxdp.table import release  # noqa: PLC0415
 
-    count(ledger_module, "read_account")
+    count(rows, "read_account")
     count(release, "Input")
     count(Encoding, "level")
     count(type(drawing_of(kind, tmp_path, target_of(kind, "looked"), "2")), "describe")
