@@ -54,9 +54,9 @@ wheel: bundle $(BIN)/python ## build the package as a wheel, with the compiled p
 tour: $(VENV)/kernel.stamp $(if $(wildcard node_modules/.bin/esbuild),bundle) ## start the service, let 5,000 simulated devices answer, and show where to look
 	@$(BIN)/relaxdp tour
 
-# Two processes more than cores: a third of the time is spent waiting for browsers, databases and disks.
-PYTEST = $(BIN)/pytest -n 4 --dist worksteal --durations=25
-test: $(VENV)/dev.stamp ## run the tests (four processes, 7 minutes on two cores)
+# One process more than cores: a third of the time is spent waiting for browsers, databases and disks.
+PYTEST = $(BIN)/pytest -n 3 --dist worksteal --durations=25
+test: $(VENV)/dev.stamp ## run the tests (three processes, 7 minutes on two cores)
 	$(PYTEST) -m "not long"
 
 # What draws, once more: without the compiled path NumPy does, as everywhere where there is no compiler.

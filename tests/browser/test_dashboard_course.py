@@ -14,6 +14,8 @@ from tests.servers.collectors import Running, running
 
 from relaxdp.estimation.planning import half_width
 
+pytestmark = pytest.mark.long
+
 New = Callable[..., Operator]
 
 

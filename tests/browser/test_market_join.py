@@ -11,6 +11,8 @@ from tests.browser.market_member import FORMULA, Member, open_pool
 from tests.browser.market_people import Market, New
 from tests.browser.survey_person import overflow, violations
 
+pytestmark = pytest.mark.long
+
 POINTS = {"points": [["0.5", 2], ["2", 8]]}
 SLEEP = {"name": "numeric", "range": [0, 12]}
 ENCODINGS: dict[str, tuple[dict[str, Any], str]] = {
@@ -76,7 +78,6 @@ def test_join_raise_and_change_the_price(trader: New, market: Market) -> None:
     expect(ann.card).to_contain_text("guesses right at most 93 times in 100, instead of 50")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(ENCODINGS))
 def test_the_report_is_that_of_the_command_line(trader: New, market: Market, name: str) -> None:
     encoding, value = ENCODINGS[name]
@@ -139,7 +140,6 @@ def test_the_limit_comes_before_the_question(trader: New, market: Market) -> Non
     assert order[:2] == ["Your answer, only here", "What was sent, blurred on purpose"]
 
 
-@pytest.mark.long
 def test_only_levels_of_the_pool_are_offered(trader: New, market: Market) -> None:
     ann = Member(trader(), open_pool(market, prices=POINTS), market.account("seller")).arrive()
     expect(ann.card).to_contain_text("A sale brings 2 credits at ε 0.5, 8 credits at ε 2 for one report")
@@ -174,7 +174,6 @@ def test_few_limits_are_buttons_and_none_is_pressed(trader: New, market: Market)
     assert ann.bodies == ann.expected("yes", ("2", 0))
 
 
-@pytest.mark.long
 def test_what_was_refused_has_left_all_the_same(trader: New, market: Market) -> None:
     ben = Member(trader(), open_pool(market), market.account("seller")).arrive()
     refusal = {"error": "market", "message": "Not now. Nothing was delivered.", "fields": {}}
@@ -191,7 +190,6 @@ def test_what_was_refused_has_left_all_the_same(trader: New, market: Market) -> 
     assert ben.bodies == ben.expected("yes", ("2", 0), ("1", 0))
 
 
-@pytest.mark.long
 def test_with_the_keyboard_alone(trader: New, market: Market) -> None:
     """From the list to a higher limit, without a mouse."""
     pool = open_pool(market)
@@ -244,7 +242,6 @@ def test_with_the_keyboard_alone(trader: New, market: Market) -> None:
     assert ann.bodies == ann.expected("yes", ("0.5", 2), ("1", 2))
 
 
-@pytest.mark.long
 def test_sales_and_listings_lead_there(trader: New, market: Market) -> None:
     pool = open_pool(market)
     ann = Member(trader(), pool, market.account("seller")).arrive()
@@ -266,7 +263,6 @@ def test_sales_and_listings_lead_there(trader: New, market: Market) -> None:
     expect(visitor.page.get_by_label("Your own report", exact=True)).to_have_count(0)
 
 
-@pytest.mark.long
 def test_a_closed_pool_takes_nobody(trader: New, market: Market) -> None:
     pool = open_pool(market)
     ann = Member(trader(), pool, market.account("seller")).arrive()
@@ -285,7 +281,6 @@ def test_a_closed_pool_takes_nobody(trader: New, market: Market) -> None:
     expect(ann.card.get_by_role("button")).to_have_count(0)
 
 
-@pytest.mark.long
 def test_costs_of_several_pools_add_up(trader: New, market: Market) -> None:
     first, second = open_pool(market), open_pool(market)
     ann = Member(trader(), first, market.account("seller")).arrive()
@@ -301,7 +296,6 @@ def test_costs_of_several_pools_add_up(trader: New, market: Market) -> None:
     expect(again.card.locator(".cost")).to_contain_text("That is close to saying your answer openly.")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_readable_by_all(trader: New, market: Market, scheme: str, width: int) -> None:
     values = ["no", "yes, at least once in a week, and in most weeks of the year more than that", "now and then"]

@@ -20,8 +20,9 @@ from tests.servers.collectors import STORES, running
 
 from relaxdp.estimation.planning import half_width
 
+pytestmark = pytest.mark.long
 
-@pytest.mark.long
+
 def test_everybody_may_look(trader: New, market: Market) -> None:
     name = market.listing(epsilon="2").name
     someone = trader()
@@ -91,7 +92,6 @@ def test_no_level_is_proposed_that_nobody_should_want(trader: New, market: Marke
     expect(page.locator(".better")).to_contain_text("costs no more and tells no less.")
 
 
-@pytest.mark.long
 def test_only_levels_on_sale_are_offered(trader: New, market: Market) -> None:
     listed = market.listing()
     prices = {"points": [["0.1", 10], ["1", 100], ["1.5", 100], ["3", 300]]}
@@ -261,7 +261,6 @@ def _check_receipt(someone: Trader, folder: Path) -> None:
         expect(page.locator(".receipt .notice.good")).to_have_count(1 if file == "receipt.json" else 0)
 
 
-@pytest.mark.long
 def test_too_few_credits(trader: New, market: Market) -> None:
     """The page says so before it asks; where the credits go meanwhile, the service's own sentence stands there."""
     name, other = market.listing().name, market.listing().name
@@ -313,7 +312,6 @@ def test_a_page_that_was_left_does_not_come_back(trader: New, market: Market) ->
     assert waiting
 
 
-@pytest.mark.long
 def test_a_title_with_a_script_is_text(trader: New, market: Market) -> None:
     nasty = "<script>document.title='no'</script><img src=x onerror=\"document.title='no'\">"
     values = ["gas", "electricity", "wood", "</p><svg onload=alert(1)>"]
@@ -327,7 +325,6 @@ def test_a_title_with_a_script_is_text(trader: New, market: Market) -> None:
     assert someone.page.title() == f"{nasty} · relaxdp"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_readable_by_all(trader: New, market: Market, scheme: str, width: int) -> None:
     listed = market.listing(title="A rather long title of a listing that wants more than one line on a phone")

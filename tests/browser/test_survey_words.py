@@ -13,6 +13,8 @@ from playwright.sync_api import expect
 from tests.browser.survey_person import Collector, Person, overflow, violations
 from tests.patience import until
 
+pytestmark = pytest.mark.long
+
 MakePerson = Callable[..., Person]
 HARM = "<img src=x onerror='window.harmed = true'><script>window.harmed = true</script>"
 RUNS = b"<svg xmlns='http://www.w3.org/2000/svg' width='60' height='20' onload='parent.harmed = true'>"
@@ -76,7 +78,7 @@ def test_a_survey_that_does_not_say_who_asks_says_that(person: MakePerson) -> No
     assert someone.page.locator(".option", has_text="suggested").count() == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_colour_that_is_accepted_can_be_read(service: Collector, person: MakePerson, scheme: str) -> None:
     """Axe measures the red that is nearest to the limit, in every view; a dark page keeps its colours."""
     someone = person(service.create(**{**SAID, "colour": "#dc0000"}), color_scheme=scheme)
@@ -147,7 +149,6 @@ def test_a_person_answers_in_german(service: Collector, person: MakePerson) -> N
     shows_no_name(someone)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
 def test_no_view_shows_a_name(service: Collector, person: MakePerson, locale: str) -> None:
     campaign = service.create(invitations=True, **SAID)
@@ -194,7 +195,6 @@ def test_the_answer_is_shown_here_and_hidden_from_whoever_comes_later(person: Ma
     expect(own).to_have_text("")
 
 
-@pytest.mark.long
 def test_what_was_learnt_is_shown_when_it_ended(service: Collector, person: MakePerson) -> None:
     ending = {"levels": [{"epsilon": "4"}], "target": {"half_width": 0.2}, "publish": {"least": 20}}
     campaign, silent = (service.create(**ending, shows_results=shown) for shown in (True, False))
@@ -219,7 +219,6 @@ def test_what_was_learnt_is_shown_when_it_ended(service: Collector, person: Make
     assert not any(request.url.endswith("/published") for request in unshown.requests)
 
 
-@pytest.mark.long
 def test_a_survey_that_was_ended_by_hand_has_nothing_to_show(service: Collector, person: MakePerson) -> None:
     campaign = service.create(closes="2999-01-01T00:00:00Z", publish={"least": 20}, shows_results=True)
     service.act(campaign, "finish")

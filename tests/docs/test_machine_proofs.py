@@ -101,6 +101,7 @@ def test_the_models_wave_is_the_codes() -> None:
         assert said == _symbol_law(WaveEncoding(0, 16, bins=bins, window=window), 8.0 * bin_ + eighths)
 
 
+@pytest.mark.long
 def test_the_theorem_about_the_path_is_proven() -> None:
     require("coqc")
     assert compiled(("Numbers", "Path")) == {"Numbers": "", "Path": ""}

@@ -148,6 +148,7 @@ def test_every_route_and_message_is_on_a_page() -> None:
     assert "| `most` (optional) | integer or null | (at least 1) |" in pages["reference/http/messages.md"]
 
 
+@pytest.mark.long
 def test_pages_are_gathered(tmp_path: Path) -> None:
     stage(tmp_path / "sources", {"reference/made.md": "# Made\n"})
     found = {str(page.relative_to(tmp_path / "sources")) for page in (tmp_path / "sources").rglob("*.md")}
@@ -160,6 +161,7 @@ def test_pages_are_gathered(tmp_path: Path) -> None:
     assert "(../glossary.md)" in contributing
 
 
+@pytest.mark.long
 def test_every_page_is_listed_somewhere(tmp_path: Path) -> None:
     """A page that is in no list cannot be found on the site: see the indices of how-to, explanation and reference."""
     stage(tmp_path, {})

@@ -37,7 +37,7 @@ from relaxdp.table.spark import release as spark_module
 from relaxdp.table.spark.release import SparkFolderDrawing, SparkFrameDrawing, SparkInput
 from relaxdp.table.spark.worker import file_and_summary
 
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")]
 
 ROWS = 20_000
 VALUES = ["flu", "covid", "none"]
@@ -108,7 +108,6 @@ def local(place: Path) -> Any:
     return table_of(place / "local.parquet")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("partitions", [1, 2, 5, 50])
 def test_the_same_rows_at_any_number_of_partitions(spark: Any, place: Path, local: Any, partitions: int) -> None:
     outcome = released(spark, request_of(place, "out"), partitions=partitions)
@@ -122,7 +121,6 @@ def test_the_same_rows_at_any_number_of_partitions(spark: Any, place: Path, loca
         assert np.array_equal(one.interval(0.95), two.interval(0.95))
 
 
-@pytest.mark.long
 def test_tasks_whose_first_attempt_fails_after_it_wrote(
     spark: Any, place: Path, local: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +150,6 @@ def test_tasks_whose_first_attempt_fails_after_it_wrote(
     assert len(list((place / "out").iterdir())) == 5
 
 
-@pytest.mark.long
 def test_a_frame_comes_back_and_describes_itself(spark: Any, place: Path, local: Any) -> None:
     request = request_of(place, "unused")
     with Ledger.open(place / "ledger") as ledger:
@@ -175,7 +172,6 @@ def test_a_frame_comes_back_and_describes_itself(spark: Any, place: Path, local:
             publish(SparkFrameDrawing(spark.read.parquet(str(request.source)), request), account)
 
 
-@pytest.mark.long
 def test_what_the_fields_of_a_kept_column_say_does_not_go_along(spark: Any, place: Path) -> None:
     """Spark keeps metadata of every field, at any depth, and writes it into its files."""
     from pyspark.sql import types  # noqa: PLC0415
@@ -204,7 +200,6 @@ def test_what_the_fields_of_a_kept_column_say_does_not_go_along(spark: Any, plac
     assert pa_parquet.read_table(part)["homes"].to_pylist() == [None, {"all": [("first", [{"town": "north"}])]}]
 
 
-@pytest.mark.long
 def test_what_is_refused_is_not_charged(spark: Any, place: Path) -> None:
     ids = np.arange(ROWS)
     ids[[3, 19_000]] = 7_777  # the same id, far apart
@@ -227,7 +222,6 @@ def test_what_is_refused_is_not_charged(spark: Any, place: Path) -> None:
     assert sorted(file.name for file in place.iterdir() if "ledger" not in file.name) == ["in.parquet", "key"]
 
 
-@pytest.mark.long
 def test_a_changed_table_is_refused_or_forced(spark: Any, place: Path) -> None:
     with Ledger.open(place / "ledger") as ledger:
         account = Payer(ledger, EVERYONE, budget=5)
@@ -242,7 +236,6 @@ def test_a_changed_table_is_refused_or_forced(spark: Any, place: Path) -> None:
     assert table_of(place / "two").equals(table_of(place / "two.parquet"))
 
 
-@pytest.mark.long
 def test_an_empty_table(spark: Any, place: Path) -> None:
     pa_parquet.write_table(pa_parquet.read_table(place / "in.parquet").slice(0, 0), place / "in.parquet")
     frame = SparkInput(spark, str(place / "in.parquet")).frame
@@ -256,7 +249,6 @@ def test_an_empty_table(spark: Any, place: Path) -> None:
     assert not [file for file in place.iterdir() if "out" in file.name]
 
 
-@pytest.mark.long
 def test_the_key_on_a_worker(spark: Any, place: Path) -> None:
     request = request_of(place, "out")
     with pytest.raises(KeyFileError, match="on a worker, there is no key file '/nowhere/key'. Nothing was released."):
@@ -268,7 +260,6 @@ def test_the_key_on_a_worker(spark: Any, place: Path) -> None:
         released(spark, replace(request, key=KEY))
 
 
-@pytest.mark.long
 def test_a_task_that_always_fails_shows_nothing_of_its_rows(
     spark: Any, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,7 +323,6 @@ def test_the_front_door_takes_spark_frames(spark: Any, place: Path) -> None:
         rx.estimate(other, description=frames[0])
 
 
-@pytest.mark.long
 def test_two_levels_side_by_side_are_not_mistaken_for_one_another(spark: Any, place: Path) -> None:
     key, answers = rx.Key.load(place / "key"), {"diagnosis": rx.Categorical(VALUES)}
     source = frame_of(spark, request_of(place, "unused"))
@@ -371,7 +361,6 @@ def test_what_spark_quotes_does_not_come_along(spark: Any, place: Path, capfd: p
     assert "cast" not in shown.out + shown.err  # pyspark logs what it raises, with the cell that could not be cast
 
 
-@pytest.mark.long
 def test_nothing_stays_in_the_checkpoint_folder_of_what_is_refused(spark: Any, place: Path) -> None:
     folder = place / "checkpoints"
     spark.sparkContext.setCheckpointDir(str(folder))
@@ -392,7 +381,6 @@ def test_nothing_stays_in_the_checkpoint_folder_of_what_is_refused(spark: Any, p
         getattr(context, "checkpointDir_$eq")(spark._jvm.scala.Option.empty())
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["unary-optimised", "local-hash"])
 def test_packed_encodings(spark: Any, place: Path, encoding: str) -> None:
     """Reports that are bytes: the same from Spark, in folders, in frames, and in files that Spark writes."""
@@ -425,7 +413,6 @@ def frame_of(spark: Any, request: TableRequest) -> Any:
     return spark.read.parquet(str(request.source))
 
 
-@pytest.mark.long
 def test_every_part_says_the_rows_of_the_whole_folder(spark: Any, place: Path) -> None:
     """A part that was filtered or removed is noticed, and the folder read as one table is whole."""
     released(spark, request_of(place, "out"), partitions=4)

@@ -85,6 +85,7 @@ def test_every_order_is_one_path(levels: tuple[int, ...], one: int, sizes: list[
                 check_all(pooled(values, one, draws, part), values, part_levels)
 
 
+@pytest.mark.long
 def test_the_orders_are_of_all_kinds() -> None:
     """What the enumeration must not lose: one to four deliveries, all kinds of draws, sales at delivered levels."""
     found = pools(LEVELS, RIGHT)

@@ -151,7 +151,9 @@ def check_crash(kind: str, folder: Path, point: Point, publish: Publish = public
 
 
 @pytest.mark.parametrize("point", POINTS, ids="-".join)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind in ("file", "frame") else pytest.mark.long) for kind in KINDS]
+)
 def test_a_crash_at_any_point(tmp_path: Path, kind: str, point: Point) -> None:
     prepare(tmp_path, SMALL)
     check_crash(kind, tmp_path, point)

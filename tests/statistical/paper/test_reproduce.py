@@ -24,6 +24,8 @@ from relaxdp.paper.lab import AlgorithmOne, Codes, Lab, Levels, Sampler, Setting
 from relaxdp.paper.mean import as_printed
 from relaxdp.paper.runner import CLAIMS, Run, chosen, data_files, judge_all
 
+pytestmark = pytest.mark.long
+
 SETTINGS = Settings(seed=2, runs=400, objects=200_000)
 
 

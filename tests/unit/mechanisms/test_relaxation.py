@@ -245,6 +245,7 @@ def _relax_in_process(place: str, epsilon: str, start: Any, results: Any) -> Non
     results.put(chain(Path(place)).relax(epsilon=epsilon))
 
 
+@pytest.mark.long
 def test_processes_that_race_get_one_report(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
     for round_ in range(10):
@@ -288,6 +289,7 @@ def _relax_forever(place: str, log: str) -> None:
                 out.write(f"{epsilon} {chain(Path(place)).relax(epsilon=epsilon)}\n")
 
 
+@pytest.mark.long
 def test_killed_at_random_instants(tmp_path: Path) -> None:
     """SIGKILL during relaxations: what was returned is what the chain still says; the file is never half-written."""
     context = multiprocessing.get_context("fork")

@@ -134,6 +134,7 @@ def test_reports_are_no_truth_and_no_rows_are_no_table(kind: str, tmp_path: Path
         assert book.history() == []
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interruptible_person")
 def test_a_query_that_is_stopped() -> None:
     """DuckDB notices at once, or when its work is done, which takes seconds here."""

@@ -23,6 +23,8 @@ from relaxdp.table import growing, release
 from relaxdp.table.formats import released
 from relaxdp.table.release import TableDrawing
 
+pytestmark = pytest.mark.long
+
 ROWS = 3000
 VALUES = ["flu", "covid", "none"]
 TRUTH = np.random.default_rng(5).choice(VALUES, 2 * ROWS)
@@ -336,7 +338,6 @@ POINTS = [
 ]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("owner", "name", "when", "committed"), POINTS)
 @pytest.mark.parametrize("swept", [pytest.param(True, id="raised"), pytest.param(False, id="killed")])
 def test_a_crash_anywhere_is_safe(

@@ -462,6 +462,7 @@ def test_what_duckdb_raises_when_somebody_stops_it(problem: Exception) -> None:
             raise other
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interruptible_person")
 def test_stopped_while_rows_are_sorted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows are exchanged for a query that takes seconds: whoever sends the signal need not be quick.
