@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import inspect
 import os
 import re
@@ -252,14 +253,23 @@ def test_what_is_changed_in_the_pages_of_the_theme() -> None:
 
 @pytest.fixture(scope="module")
 def site() -> Path:
-    """The site, as `make docs` builds it."""
+    """The site, as `make docs` builds it: once in a run, although several processes run the tests."""
     if shutil.which("make") is None:
         missing("there is no make")
     environment = {**os.environ, "MAKEFLAGS": ""}
-    done = subprocess.run(
-        ["make", "docs"], cwd=ROOT, capture_output=True, text=True, timeout=10 * PATIENCE, check=False, env=environment
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", "")
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / "docs.lock").open("a+") as built:
+        fcntl.flock(built, fcntl.LOCK_EX)
+        built.seek(0)
+        if not run or built.read() != run:
+            done = subprocess.run(
+                ["make", "docs"], cwd=ROOT, capture_output=True, text=True, timeout=10 * PATIENCE, check=False,
+                env=environment,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stdout + done.stderr
+            built.truncate(0)
+            built.write(run)
     return ROOT / "build" / "docs"
 
 
