@@ -17,6 +17,7 @@ _DRAWS, _TAGS = "the_compiled_path_draws_what_numpy_draws", "tags_are_codes_of_w
 _STEP = tuple(f"{_KERNEL}::test_a_{name}" for name in (
     "step_reads_the_same_bytes_and_draws_the_same", "step_whose_digits_do_not_suffice_is_left_to_numpy",
     "keystream_goes_on_where_somebody_else_read", "step_from_a_code_outside_of_the_alphabet_is_refused",
+    "step_takes_codes_of_one_byte",
 ))  # fmt: skip
 _CHAIN = (
     "tests/unit/mechanisms/test_relaxation.py",
