@@ -53,7 +53,7 @@ def check_encoding(encoding: Encoding, truths: Sequence[Any], *, epsilons: Seque
     """Enumerate all transcripts of a small mechanism at growing epsilons, and raise an error if they exceed epsilon.
 
     The permanent choices of an individual (a coin, a rounding, an offset) are made with every pattern of the first and
-    last bits of a word, and must not depend on other bits. Multiples of 1/8 of a range are such values.
+    last bits of a word, and must not depend on other bits: use multiples of 1/8 of a range.
     A public seed is drawn from some words, and epsilon must hold for each. Estimates must be unbiased, too.
 
     >>> from relaxdp.encodings.declared import CategoricalEncoding

@@ -1,4 +1,4 @@
-"""Duties: what must happen though nobody asks.
+"""Duties: work of the service that no request triggers.
 
 Two services on one database both do them: each step holds its campaign and does what is still to be done.
 """

@@ -41,7 +41,7 @@ class Estimates:
         kept = self._kept.get((campaign.number, options))
         if kept is not None and kept.version == state.version:
             return kept
-        if counted is None:  # somebody else's estimate was dropped in between
+        if counted is None:  # another request dropped the counts in between
             counted = await self._collector.read(read)
         levels, moved, paired = counted
         found = await self._collector.compute(lambda: estimate(campaign, state, levels, options, paired, moved))

@@ -162,7 +162,7 @@ class PostgresStore:
         self._engine: Engine | None = postgres_engine(address.parameters, poolclass=NullPool)
 
     def prepare(self, *, create: bool) -> None:
-        """Check the server, and create the tables where there are none."""
+        """Check the server, and create the tables if they are missing."""
         with self.reading() as connection:
             self._check_server(connection)
             version = SCHEMA.read_version(connection)

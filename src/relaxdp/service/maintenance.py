@@ -26,7 +26,7 @@ def prepare(
 ) -> str | None:
     """Return the operator's token where it is new; it is in `token_file` already, where one was named.
 
-    What else has to be `opened` before the service starts comes first: a token that nobody gets to see is not made.
+    `opened` runs first, so that no token is made for a service that cannot start.
     """
     networks_of(settings.trusted_proxies)
     for path in (settings.certificate, settings.certificate_key):

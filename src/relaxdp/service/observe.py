@@ -40,7 +40,7 @@ class Metrics:
         self._registry = CollectorRegistry(auto_describe=False)
 
     def counter(self, name: str, meaning: str, labels: Sequence[str] = ()) -> Counter:
-        """Return a counter. Whoever counts often keeps what `labels` returns."""
+        """Return a counter. Code that counts often keeps the result of `labels`."""
         return Counter(name, meaning, labels, registry=self._registry)
 
     def histogram(self, name: str, meaning: str, labels: Sequence[str] = ()) -> Histogram:

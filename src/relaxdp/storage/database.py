@@ -197,7 +197,7 @@ class Database:
         self.engine = engine_of(self.address, timeout=timeout, connections=connections)
 
     def prepare(self, schema: Schema) -> None:
-        """Create the tables of a schema where there are none; reject those of another version."""
+        """Create the tables of a schema if they are missing; reject those of another version."""
         if isinstance(self.address, SqliteAddress):
             self._touch()
             check_file(self.address.path)

@@ -125,7 +125,7 @@ class Input:
     def ragged(self) -> tuple[int, int] | None:
         """Return the first row of CSV with more or fewer fields than the header, and how many fields that has.
 
-        It is counted without the header and without empty lines; None where there is none.
+        It is counted without the header and without empty lines; None if every row fits.
         """
         if self.format is not Format.CSV:
             return None

@@ -1,4 +1,4 @@
-"""A query and whoever sits before it: to stop it, or the process, is no fault of the table."""
+"""Stopping a query, or the process, on request: the error does not blame the table."""
 
 from __future__ import annotations
 

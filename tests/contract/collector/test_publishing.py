@@ -199,7 +199,7 @@ def published(server: Running, name: str) -> Answer:
 def test_a_server_publishes_what_was_closed_before_it_began(
     address: str, database: Database, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever ended the campaign is gone before it was published: the counts are kept, and the next service goes on."""
+    """A service that ended the campaign dies before publishing: the counts are kept, and the next service publishes."""
     campaign = created(database, publish=Publish(100, 1e-5), id="gone")
     send(database, campaign, [(number, 2, bytes([number % 3])) for number in range(200)])
     end(database, campaign)

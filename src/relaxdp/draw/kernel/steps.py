@@ -55,8 +55,8 @@ class CompiledStep:
     def into(self, result: Codes, lower: Codes, upper: Codes) -> int:
         """Draw into `result`, chunk after chunk; return how many objects are drawn. A code outside is refused.
 
-        That is none where codes have gaps or are wider, and not all where a chance ties with all of its digits in the
-        next chunk: of that one nothing counts as read.
+        It draws nothing if codes have gaps or are wider than a byte. It stops early if a chance ties with all of its
+        digits in the next chunk: no byte of the keystream counts as read for that chunk.
         """
         if any(each.itemsize > 1 or not each.flags.c_contiguous for each in (result, lower, upper)):
             return 0

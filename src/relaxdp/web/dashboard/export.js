@@ -11,7 +11,7 @@ const REDUCE = {
   title: "Delete the reports?",
   text: [
     "All reports are deleted and only counts are kept. The estimates stay.",
-    "This cannot be undone: afterwards no report can be saved, and nobody can withdraw.",
+    "This cannot be undone: afterwards no report can be saved, and no one can withdraw.",
   ],
   yes: "Delete the reports",
 };
