@@ -15,6 +15,7 @@ from tests.servers.collectors import Answer, Running, running
 from typer.testing import CliRunner
 
 import relaxdp as rx
+import relaxdp.market.schema
 from relaxdp.cli.main import app
 from relaxdp.collector import campaigns, publishing, states
 from relaxdp.collector.campaign import Campaign
